@@ -174,7 +174,7 @@ SHOWN_HERE: Mapping[str, tuple[str, str]] = {
 def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     """Return all findings in the plan of an example."""
     text = HEAD.format(plan="01", more=example.head) + "## Tasks\n\n" + example.task
-    known = policies.NONE
+    known = policies.NO_POLICY
     if example.policy:
         read, problems = policy.read(example.policy.encode())
         assert read is not None, problems

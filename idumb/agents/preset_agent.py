@@ -199,7 +199,7 @@ class PresetAgent:
         return AgentResult(
             outcome=ended,
             message=redact(message),
-            session=conversation.named(redact(said.session or "")),
+            session=conversation.session_id(redact(said.session or "")),
             usage=said.usage,
             transcript=kept.close(),
             exit_code=finished.exit_code,
@@ -261,7 +261,7 @@ class PresetAgent:
             shell=options.get("shell") is True,
             project=options.get("project") is True,
             model=asked or self._binding.model,
-            session=conversation.named(request.session) if request is not None else None,
+            session=conversation.session_id(request.session) if request is not None else None,
             schema=schema[0],
             schema_file=schema[1],
             home=home,

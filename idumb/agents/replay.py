@@ -11,7 +11,7 @@ from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, contract, listing, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.runs.recorded_attempt import Recorded
+from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.settings import Binding
 
 _FORMAT = "1"
@@ -22,11 +22,11 @@ class Recordings(Protocol):
 
     def known(self, run: str) -> bool: ...
 
-    def find(self, run: str, task: str, number: int) -> Recorded | None: ...
+    def find(self, run: str, task: str, number: int) -> RecordedAttempt | None: ...
 
-    def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...] | None: ...
+    def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...] | None: ...
 
-    def play(self, recorded: Recorded) -> tuple[Conflict, ...]: ...
+    def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]: ...
 
 
 class ReplayAgent:
@@ -87,7 +87,7 @@ class ReplayAgent:
             return self._judged(found, request, self._recordings)
         return self._built(found)
 
-    def _judged(self, found: Recorded, request: AgentRequest, recordings: Recordings) -> AgentResult:
+    def _judged(self, found: RecordedAttempt, request: AgentRequest, recordings: Recordings) -> AgentResult:
         """What the validator said, of exactly the bytes that it judged."""
         if found.judged is None:
             return _not_there(f"nobody validated {request.subject} in run {self._run()}")
@@ -98,7 +98,7 @@ class ReplayAgent:
             return AgentResult(outcome.ERRORED, f"the recording judged other bytes: {listing.listed(others)}")
         return found.judged
 
-    def _built(self, found: Recorded) -> AgentResult:
+    def _built(self, found: RecordedAttempt) -> AgentResult:
         if self._recordings is None:
             return found.built
         self._guard()

@@ -75,9 +75,9 @@ def command(
     version of its contract.
     """
     from idumb.app.review import amend
-    from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, claim_of
+    from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, parse_claim
 
-    amendments = [Amendment(WIDEN, task, claim=claim_of(text)) for task, text in widen]
+    amendments = [Amendment(WIDEN, task, claim=parse_claim(text)) for task, text in widen]
     amendments += [Amendment(DROP, task, other) for task, other in drops]
     amendments += [Amendment(ADD, None, _read(name)) for name in tasks]
     amendments += [Amendment(DECIDE, None, text) for text in decisions]

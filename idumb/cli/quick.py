@@ -42,7 +42,7 @@ def command(
     """
     from idumb.app.running import final_questions, quick
     from idumb.app.running.run_request import Request
-    from idumb.domain.plans.quick_plan import Wanted, claims
+    from idumb.domain.plans.quick_plan import QuickRequest, claims
 
     if events and as_json:
         raise click.UsageError("--events and --json both write to standard output; choose one.")
@@ -59,7 +59,7 @@ def command(
             return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
 
         paths = [_from_root(path, services.root) for path in files]
-        wanted = Wanted(task, claims(paths, exists) if files else None, check, builder)
+        wanted = QuickRequest(task, claims(paths, exists) if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
         result = quick.run(services, wanted, request, again=shlex.join(command_line))
         result = final_questions.ask_and_resume(services, request, result)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from idumb.domain import listing, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
-from idumb.domain.intake.ground import Unmet
+from idumb.domain.intake.ground import UnmetClaim
 from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim, Task
 from idumb.domain.proof.ledger import written_paths
@@ -47,7 +47,7 @@ class Forbidden:
     tasks: tuple[str, ...] = ()
 
 
-def claim_of(text: str) -> FileClaim:
+def parse_claim(text: str) -> FileClaim:
     """`modify src/x.py` or `move a to b`; InputError `amend.bad-claim` for anything else."""
     verb, _, rest = text.strip().partition(" ")
     path, _, target = rest.strip().partition(" to ") if verb == "move" else (rest.strip(), "", "")
@@ -65,7 +65,7 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
 
     What is done was agreed and proven as it stood, and so was what it assumed; work in the files is not orphaned.
     """
-    done = [t for t, known in state.tasks.items() if is_done(known)]
+    done = [t for t, known in state.tasks.items() if is_completed(known)]
     changed = {c.id for c in diff.tasks_changed}
     gone = {t.id for t in diff.tasks_removed}
     touched = [t for t in done if t in changed or t in gone]
@@ -105,7 +105,7 @@ def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, .
     owner: dict[str, str] = {}
     titles: dict[str, str] = {}
     for id, known in state.tasks.items():
-        if is_done(known) and id in new.tasks:
+        if is_completed(known) and id in new.tasks:
             owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *known.work.touched), id)
             titles[_folded(new.tasks[id])] = id
     found: list[Overlap] = []
@@ -123,7 +123,7 @@ def _folded(task: Task) -> str:
     return " ".join(task.title.casefold().split())
 
 
-def against_done(found: Iterable[Overlap], unmet: Iterable[Unmet]) -> Forbidden | None:
+def conflict_with_completed(found: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:
     """Why an added task cannot succeed beside completed work; None where it can."""
     by_place = {(one.task, one.path): one.of for one in found}
     for one in unmet:
@@ -135,7 +135,7 @@ def against_done(found: Iterable[Overlap], unmet: Iterable[Unmet]) -> Forbidden 
     return None
 
 
-def is_done(known: TaskState) -> bool:
+def is_completed(known: TaskState) -> bool:
     """Done, or so far that only its record is missing."""
     return known.status in outcome.DONE or known.intended is not None
 
@@ -163,14 +163,14 @@ def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden
     return None
 
 
-def to_reset(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
+def tasks_to_reset(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
     """Tasks that stand still as they were and whose text changes: they may be tried again."""
     changed = {c.id for c in diff.tasks_changed}
     stuck = (outcome.FAILED, outcome.WAITING)
     return tuple(t for t, known in state.tasks.items() if t in changed and known.status in stuck)
 
 
-def running(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
+def running_tasks(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
     """Tasks that were cut short and whose text changes: what they left is recorded before."""
     changed = {c.id for c in diff.tasks_changed} | {t.id for t in diff.tasks_removed}
     return tuple(t for t, known in state.tasks.items() if t in changed and known.attempt.running)

@@ -34,7 +34,7 @@ class Confidence:
     parts: tuple[Part, ...]
 
 
-def of(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], named: Sequence[str]) -> Confidence:
+def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], named: Sequence[str]) -> Confidence:
     """`findings` of the checks of the plan; `named` are the agents it needs, `ready` those that can be started."""
     tasks = [contract.tasks[task] for task in contract.order]
     built = [task for task in tasks if not task.is_human]

@@ -53,7 +53,7 @@ def governing_settings(plans: Iterable[Plan], settings: Settings) -> Settings:
     """The settings that govern a run of these plans, without what it cannot come across."""
     pairs = ((plan, task) for plan in plans for task in plan.tasks)
     named = {name for p, t in pairs for name in (builder_of(p, t, settings), validator_of(p, t, settings))}
-    return governing.settings(settings, named)
+    return governing.settings_of_runs(settings, named)
 
 
 def phase_hash(plans: Iterable[Plan]) -> str:
@@ -71,7 +71,7 @@ def assemble(
     phase: str, folder: str, plans: Sequence[Plan], settings: Settings, policy_digest: str | None = None
 ) -> tuple[Contract | None, tuple[Finding, ...]]:
     """Put a phase's plans together; the contract is None when a finding is an error."""
-    findings = list(across(plans))
+    findings = list(cross_plan_findings(plans))
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
         findings.append(
@@ -95,7 +95,7 @@ def assemble(
     return contract, tuple(findings)
 
 
-def across(plans: Sequence[Plan], elsewhere: Collection[str] | None = ()) -> tuple[Finding, ...]:
+def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None = ()) -> tuple[Finding, ...]:
     """What is wrong between the tasks and plans of a phase, all of it at once.
 
     The plans may be drafts: `elsewhere` are ids of tasks that could not be read, None where any could be missing.

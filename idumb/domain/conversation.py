@@ -28,24 +28,24 @@ class Conversation:
     contract: str
 
 
-def named(session: object) -> str | None:
+def session_id(session: object) -> str | None:
     """An id that may stand among a program's arguments; None for every other text, for agents choose it."""
     return session if isinstance(session, str) and _ID.fullmatch(session) else None
 
 
-def speaker(envelope: Mapping[str, Any]) -> str:
+def speaker_digest(envelope: Mapping[str, Any]) -> str:
     """A digest of the agent as an envelope has it; another version, program or model is somebody else."""
     return canonical_json.digest([envelope.get(part) for part in _WHO])
 
 
-def after(
+def continue_conversation(
     known: Conversation | None, finished: Mapping[str, Any], *, attempt: int, speaker: str, contract: str
 ) -> Conversation | None:
     """What `attempt.finished` leaves to go on with; None where there is nothing, or nobody should."""
     built = finished.get("builder") or {}
     if built.get("failure") in _OVER:
         return None
-    session = named(built.get("session"))
+    session = session_id(built.get("session"))
     if session is None and finished.get("resumed") and known is not None:
         session = known.session
     return None if session is None else Conversation(session, attempt, speaker, contract)

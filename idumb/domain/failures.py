@@ -78,7 +78,7 @@ def install(program: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FailureMessage:
     """A failure in words: what happened, and the next step."""
 
     kind: str
@@ -86,7 +86,7 @@ class Told:
     mend: str
 
 
-def told(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) -> Told:
+def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) -> FailureMessage:
     """`name` is the binding's, `argv` what it starts, `message` the agent's own words, `go_on` the next command."""
     known = KINDS[kind]
     program = argv[0].rsplit("/", 1)[-1] if argv else name
@@ -98,4 +98,4 @@ def told(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) ->
     mend = known.mend
     for place, text in words.items():
         mend = mend.replace(place, text)
-    return Told(kind, f"{name} {known.says}" + (f": {message}" if message else ""), mend)
+    return FailureMessage(kind, f"{name} {known.says}" + (f": {message}" if message else ""), mend)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-NETWORK = frozenset(
+NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "fuse"}
 )
 
-IGNORED = "ignored by git"
+IGNORED_BY_GIT = "ignored by git"
 
 
-def is_network(kind: str) -> bool:
+def is_network_file_system(kind: str) -> bool:
     """Whether locks and forced writes may not hold there. What FUSE is used for cannot be told, so it counts."""
-    return kind in NETWORK or kind.startswith("fuse.")
+    return kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse.")

@@ -41,7 +41,7 @@ def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == ERROR)
 
 
-def as_agreed(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def as_warnings_if_later(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The same findings for a plan that was agreed to before there were some of these rules."""
     return tuple(replace(f, severity=WARNING) if f.code in LATER else f for f in findings)
 

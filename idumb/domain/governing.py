@@ -17,7 +17,7 @@ OUTSIDE = frozenset({agent.RESEARCHER, agent.PLANNER, agent.PLAN_CHECKER, agent.
 _ASKED = tuple(role for role in agent.ROLES if role not in OUTSIDE)
 
 
-def settings(given: Settings, named: Iterable[str | None]) -> Settings:
+def settings_of_runs(given: Settings, named: Iterable[str | None]) -> Settings:
     """The settings without what a run cannot come across. `named` are the builders and validators of all its tasks.
 
     Left out are:
@@ -31,7 +31,7 @@ def settings(given: Settings, named: Iterable[str | None]) -> Settings:
 
     All else stays, whether the run makes use of it or not: to leave in too much only asks a person once more.
     """
-    filled = [roles.filling(given, role) for role in _ASKED]
+    filled = [roles.resolve(given, role) for role in _ASKED]
     wanted = {*named, given.builder, given.validator, *(each.binding for each in filled)}
     profiles = {name: _without_outside(models) for name, models in given.profiles.items()}
     kept = {name: models for name, models in profiles.items() if models}

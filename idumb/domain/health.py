@@ -39,7 +39,7 @@ def problem(
     return Symptom(PROBLEM, found, path, means, mend, mends, subject)
 
 
-def fine(found: str, path: str = "") -> Symptom:
+def passed(found: str, path: str = "") -> Symptom:
     return Symptom(OK, found, path)
 
 
@@ -63,7 +63,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CheckResult:
     """A check that was made, with all that it saw; no symptom at all is as good as OK."""
 
     check: Check
@@ -86,7 +86,7 @@ def worst(states: Iterable[str]) -> str:
     return max(states, key=_ORDER.index, default=OK)
 
 
-def count(seen: Sequence[Seen]) -> dict[str, int]:
+def count(seen: Sequence[CheckResult]) -> dict[str, int]:
     """Checks by state; those that another cause kept from being made are no warnings."""
     skipped = [one for one in seen if any(symptom.found == NOT_EXAMINED for symptom in one.symptoms)]
     made = [one for one in seen if one not in skipped]

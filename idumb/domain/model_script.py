@@ -97,7 +97,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """A request as rules see it: `answered` is how many answers the model has given to this prompt."""
 
     prompt: str
@@ -111,7 +111,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenAnswer:
     """`rule` is its index, None where none fits; `number` is which of its answers, from 0."""
 
     rule: int | None
@@ -124,7 +124,7 @@ OVER = Answer("There is nothing more to do.")
 
 
 @dataclass(slots=True)
-class Used:
+class AnswerCounts:
     """How often each rule was used, by its index."""
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -133,16 +133,16 @@ class Used:
         self.counts[rule] = self.counts.get(rule, 0) + 1
 
 
-def choose(script: Script, asked: Asked, used: Mapping[int, int]) -> Chosen:
+def choose(script: Script, asked: ModelRequest, used: Mapping[int, int]) -> ChosenAnswer:
     """What the model says to a request; the first rule that fits and is not used up decides."""
     for index, rule in enumerate(script.rules):
         if _fits(rule, asked) and (rule.times is None or used.get(index, 0) < rule.times):
             number = 0 if rule.after is not None else asked.answered
-            return Chosen(index, number, _of(rule.answers, number))
-    return Chosen(None, asked.answered, UNSCRIPTED)
+            return ChosenAnswer(index, number, _of(rule.answers, number))
+    return ChosenAnswer(None, asked.answered, UNSCRIPTED)
 
 
-def _fits(rule: Rule, asked: Asked) -> bool:
+def _fits(rule: Rule, asked: ModelRequest) -> bool:
     return (
         rule.after in {None, asked.answered}
         and rule.tools in {None, asked.tools}

@@ -19,11 +19,11 @@ class Question:
     answer: str = ""
 
 
-def numbered(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
+def number_questions(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
     """More questions, (text, why) each, with the numbers behind those that are known; what was asked is left out."""
     before = list(known)
     said = {_folded(q.text) for q in before}
-    number = whole_numbers.following(q.id.removeprefix("Q-") for q in before) - 1
+    number = whole_numbers.next_free(q.id.removeprefix("Q-") for q in before) - 1
     found: list[Question] = []
     for text, why in asked:
         if text.strip() and _folded(text) not in said:
@@ -36,7 +36,7 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def usual(roadmap: str, project: str, requirements: str) -> Iterator[tuple[str, str]]:
+def standard_questions(roadmap: str, project: str, requirements: str) -> Iterator[tuple[str, str]]:
     """(text, why) of what must be known before any phase is planned and these texts leave open."""
     if not roadmap.strip().partition("\n")[2].strip():
         yield "What is true when this phase is done?", "The roadmap names the phase and no result."

@@ -16,7 +16,7 @@ def fenced(text: str, info: str = "") -> str:
     return f"{mark}{info}\n{text.strip(chr(10))}\n{mark}"
 
 
-def cut(text: str, most: int = MOST) -> str:
+def truncate(text: str, most: int = MOST) -> str:
     """The beginning of a text that is too long, with a line that says so."""
     if len(text) <= most:
         return text
@@ -28,7 +28,7 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def shown(text: str) -> str:
+def as_markdown(text: str) -> str:
     """A text of several lines as Markdown that hides nothing: no comment, no character that is no text."""
     plain = text.replace("\r\n", "\n").replace("\t", "    ")
     plain = "".join(c if c == "\n" or c.isprintable() else " " for c in plain)

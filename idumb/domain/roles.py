@@ -13,7 +13,7 @@ SECONDS = 30 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class ResolvedRole:
     """`binding` is None where nothing fills the role; `prompt` is the name of a template, `timeout` in seconds.
 
     `template` is the text that stands for the shipped template of that name, None where the shipped one is used.
@@ -28,13 +28,13 @@ class Filling:
     ceiling: Ceiling
 
 
-def filling(settings: Settings, role: str, binding: str | None = None) -> Filling:
+def resolve(settings: Settings, role: str, binding: str | None = None) -> ResolvedRole:
     """How a role is filled; `binding` where a plan or task names its own."""
     own = settings.roles.get(role, RoleSettings())
     name = binding or own.binding or _named(settings, role)
     found = settings.bindings.get(name or "")
     prompt = own.prompt or role
-    return Filling(
+    return ResolvedRole(
         role=role,
         binding=name,
         model=_model(settings, role, own, found),
@@ -55,7 +55,7 @@ def _model(settings: Settings, role: str, own: RoleSettings, binding: Binding | 
     return own.model or of_profile or (binding.model if binding is not None else None)
 
 
-def readable(found: Filling) -> dict[str, Any]:
+def readable(found: ResolvedRole) -> dict[str, Any]:
     """What a person is shown, and what consent is bound to."""
     return {
         "role": found.role,

@@ -15,22 +15,22 @@ _COUNTED = 18
 LARGEST: int = 10**_COUNTED - 1
 
 
-def value(digits: str) -> int | None:
+def parse(digits: str) -> int | None:
     """The number that decimal digits write; None where it is larger than anything that is counted."""
     bare = digits.lstrip("0") or "0"
     return int(bare) if len(bare) <= _COUNTED else None
 
 
-def order(digits: str) -> tuple[int, int, str]:
+def sort_key(digits: str) -> tuple[int, int, str]:
     """A key that sorts digits as the numbers that they write, however many there are; equal for equal numbers."""
-    number = value(digits)
+    number = parse(digits)
     bare = digits.lstrip("0")
     return (0, number, "") if number is not None else (len(bare), 0, bare)
 
 
-def following(all_digits: Iterable[str]) -> int:
+def next_free(all_digits: Iterable[str]) -> int:
     """A number that none of them writes: the one behind the greatest that is counted."""
-    known = (value(digits) for digits in all_digits)
+    known = (parse(digits) for digits in all_digits)
     return min(max((number for number in known if number is not None), default=0), LARGEST - 1) + 1
 
 
@@ -39,7 +39,7 @@ def too_long(text: str) -> bool:
     return len(text) > MOST_DIGITS and any(len(digits) > MOST_DIGITS for digits in re.findall(r"\d+", text))
 
 
-def of_json(text: str) -> int:
+def parse_json_int(text: str) -> int:
     """`parse_int` of a JSON reader; ValueError where there are too many digits."""
     if len(text) > MOST_DIGITS:
         raise ValueError(f"a number has {len(text):,} digits; the limit is {MOST_DIGITS:,}")

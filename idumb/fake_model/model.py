@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import model_script as script
-from idumb.domain.model_script import Answer, Chosen, Script, Used
+from idumb.domain.model_script import Answer, ChosenAnswer, Script, AnswerCounts
 from idumb.fake_model import anthropic, chat, gemini, responses, tools
 from idumb.fake_model.conversation import Conversation, Reply, ToolCall
 
@@ -48,7 +48,7 @@ class FakeModel:
 
     def __init__(self, known: Script) -> None:
         self._script = known
-        self._used = Used()
+        self._used = AnswerCounts()
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
 
@@ -76,7 +76,7 @@ class FakeModel:
         with self._lock:
             number = next(self._numbers)
             chosen = script.choose(
-                self._script, script.Asked(asked.prompt, asked.answered, bool(asked.tools)), self._used.counts
+                self._script, script.ModelRequest(asked.prompt, asked.answered, bool(asked.tools)), self._used.counts
             )
             if chosen.rule is not None:
                 self._used.add(chosen.rule)
@@ -84,7 +84,7 @@ class FakeModel:
         note = self._note(protocol, asked, chosen, reply)
         return _sent(protocol, asked, chosen.answer, reply, note)
 
-    def _note(self, protocol: _Protocol, asked: Conversation, chosen: Chosen, reply: Reply) -> dict[str, Any]:
+    def _note(self, protocol: _Protocol, asked: Conversation, chosen: ChosenAnswer, reply: Reply) -> dict[str, Any]:
         rule = None if chosen.rule is None else self._script.rules[chosen.rule].title
         return {
             "protocol": protocol.name,

@@ -71,7 +71,7 @@ def _program() -> Iterator[Symptom]:
             mend="install the newest git of your distribution",
         )
     else:
-        yield health.fine(f"git {dotted(found)}")
+        yield health.passed(f"git {dotted(found)}")
 
 
 def _library() -> Iterator[Symptom]:
@@ -85,7 +85,7 @@ def _library() -> Iterator[Symptom]:
             mend="install a newer pygit2",
         )
     else:
-        yield health.fine(f"libgit2 {dotted(found)}")
+        yield health.passed(f"libgit2 {dotted(found)}")
 
 
 def version(words: str) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ class _Look:
         except errors.Refusal as refusal:
             yield health.problem(refusal.message, means="nothing can be run here", mend=refusal.hint or "")
         else:
-            yield health.fine(self.place.root)
+            yield health.passed(self.place.root)
 
     def format(self) -> Iterator[Symptom]:
         """Told by the configuration alone, so that it is told of repositories that libgit2 does not open too."""
@@ -153,13 +153,13 @@ class _Look:
     def head(self) -> Iterator[Symptom]:
         result = git_program.read(self.place.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
         if result.status == 0:
-            yield health.fine(f"HEAD is {result.out.decode('ascii', 'replace').strip()[:12]}")
+            yield health.passed(f"HEAD is {result.out.decode('ascii', 'replace').strip()[:12]}")
             return
         name = git_program.read(self.place.root, ["symbolic-ref", "--quiet", "HEAD"])
         branch = os.fsdecode(name.out.strip())
         path = os.path.join(self.place.common_dir, branch)
         if name.status == 0 and not os.path.lexists(path):
-            yield health.fine(f"{branch.removeprefix('refs/heads/')} has no commit yet")
+            yield health.passed(f"{branch.removeprefix('refs/heads/')} has no commit yet")
             return
         yield health.problem(
             "HEAD names no commit that is there",
@@ -213,7 +213,7 @@ class _Look:
                     mend="git config user.name NAME; git config user.email ADDRESS",
                 )
                 return
-            yield health.fine(os.fsdecode(result.out).partition(">")[0].strip() + ">")
+            yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
 
     def hooks(self) -> Iterator[Symptom]:
         named = sorted(name.removeprefix(".git/hooks/") for name in history.digests(self.place) if "/hooks/" in name)
@@ -224,7 +224,7 @@ class _Look:
                 means="hooks of that folder run when idumb commits for you",
                 mend="set git.hooks to false in .idumb/config.yaml to leave them out",
             )
-        yield health.fine(", ".join(named) or "none")
+        yield health.passed(", ".join(named) or "none")
 
     def push(self) -> Iterator[Symptom]:
         for name, value in self._settings().items():
@@ -244,7 +244,7 @@ class _Look:
         if above is not None:
             yield health.warn(f"it lies inside the work tree of {above}", means="idumb works in the inner one")
         if self.place.git_dir != self.place.common_dir:
-            yield health.fine(f"a linked work tree, {self.place.worktree_id}")
+            yield health.passed(f"a linked work tree, {self.place.worktree_id}")
 
     def ignores(self) -> Iterator[Symptom]:
         """A rule of the user's own that leaves out `.idumb/` leaves out its record too."""

@@ -12,7 +12,7 @@ from idumb.domain import paths
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import quick_plan as quick
 from idumb.domain.plans import step_plan
-from idumb.domain.plans.quick_plan import Wanted
+from idumb.domain.plans.quick_plan import QuickRequest
 from idumb.markdown.plans import phase_names
 from idumb.system.files import named_files
 
@@ -95,7 +95,7 @@ class PlanningFolder:
         numbered = phase_names.numbered(self._names(PHASES))
         return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
 
-    def quick_text(self, phase: str, wanted: Wanted) -> str:
+    def quick_text(self, phase: str, wanted: QuickRequest) -> str:
         from idumb.markdown.plans import quick_plan
 
         return quick_plan.text(phase, wanted)

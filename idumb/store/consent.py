@@ -11,7 +11,7 @@ from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.consent import approval as approvals
-from idumb.domain.consent.approval import Kept
+from idumb.domain.consent.approval import StoredApproval
 from idumb.domain.errors import InputError, Refusal
 from idumb.system.files import atomic_write, user_folders
 
@@ -76,7 +76,7 @@ class FileConsentStore:
         _require_safe(user_folders.problem("consent", repository))
         atomic_write.write(os.path.join(folder, _file_name(contract_hash)), _encoded(record), mode=0o600)
 
-    def approvals(self, phase: str) -> tuple[Kept, ...]:
+    def approvals(self, phase: str) -> tuple[StoredApproval, ...]:
         """Newest first; what is damaged or another repository's is none. Refusal `consent.unsafe` as for `given`."""
         repository = user_folders.repository_id(self._common_dir)
         folder = os.path.join(user_folders.path(), "consent", repository)
@@ -112,7 +112,7 @@ class FileConsentStore:
                 found.append((path, record))
         return found
 
-    def approve(self, kept: Kept) -> None:
+    def approve(self, kept: StoredApproval) -> None:
         repository = user_folders.repository_id(self._common_dir)
         approval = kept.approval
         name = _file_name(approval.contract_hash).replace(".json", f".{approval.nonce}.json")
@@ -154,7 +154,7 @@ class FileConsentStore:
     def nonce(self) -> str:
         return os.urandom(16).hex()
 
-    def export(self, kept: Kept, path: str) -> str:
+    def export(self, kept: StoredApproval, path: str) -> str:
         whole = os.path.abspath(os.path.expanduser(path))
         record = {"approval": kept.approval.as_dict(), "signature": kept.signature}
         try:
@@ -165,7 +165,7 @@ class FileConsentStore:
             ) from None
         return whole
 
-    def read_file(self, path: str) -> Kept:
+    def read_file(self, path: str) -> StoredApproval:
         """The approval of a signed file; what else is in it does not count."""
         try:
             with open(os.path.expanduser(path), "rb") as stream:
@@ -177,7 +177,7 @@ class FileConsentStore:
         approval = approvals.from_dict(record.get("approval")) if isinstance(record, dict) else None
         if approval is None or not isinstance(record.get("signature"), str):
             raise _unreadable(path, "it is no signed approval of this version of idumb")
-        return Kept(approval, record["signature"])
+        return StoredApproval(approval, record["signature"])
 
 
 def _agreed(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -200,7 +200,7 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _kept(path: str, name: str, repository: str, phase: str) -> Kept | None:
+def _kept(path: str, name: str, repository: str, phase: str) -> StoredApproval | None:
     """The approval in a file whose name, repository and phase are as they should be."""
     _require_safe(user_folders.unsafe(path))
     record = _read(path)
@@ -212,10 +212,10 @@ def _kept(path: str, name: str, repository: str, phase: str) -> Kept | None:
     signature, revoked = record.get("signature"), record.get("revoked")
     if revoked is not None and not isinstance(revoked, dict):
         revoked = {}
-    return Kept(approval, signature if isinstance(signature, str) else None, revoked)
+    return StoredApproval(approval, signature if isinstance(signature, str) else None, revoked)
 
 
-def _as_record(kept: Kept) -> dict[str, Any]:
+def _as_record(kept: StoredApproval) -> dict[str, Any]:
     return {"approval": kept.approval.as_dict(), "signature": kept.signature, "revoked": kept.revoked}
 
 

@@ -54,7 +54,7 @@ class _Look:
         except StoreError as error:
             yield self._symptom(error)
         else:
-            yield health.fine(f"{seq} events" if seq else "nothing was recorded yet")
+            yield health.passed(f"{seq} events" if seq else "nothing was recorded yet")
 
     def _symptom(self, error: StoreError) -> Symptom:
         recoverable = rebuild.plan(self.common_dir, self.database.kept_refs) if error.code in _REBUILT else None
@@ -74,7 +74,7 @@ class _Look:
             yield self._symptom(error)
             return
         if found.broken_at is None:
-            yield health.fine(f"{found.count} events, head {found.head[:12]}")
+            yield health.passed(f"{found.count} events, head {found.head[:12]}")
             return
         recoverable = rebuild.plan(self.common_dir, self.database.kept_refs)
         yield health.problem(
@@ -107,7 +107,7 @@ class _Look:
         elif not os.path.lexists(known.path) and self._is_whole():
             yield health.warn("it is missing", known.path, means="the next command makes it anew", mends=True)
         else:
-            yield health.fine(known.path)
+            yield health.passed(known.path)
 
     def _is_whole(self) -> bool:
         try:
@@ -156,7 +156,7 @@ class _Look:
                 how = "is stopped" if standing == owner_card.STOPPED else "may run on another machine"
                 yield health.warn(f"{who} {how}", path, means="it owns its work tree", mend="idumb cancel")
             else:
-                yield health.fine(f"{who} is running")
+                yield health.passed(f"{who} is running")
 
     def forget_owner(self, symptom: Symptom) -> str:
         """Taking the work tree over has written another card, or the work tree is another one."""

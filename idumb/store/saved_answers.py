@@ -9,7 +9,7 @@ import re
 
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal
-from idumb.domain.runs.saved_answers import Remembered
+from idumb.domain.runs.saved_answers import SavedAnswer
 from idumb.system.files import atomic_write, user_folders
 
 FOLDER = "remembered"
@@ -22,7 +22,7 @@ class FileSavedAnswers:
     def __init__(self, common_dir: str) -> None:
         self._common_dir = common_dir
 
-    def all(self) -> tuple[Remembered, ...]:
+    def all(self) -> tuple[SavedAnswer, ...]:
         folder = self._folder()
         if not os.path.isdir(folder):
             return ()
@@ -31,10 +31,10 @@ class FileSavedAnswers:
         read = (_read(os.path.join(folder, name), name.removesuffix(".json")) for name in names)
         return tuple(one for one in read if one is not None)
 
-    def get(self, question: str) -> Remembered | None:
+    def get(self, question: str) -> SavedAnswer | None:
         return next((one for one in self.all() if one.id == question), None)
 
-    def keep(self, answer: Remembered) -> None:
+    def keep(self, answer: SavedAnswer) -> None:
         self._require_safe()
         folder = user_folders.prepare(FOLDER, user_folders.repository_id(self._common_dir))
         self._require_safe()
@@ -60,7 +60,7 @@ class FileSavedAnswers:
             )
 
 
-def _read(path: str, question: str) -> Remembered | None:
+def _read(path: str, question: str) -> SavedAnswer | None:
     """A damaged record, or one that others could have written, is as good as none."""
     if user_folders.unsafe(path) is not None:
         return None
@@ -69,7 +69,7 @@ def _read(path: str, question: str) -> Remembered | None:
             known = canonical_json.decode(stream.read())
     except ValueError:
         return None
-    names = {f.name for f in dataclasses.fields(Remembered)}
+    names = {f.name for f in dataclasses.fields(SavedAnswer)}
     if not isinstance(known, dict) or set(known) != names or not all(isinstance(v, str) for v in known.values()):
         return None
-    return Remembered(**known) if known["id"] == question else None
+    return SavedAnswer(**known) if known["id"] == question else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.host import Clock
-from idumb.domain.consent.approval import Kept
+from idumb.domain.consent.approval import StoredApproval
 from idumb.store import connection
 from idumb.store.anchored_copy import AnchoredCopy, Placed
 from idumb.store.consent import FileConsentStore
@@ -33,7 +33,7 @@ class ForgetfulConsent(FileConsentStore):
     def __init__(self, common_dir: str) -> None:
         super().__init__(common_dir)
         self._now: dict[str, Mapping[str, Any]] = {}
-        self._approved: list[Kept] = []
+        self._approved: list[StoredApproval] = []
 
     def given(self, contract_hash: str) -> bool:
         return contract_hash in self._now or super().given(contract_hash)
@@ -52,10 +52,10 @@ class ForgetfulConsent(FileConsentStore):
     ) -> None:
         self._now[contract_hash] = agreed or {}
 
-    def approvals(self, phase: str) -> tuple[Kept, ...]:
+    def approvals(self, phase: str) -> tuple[StoredApproval, ...]:
         return (*(kept for kept in reversed(self._approved) if kept.approval.phase == phase), *super().approvals(phase))
 
-    def approve(self, kept: Kept) -> None:
+    def approve(self, kept: StoredApproval) -> None:
         self._approved.append(kept)
 
 

@@ -13,7 +13,7 @@ from idumb.domain.runs.run import RunState
 if TYPE_CHECKING:
     from idumb.domain.runs.gap import Gap
     from idumb.domain.runs.handoff import Document
-    from idumb.domain.runs.state_file import Told
+    from idumb.domain.runs.state_file import HistoryReport
 
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
 
@@ -40,11 +40,11 @@ class MarkdownDocuments:
 
         return progress_file.render(state, statuses)
 
-    def state(self, told: Told) -> str:
+    def state(self, told: HistoryReport) -> str:
         from idumb.domain.runs import state_file
         from idumb.views import markup
 
-        return markup.json_text(state_file.shown(told))
+        return markup.json_text(state_file.file_content(told))
 
     def summary(
         self,

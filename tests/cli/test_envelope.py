@@ -369,7 +369,7 @@ def test_a_run_that_an_older_version_locked_in_goes_on_whatever_its_checks_start
     def older(*given: Any) -> environment_lock.Found:
         found = now(*given)
         for key, made in found.envelopes.items():
-            found.envelopes[key] = envelope.sealed({k: v for k, v in made.items() if k != envelope.CHECKS})
+            found.envelopes[key] = envelope.seal({k: v for k, v in made.items() if k != envelope.CHECKS})
         return found
 
     with monkeypatch.context() as before:

@@ -21,7 +21,7 @@ from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, contract, outcome
 from idumb.domain.agent import BUILDER, PLANNER, ROLES, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.plans import plan
-from idumb.domain.runs.recorded_attempt import Recorded
+from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, chat_server, preset_stand_in
 from tests.support.chat_server import ChatServer, Said
@@ -151,14 +151,14 @@ class OneRecording:
     def known(self, run: str) -> bool:
         return run == "r"
 
-    def find(self, run: str, task: str, number: int) -> Recorded | None:
+    def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
         said = AgentResult(outcome.COMPLETED, output=VERDICT, reply=VERDICT)
-        return Recorded(contract.task_digest(TASK), said, said, ("t",), ())
+        return RecordedAttempt(contract.task_digest(TASK), said, said, ("t",), ())
 
-    def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...]:
+    def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...]:
         return ()
 
-    def play(self, recorded: Recorded) -> tuple[Conflict, ...]:
+    def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]:
         return ()
 
 

@@ -166,9 +166,9 @@ def judged(path: str, text: str) -> None:
     parse = plan_parser.parse if path.endswith(".md") else step_plan.parse
     loaded = loading.assemble("1", "folder", [(path, parse(text.encode(), path))], Settings())
     if loaded.contract is None:
-        registry.findings_of_drafts(loaded.drafts, Settings(), policies.NONE, "strict")
+        registry.findings_of_drafts(loaded.drafts, Settings(), policies.NO_POLICY, "strict")
     else:
-        registry.findings(loaded.contract, Settings(), policies.NONE, "strict")
+        registry.findings(loaded.contract, Settings(), policies.NO_POLICY, "strict")
 
 
 READERS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -227,7 +227,7 @@ def test_where_a_number_counts_or_names_it_is_an_error_with_its_place(old: str, 
 
 def test_digits_are_put_in_order_as_numbers_however_many_there_are() -> None:
     numbers = ["10", DIGITS, "9", "0009", "1" + DIGITS, "0"]
-    assert sorted(numbers, key=whole_numbers.order) == ["0", "9", "0009", "10", DIGITS, "1" + DIGITS]
-    assert whole_numbers.order("0009") == whole_numbers.order("9")
-    assert (whole_numbers.value("0" * 5000 + "7"), whole_numbers.value(DIGITS)) == (7, None)
-    assert whole_numbers.following(["3", DIGITS, "12"]) == 13
+    assert sorted(numbers, key=whole_numbers.sort_key) == ["0", "9", "0009", "10", DIGITS, "1" + DIGITS]
+    assert whole_numbers.sort_key("0009") == whole_numbers.sort_key("9")
+    assert (whole_numbers.parse("0" * 5000 + "7"), whole_numbers.parse(DIGITS)) == (7, None)
+    assert whole_numbers.next_free(["3", DIGITS, "12"]) == 13

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain.question import Question, numbered, usual
+from idumb.domain.question import Question, number_questions, standard_questions
 from idumb.markdown.documents import questions
 
 OWN = "# Mine\r\n\r\n- a bullet  \r\n\r\n```\n## Questions and answers\n```\n\n## Last\n\nwords without an end"
@@ -74,13 +74,13 @@ def test_no_words_of_a_question_or_an_answer_become_another_question(text: str, 
 
 
 def test_a_question_is_not_asked_twice_and_numbers_go_on() -> None:
-    found = numbered(ASKED, [("what  FOR?", ""), ("New?", "why"), ("New?", ""), (" ", "")])
+    found = number_questions(ASKED, [("what  FOR?", ""), ("New?", "why"), ("New?", ""), (" ", "")])
     assert found == (Question("Q-3", "New?", "why"),)
 
 
 def test_the_usual_questions_leave_out_what_the_texts_say() -> None:
-    empty = [text for text, _ in usual("## Phase 2: Greet", "", "")]
-    full = [text for text, _ in usual("## Phase 2: Greet\n\nAll", "## How it is checked\n\n- make test\n", "REQ-1: x")]
+    empty = [text for text, _ in standard_questions("## Phase 2: Greet", "", "")]
+    full = [text for text, _ in standard_questions("## Phase 2: Greet\n\nAll", "## How it is checked\n\n- make test\n", "REQ-1: x")]
     assert empty[0] == "What is true when this phase is done?"
     assert set(full) & set(empty) == set(empty[2:3] + empty[4:])
     assert len(full) == 3

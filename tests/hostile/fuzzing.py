@@ -335,7 +335,7 @@ def _amendment(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
         text = data.decode("utf-8", "replace")
         task_id = chosen.choice(("T1-03", "T1-02", "T1-99"))
         if kind == amendment.WIDEN:
-            made = amendment.Amendment(kind, task_id, claim=amendment.claim_of(text))
+            made = amendment.Amendment(kind, task_id, claim=amendment.parse_claim(text))
         elif kind == amendment.DROP:
             made = amendment.Amendment(kind, task_id, text)
         else:

@@ -79,14 +79,14 @@ KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", 
 def test_whatever_bytes_a_file_holds_it_is_understood_or_named(name: str, data: bytes) -> None:
     """R-LOG-9: and what is made of it can be written into the log."""
     found = old_idumb.read(f".idumb/{name}", data)
-    assert found is None or canonical_json.encode(legacy.told((found,)))
+    assert found is None or canonical_json.encode(legacy.import_payload((found,)))
 
 
 @given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=6))
 def test_whatever_json_a_file_holds_it_is_understood_or_named(name: str, value: dict[str, object]) -> None:
     """R-LOG-9."""
     found = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
-    assert found is None or canonical_json.encode(legacy.told((found,)))
+    assert found is None or canonical_json.encode(legacy.import_payload((found,)))
 
 
 def test_progress_and_checkpoints_of_idumb_itself_are_none_of_an_old_one() -> None:

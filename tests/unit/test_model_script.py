@@ -6,7 +6,7 @@ import pytest
 
 from idumb.domain import model_script
 from idumb.domain.errors import InputError
-from idumb.domain.model_script import Answer, Call, Chosen
+from idumb.domain.model_script import Answer, Call, ChosenAnswer
 from idumb.markdown.documents.model_script import load
 from tests.support.fake_model import scripted
 
@@ -72,17 +72,17 @@ def test_the_first_rule_that_fits_decides() -> None:
         "{when: hello, after: 1, times: 1, answers: [{say: once}]}", "{when: hello, answers: [{say: a}, {say: b}]}"
     )
 
-    def said(prompt: str, answered: int, used: int = 0) -> Chosen:
-        return model_script.choose(script, model_script.Asked(prompt, answered), {0: used})
+    def said(prompt: str, answered: int, used: int = 0) -> ChosenAnswer:
+        return model_script.choose(script, model_script.ModelRequest(prompt, answered), {0: used})
 
     assert said("hello you", 0).answer.say == "a"
     assert said("hello you", 1).answer.say == "once"
     assert said("hello you", 1, used=1).answer.say == "b"
-    assert said("hello you", 2) == Chosen(1, 2, model_script.OVER)
-    assert said("bye", 0) == Chosen(None, 0, model_script.UNSCRIPTED)
+    assert said("hello you", 2) == ChosenAnswer(1, 2, model_script.OVER)
+    assert said("bye", 0) == ChosenAnswer(None, 0, model_script.UNSCRIPTED)
 
 
 def test_a_request_on_the_side_is_known_by_its_lack_of_tools() -> None:
     script = scripted("{tools: true, answers: [{say: work}]}", "{tools: false, answers: [{say: title}]}")
-    said = [model_script.choose(script, model_script.Asked("x", tools=tools), {}).answer.say for tools in (True, False)]
+    said = [model_script.choose(script, model_script.ModelRequest("x", tools=tools), {}).answer.say for tools in (True, False)]
     assert said == ["work", "title"]

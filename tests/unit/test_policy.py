@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.policy import NONE, Policy, narrowed
+from idumb.domain.plans.policy import NO_POLICY, Policy, narrow
 from idumb.markdown.plans import step_tools
 from idumb.markdown.settings import policy
 from idumb.system.files import user_folders
@@ -28,9 +28,9 @@ def file(place: Path, text: str) -> Path:
 
 def test_without_a_file_every_tool_is_allowed_and_there_is_nothing_to_be_bound_to(tmp_path: Path) -> None:
     """R-LOCK-5."""
-    assert policy.load(str(tmp_path)) == NONE
-    assert NONE.allows("run")
-    assert NONE.digest is None
+    assert policy.load(str(tmp_path)) == NO_POLICY
+    assert NO_POLICY.allows("run")
+    assert NO_POLICY.digest is None
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_system_wide_policy_stands_first_and_the_repository_cannot_widen_it(
 def test_a_file_that_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not there"):
         policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), True)])
-    assert policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NONE
+    assert policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NO_POLICY
 
 
 def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -125,5 +125,5 @@ def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.Monkey
 
 def test_policies_together_allow_what_each_of_them_allows() -> None:
     some, more = Policy(frozenset({"run", "write_file"})), Policy(frozenset({"run"}))
-    assert narrowed((NONE, some, more)).tools == frozenset({"run"})
-    assert narrowed((NONE, NONE)).tools is None
+    assert narrow((NO_POLICY, some, more)).tools == frozenset({"run"})
+    assert narrow((NO_POLICY, NO_POLICY)).tools is None

@@ -68,7 +68,7 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
     usage = None
     for number in range(1, calls + 1):
         result = _once(services, journal, made, started)
-        usage = result.usage if usage is None else spending.added(usage, result.usage)
+        usage = result.usage if usage is None else spending.add_usage(usage, result.usage)
         result = dataclasses.replace(result, usage=usage)
         left = _left(services, made, started)
         last = number == calls or (left is not None and left <= pause)
@@ -100,13 +100,13 @@ def _once(services: Services, journal: Journal, made: Call, started: float) -> A
     """One call under the breaker."""
     at = rule(services.settings)
     known = breaker_of(services, made.key)
-    current, wait = breaker.asked(known, services.clock.now(), at)
+    current, wait = breaker.before_call(known, services.clock.now(), at)
     if wait:
         return _not_asked(services, known, wait)
     _keep(journal, made, known, current)
     request = dataclasses.replace(made.request, deadline=_left(services, made, started))
     result = _recordable(services, _answer(services, journal, dataclasses.replace(made, request=request)))
-    _keep(journal, made, current, breaker.ended(current, result.failure, services.clock.now(), at))
+    _keep(journal, made, current, breaker.after_call(current, result.failure, services.clock.now(), at))
     return result
 
 
@@ -175,7 +175,7 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
         result,
         message=shown(result.message),
         claimed_files=tuple(map(shown, result.claimed_files)),
-        usage=spending.known(result.usage),
+        usage=spending.plausible(result.usage),
         session=short(result.session),
         model=short(result.model),
         steps=tuple(steps),
@@ -186,13 +186,13 @@ def breaker_of(services: Services, key: str) -> Breaker:
     """The breaker as the log has it, whichever process wrote it there."""
     for event in services.log.events(kind="breaker.changed", newest_first=True, limit=_KEPT):
         if event.payload["key"] == key:
-            return breaker.of_event(event.payload)
+            return breaker.from_payload(event.payload)
     return Breaker()
 
 
 def breakers(services: Services) -> dict[str, Breaker]:
     """Every breaker that the log tells of, by its key (adapter, binding, model), as it is now."""
-    return {e.payload["key"]: breaker.of_event(e.payload) for e in services.log.events(kind="breaker.changed")}
+    return {e.payload["key"]: breaker.from_payload(e.payload) for e in services.log.events(kind="breaker.changed")}
 
 
 def _keep(journal: Journal, made: Call, known: Breaker, now: Breaker) -> None:

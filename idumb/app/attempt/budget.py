@@ -12,7 +12,7 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import spending
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.spending import Reached, Spent
+from idumb.domain.runs.spending import CeilingReached, Spent
 from idumb.domain.settings import Ceiling, Settings
 
 MARK = ".ceiling."
@@ -34,7 +34,7 @@ def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str
         spans.append((role, own.ceiling if own else None, state.spent.get(role, Spent())))
     for of, ceiling, spent in spans:
         if ceiling is not None and ceiling != Ceiling():
-            yield of, spending.raised(ceiling, _raises(state, task, of)), spent
+            yield of, spending.raise_ceiling(ceiling, _raises(state, task, of)), spent
 
 
 def _raises(state: RunState, task: str, of: str) -> int:
@@ -49,22 +49,22 @@ def _raises(state: RunState, task: str, of: str) -> int:
 
 def left(settings: Settings, state: RunState, task: str) -> Ceiling:
     """What the next attempt at a task may use at most."""
-    return spending.smallest(spending.left(ceiling, spent) for _, ceiling, spent in _spans(settings, state, task))
+    return spending.lowest(spending.remaining(ceiling, spent) for _, ceiling, spent in _spans(settings, state, task))
 
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
     """What a role that is asked for a run may use of what the run may; it is no attempt, so those do not hold it."""
     found = _of_run(settings, state)
-    return Ceiling() if found is None else dataclasses.replace(spending.left(*found), attempts=None)
+    return Ceiling() if found is None else dataclasses.replace(spending.remaining(*found), attempts=None)
 
 
-def reached_for_role(settings: Settings, state: RunState) -> Reached | None:
+def reached_for_role(settings: Settings, state: RunState) -> CeilingReached | None:
     """The run's ceiling that asking a role would pass; None where there is room."""
     found = _of_run(settings, state)
     if found is None:
         return None
     ceiling, spent = found
-    return spending.reached(RUN, dataclasses.replace(ceiling, attempts=None), spent)
+    return spending.reached_ceiling(RUN, dataclasses.replace(ceiling, attempts=None), spent)
 
 
 def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None:
@@ -72,7 +72,7 @@ def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None
     ceiling = settings.ceilings.get(RUN)
     if ceiling is None:
         return None
-    return spending.raised(ceiling, _raises(state, "", RUN)), spending.total(state.spent.values())
+    return spending.raise_ceiling(ceiling, _raises(state, "", RUN)), spending.total(state.spent.values())
 
 
 def told(settings: Settings, state: RunState, task: str) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def _plain(ceiling: Ceiling) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(ceiling).items() if value is not None}
 
 
-def reached(settings: Settings, state: RunState, task: str) -> Reached | None:
+def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | None:
     """The ceiling that another attempt would pass; None where there is room."""
-    found = (spending.reached(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
+    found = (spending.reached_ceiling(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
     return next((one for one in found if one is not None), None)
 
 
@@ -132,7 +132,7 @@ def _tell_blind(bench: Bench, task: Task) -> None:
     """A ceiling over what nobody reports cannot hold; that is said once in a run of a command."""
     told = bench.watched.setdefault("blind", set())
     for of, ceiling, spent in _spans(bench.services.settings, bench.journal.state, task.id):
-        if spending.blind(ceiling, spent) and of not in told:
+        if spending.is_blind(ceiling, spent) and of not in told:
             told.add(of)
             bench.services.reporter.note(
                 f"The ceiling of the {of} covers tokens or money, and its agents did not report all they used;"
@@ -140,7 +140,7 @@ def _tell_blind(bench: Bench, task: Task) -> None:
             )
 
 
-def _question(task: Task, found: Reached, number: int) -> Decision:
+def _question(task: Task, found: CeilingReached, number: int) -> Decision:
     lasting = "Or change `ceilings` in .idumb/config.yaml, and start a run of that"
     return Decision(
         id=f"{task.id}{MARK}{found.of}.{number}",

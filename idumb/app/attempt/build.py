@@ -18,7 +18,7 @@ from idumb.app.ports.agents import Agent, PromptRequest, capabilities
 from idumb.domain import agent, contract, failures, listing, outcome, paths, roles
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.failures import Told
+from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT
 from idumb.domain.proof import ledger, levels
 from idumb.domain.proof.evidence import Evidence
@@ -38,7 +38,7 @@ def make_request(
 ) -> agent.AgentRequest:
     services, task = bench.services, attempt.task
     protected = bench.protected(attempt.plan)
-    filled = roles.filling(services.settings, role, _binding_of(bench, attempt, role))
+    filled = roles.resolve(services.settings, role, _binding_of(bench, attempt, role))
     asked = PromptRequest(
         role,
         task,
@@ -107,14 +107,14 @@ def _change(bench: Bench, attempt: Attempt) -> str:
     return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
 
 
-def agent_failure(bench: Bench, name: str, result: agent.AgentResult) -> Told | None:
+def agent_failure(bench: Bench, name: str, result: agent.AgentResult) -> FailureMessage | None:
     """Why an agent could not work, in words, with the next step; None where it could."""
     if result.failure is None:
         return None
     found = bench.services.settings.bindings.get(name)
     argv = found.argv if found is not None else ()
     go_on = f"idumb {failures.command(result.failure)} {bench.contract.phase}"
-    return failures.told(result.failure, name, argv, result.message, go_on)
+    return failures.failure_message(result.failure, name, argv, result.message, go_on)
 
 
 def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
@@ -165,7 +165,7 @@ def _limits(bench: Bench, attempt: Attempt, role: str) -> Limits:
 def _deadline(bench: Bench, attempt: Attempt) -> float | None:
     """The task's own timeout, or the binding's, or what follows from the estimate."""
     task = attempt.task
-    filled = roles.filling(bench.services.settings, agent.BUILDER, binding_name(bench, attempt))
+    filled = roles.resolve(bench.services.settings, agent.BUILDER, binding_name(bench, attempt))
     if task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)
     return task.time_limit(attempt.number)

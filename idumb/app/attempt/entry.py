@@ -17,7 +17,7 @@ from idumb.app.ports.agents import Agent, capabilities
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, contract, conversation, outcome, paths
 from idumb.domain import contract as contracts
-from idumb.domain.consent.envelope import key_of
+from idumb.domain.consent.envelope import envelope_key
 from idumb.domain.conversation import Conversation
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
@@ -135,10 +135,10 @@ def resumed_conversation(bench: Bench, task: Task) -> Conversation | None:
         return None
     builder = contract.builder_of(plan, task, bench.services.settings) or ""
     validator = contract.validator_of(plan, task, bench.services.settings)
-    envelope = state.contract.envelopes.get(key_of(builder, validator))
+    envelope = state.contract.envelopes.get(envelope_key(builder, validator))
     if envelope is None or not capabilities(bench.agents.get(builder)).resumable:
         return None
-    same = (known.speaker, known.contract) == (conversation.speaker(envelope), state.contract.hash)
+    same = (known.speaker, known.contract) == (conversation.speaker_digest(envelope), state.contract.hash)
     return known if same else None
 
 

@@ -19,7 +19,7 @@ from idumb.app.core.services import kept_at
 from idumb.app.worktree import exposed_secrets, nested_repositories
 from idumb.domain import agent, contract, listing, outcome, paths, settings
 from idumb.domain.decision import Answer, Decision
-from idumb.domain.failures import Told
+from idumb.domain.failures import FailureMessage
 from idumb.domain.paths import IGNORE_FILE
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence as evidence_words
@@ -83,7 +83,7 @@ def _held(bench: Bench, attempt: Attempt, changes: Sequence[ledger.Change], acce
     if not legacy.is_to_be_built(bench.journal.state, attempt.task.id):
         return found
     tree = attempt.candidate or attempt.base
-    return ledger.begun(found, lambda path: bench.work.entry(tree, path) is not None)
+    return ledger.allow_existing(found, lambda path: bench.work.entry(tree, path) is not None)
 
 
 def _leading_out(bench: Bench, changes: Iterable[ledger.Change]) -> list[str]:
@@ -166,7 +166,7 @@ def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
 
 def _only_unjudged(
     bench: Bench, attempt: Attempt, found: Iterable[Evidence], said: agent.AgentResult | None
-) -> Told | None:
+) -> FailureMessage | None:
     """Why the validator could not judge, where nothing else stands against the attempt."""
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     if said is None or name is None:
@@ -319,7 +319,7 @@ def _compare_symbols(bench: Bench, task: Task, changes: Iterable[Change], found:
     if task.symbols is None:
         return found
     read = [
-        symbols.Found(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new)) for c in changes
+        symbols.SymbolSet(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new)) for c in changes
     ]
     return dataclasses.replace(found, symbols=symbols.compare(task.symbols, read))
 

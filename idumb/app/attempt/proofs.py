@@ -18,7 +18,7 @@ from idumb.domain.agent import StepRecord
 from idumb.domain.plans.plan import CHANGED, CHECK, OPINION, STEPS, UNPROVEN, Criterion, Plan, Step, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.validation import Shown
+from idumb.domain.proof.validation import ValidatorEvidence
 from idumb.domain.settings import Settings
 
 BROKEN = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
@@ -110,7 +110,7 @@ def validator_evidence(
     tree: str | None,
     *,
     waits: bool,
-    shown: tuple[Shown, ...] = (),
+    shown: tuple[ValidatorEvidence, ...] = (),
     malformed: str = "",
 ) -> Evidence:
     """A validator's verdict as evidence. Only a PASS that shows something proves anything; a bare one is an opinion.

@@ -24,7 +24,7 @@ from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
 from idumb.domain.proof import evidence, levels, validation
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation
-from idumb.domain.proof.validation import Shown
+from idumb.domain.proof.validation import ValidatorEvidence
 from idumb.domain.runs import spending
 
 HUMAN = "human"
@@ -35,7 +35,7 @@ class Judged:
     """What a validator answered and what it shows; `malformed` says why that cannot be used, "" where it can."""
 
     result: AgentResult
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ValidatorEvidence, ...] = ()
     malformed: str = ""
 
 
@@ -135,7 +135,7 @@ def _asked_again(
     second = _asked(bench, attempt, name, request, _saved(bench, attempt, name, saved, "second"))
     result = dataclasses.replace(
         second.result,
-        usage=spending.added(first.result.usage, second.result.usage),
+        usage=spending.add_usage(first.result.usage, second.result.usage),
         seconds=first.result.seconds + second.result.seconds,
     )
     return dataclasses.replace(second, result=result)
@@ -161,7 +161,7 @@ def _read(bench: Bench, attempt: Attempt, result: AgentResult) -> Judged:
     )
 
 
-def _within(bench: Bench, shown: Shown) -> Shown:
+def _within(bench: Bench, shown: ValidatorEvidence) -> ValidatorEvidence:
     """Some agents cite absolute paths."""
     if shown.place is None:
         return shown
@@ -169,10 +169,10 @@ def _within(bench: Bench, shown: Shown) -> Shown:
     return dataclasses.replace(shown, place=Citation(file, shown.place.line))
 
 
-def _proving(attempt: Attempt, shown: tuple[Shown, ...]) -> tuple[Shown, ...]:
+def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
     """What is shown for criteria of the task; all of it where the task has none."""
     task = attempt.task
-    return tuple(one for one in shown if not task.acceptance or validation.shown_for(task, (one,)))
+    return tuple(one for one in shown if not task.acceptance or validation.proven_criteria(task, (one,)))
 
 
 def question(bench: Bench, attempt: Attempt) -> Decision | None:
@@ -194,7 +194,7 @@ def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
         return ""
     if said.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
-    shown = validation.shown_for(attempt.task, said.shown)
+    shown = validation.proven_criteria(attempt.task, said.shown)
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
     left = [c for c in alone if c not in shown]
     return f"The validator {name} shows nothing for {listing.listed(left)}, and nothing else proves it." if left else ""

@@ -17,7 +17,7 @@ from idumb.app.consent import approval_parts
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agents
 from idumb.domain import canonical_json
-from idumb.domain.consent.approval import Kept
+from idumb.domain.consent.approval import StoredApproval
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.settings import Binding
@@ -126,13 +126,13 @@ def _approved_programs(services: Services, phase: str, contract_hash: str) -> di
     return next(programs, {})
 
 
-def _approval_programs(kept: Kept) -> dict[str, str]:
+def _approval_programs(kept: StoredApproval) -> dict[str, str]:
     bound = kept.approval.bound
     adapters: Any = bound["adapters"].value if "adapters" in bound else {}
     return {str(name): argv[0] for name, argv in adapters.items() if argv}
 
 
-def _is_valid_for(kept: Kept, contract_hash: str) -> bool:
+def _is_valid_for(kept: StoredApproval, contract_hash: str) -> bool:
     return kept.approval.contract_hash == contract_hash and kept.revoked is None
 
 

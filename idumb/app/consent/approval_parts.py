@@ -96,7 +96,7 @@ def models_by_agent(settings: Settings, contract: Contract) -> dict[str, dict[st
             validator = contracts.validator_of(plan, task, settings)
             for role, name in ((agent.BUILDER, builder), (agent.VALIDATOR, validator)):
                 if name is not None and name in settings.bindings and role not in models.get(name, ()):
-                    models.setdefault(name, {})[role] = roles.filling(settings, role, name).model
+                    models.setdefault(name, {})[role] = roles.resolve(settings, role, name).model
     return models
 
 

@@ -11,7 +11,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain.consent import approval as approvals
-from idumb.domain.consent.approval import Approval, Change, Kept, Part
+from idumb.domain.consent.approval import Approval, Change, StoredApproval, Part
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
@@ -72,13 +72,13 @@ class PhaseApprovals:
             self._parts[key] = approval_parts.parts(self._services, self._contract, base=base, files=key[1])
         return self._parts[key]
 
-    def status(self, kept: Kept) -> str:
-        return approvals.standing(kept, self._now, lambda: self.now(kept.approval))
+    def status(self, kept: StoredApproval) -> str:
+        return approvals.status(kept, self._now, lambda: self.now(kept.approval))
 
-    def changes(self, kept: Kept) -> tuple[Change, ...]:
+    def changes(self, kept: StoredApproval) -> tuple[Change, ...]:
         return approvals.changes(kept.approval.bound, self.now(kept.approval))
 
-    def live(self) -> tuple[Kept, ...]:
+    def live(self) -> tuple[StoredApproval, ...]:
         return tuple(
             kept for kept in self._services.consent.approvals(self._contract.phase) if self.status(kept) == LIVE
         )
@@ -124,19 +124,19 @@ def newest_nonce(services: Services, contract: Contract) -> str | None:
     return None if kept is None else kept.approval.nonce
 
 
-def _newest(services: Services, phase: str, contract_hash: str) -> Kept | None:
+def _newest(services: Services, phase: str, contract_hash: str) -> StoredApproval | None:
     known = services.consent.approvals(phase)
     return next((k for k in known if k.revoked is None and k.approval.contract_hash == contract_hash), None)
 
 
-def newest_valid(services: Services, contract: Contract, *, base: str | None = None) -> Kept | None:
+def newest_valid(services: Services, contract: Contract, *, base: str | None = None) -> StoredApproval | None:
     """The newest valid approval. A signature is optional, but must be valid."""
     return next(
         (kept for kept in PhaseApprovals(services, contract, base).live() if _has_valid_signature(services, kept)), None
     )
 
 
-def all_valid(services: Services, contract: Contract, *, base: str | None = None) -> tuple[Kept, ...]:
+def all_valid(services: Services, contract: Contract, *, base: str | None = None) -> tuple[StoredApproval, ...]:
     """All valid approvals, newest first. A signature is optional, but must be valid."""
     return tuple(
         kept for kept in PhaseApprovals(services, contract, base).live() if _has_valid_signature(services, kept)
@@ -150,7 +150,7 @@ def accepted_tasks(services: Services, contract: Contract) -> frozenset[str]:
                      for task in kept.approval.accepted)  # fmt: skip
 
 
-def require(services: Services, contract: Contract, *, base: str | None = None) -> Kept:
+def require(services: Services, contract: Contract, *, base: str | None = None) -> StoredApproval:
     """Return the newest valid approval.
 
     Refusal `approval.missing`, `.expired`, `.revoked`, `.void` or `.bad-signature`.
@@ -166,7 +166,7 @@ def require(services: Services, contract: Contract, *, base: str | None = None) 
     raise _invalid_refusal(contract, _invalid(phase_approvals, _most_relevant(contract, known)))
 
 
-def import_signed(services: Services, contract: Contract, path: str) -> Kept:
+def import_signed(services: Services, contract: Contract, path: str) -> StoredApproval:
     """Import an approval from a signed file and store it. Refuses like `require`."""
     kept = services.consent.read_file(path)
     signer = services.signatures.signer(kept.approval.canonical(), kept.signature or "")
@@ -174,7 +174,7 @@ def import_signed(services: Services, contract: Contract, path: str) -> Kept:
         raise refusal(contract, "bad-signature", f"the signature of {path} is not from an allowed signer")
     known = services.consent.approvals(kept.approval.phase)
     revoked = next((k.revoked for k in known if k.approval.nonce == kept.approval.nonce), None)
-    kept = Kept(kept.approval, kept.signature, revoked)
+    kept = StoredApproval(kept.approval, kept.signature, revoked)
     if kept.approval.phase != contract.phase:
         raise refusal(contract, approvals.VOID, f"{path} approves phase {kept.approval.phase}")
     base = kept.approval.base_commit
@@ -187,7 +187,7 @@ def import_signed(services: Services, contract: Contract, path: str) -> Kept:
     return kept
 
 
-def _most_relevant(contract: Contract, known: Sequence[Kept]) -> Kept:
+def _most_relevant(contract: Contract, known: Sequence[StoredApproval]) -> StoredApproval:
     """The invalid approval to report: the newest of this contract, else the newest of the phase."""
     return next((kept for kept in known if kept.approval.contract_hash == contract.hash), known[0])
 
@@ -211,7 +211,7 @@ class InvalidApproval:
         return tuple(self.details.get("evidence", ()))
 
 
-def _invalid(phase_approvals: PhaseApprovals, kept: Kept) -> InvalidApproval:
+def _invalid(phase_approvals: PhaseApprovals, kept: StoredApproval) -> InvalidApproval:
     approval, standing = kept.approval, phase_approvals.status(kept)
     by = f"the approval by {approval.by} of {approval.validated_at}"
     if standing == approvals.EXPIRED:
@@ -290,7 +290,7 @@ def _command(contract: Contract) -> str:
     return f"idumb approve {contract.phase}" + ("" if contract.mode == STRICT else f" --hash {contract.hash}")
 
 
-def _has_valid_signature(services: Services, kept: Kept) -> bool:
+def _has_valid_signature(services: Services, kept: StoredApproval) -> bool:
     """Whether the signature, if any, is valid and, if there is a list of allowed signers, by one of them."""
     if kept.signature is None:
         return True
@@ -300,7 +300,7 @@ def _has_valid_signature(services: Services, kept: Kept) -> bool:
     return services.signatures.intact(data, kept.signature)
 
 
-def _require_valid_signature(services: Services, contract: Contract, kept: Kept) -> None:
+def _require_valid_signature(services: Services, contract: Contract, kept: StoredApproval) -> None:
     if not _has_valid_signature(services, kept):
         raise refusal(contract, "bad-signature", "its approval does not have a valid signature of an allowed signer")
 

@@ -7,7 +7,7 @@ from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.consent.approval import Kept
+from idumb.domain.consent.approval import StoredApproval
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -63,7 +63,7 @@ def _accepted_at_terminal(services: Services, contract: Contract, task: Task) ->
     answer = services.asker.ask(question)
     if answer is None or answer.choice != ACCEPT:
         return False
-    services.consent.approve(Kept(approvals.create(services, contract, by=answer.by, accepted=(task.id,))))
+    services.consent.approve(StoredApproval(approvals.create(services, contract, by=answer.by, accepted=(task.id,))))
     return True
 
 

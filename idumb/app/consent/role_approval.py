@@ -11,7 +11,7 @@ from idumb.app.consent import approval_parts
 from idumb.app.core.services import Services
 from idumb.domain import agent, canonical_json, roles
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.roles import Filling
+from idumb.domain.roles import ResolvedRole
 
 PLACE = "roles"
 """The phase name under which consent to agents is stored, so that it can be revoked like that of a phase."""
@@ -21,11 +21,11 @@ def combined_digest(hashes: Iterable[str]) -> str:
     return canonical_json.digest(sorted(hashes))
 
 
-def digest(services: Services, filled: Filling) -> str:
+def digest(services: Services, filled: ResolvedRole) -> str:
     return canonical_json.digest(_bound(services, filled))
 
 
-def _bound(services: Services, filled: Filling) -> dict[str, Any]:
+def _bound(services: Services, filled: ResolvedRole) -> dict[str, Any]:
     settings = services.settings
     binding = settings.bindings.get(filled.binding or "")
     starts = argv(services, filled)
@@ -40,7 +40,7 @@ def _bound(services: Services, filled: Filling) -> dict[str, Any]:
     return bound | ({"files": files} if files else {})
 
 
-def consent_record(services: Services, filled: Filling) -> dict[str, Any]:
+def consent_record(services: Services, filled: ResolvedRole) -> dict[str, Any]:
     """What to record with consent: the program's path and a digest of each other part, to name later changes."""
     bound = _bound(services, filled)
     starts = bound.pop("argv")
@@ -49,7 +49,7 @@ def consent_record(services: Services, filled: Filling) -> dict[str, Any]:
     return {"role": filled.role, "program": starts[0] if starts else None, "parts": parts}
 
 
-def changes_since_consent(services: Services, filled: Filling) -> tuple[str, ...]:
+def changes_since_consent(services: Services, filled: ResolvedRole) -> tuple[str, ...]:
     """What changed since the newest consent for this role, in words; () if nothing did or there was none."""
     records = (record for record in services.consent.all_agreed(PLACE) if record.get("role") == filled.role)
     was, now = next(records, None), consent_record(services, filled)
@@ -60,7 +60,7 @@ def changes_since_consent(services: Services, filled: Filling) -> tuple[str, ...
     return (*([program] if was.get("program") != now["program"] else []), *names)
 
 
-def argv(services: Services, filled: Filling) -> tuple[str, ...]:
+def argv(services: Services, filled: ResolvedRole) -> tuple[str, ...]:
     try:
         return tuple(services.adapters.get(filled.binding or "").describe())
     except AdapterError as problem:
@@ -68,7 +68,7 @@ def argv(services: Services, filled: Filling) -> tuple[str, ...]:
         raise Refusal(problem.code, words, hint=problem.hint) from problem
 
 
-def why_other_hash(services: Services, approve: str, filled: Sequence[Filling]) -> str:
+def why_other_hash(services: Services, approve: str, filled: Sequence[ResolvedRole]) -> str:
     """Explain why the hash in `approve` is not that of these roles."""
     hashes = ((each.role, _digest_or_none(services, each)) for each in _fillings(services))
     digests = {role: digest for role, digest in hashes if digest is not None}
@@ -102,13 +102,13 @@ def _groups(names: Iterable[str]) -> Iterable[tuple[str, ...]]:
     return chain.from_iterable(combinations(all_names, size) for size in range(1, len(all_names) + 1))
 
 
-def _fillings(services: Services) -> list[Filling]:
+def _fillings(services: Services) -> list[ResolvedRole]:
     """The filling of every role that has a binding."""
-    fillings = (roles.filling(services.settings, role) for role in agent.ROLES)
+    fillings = (roles.resolve(services.settings, role) for role in agent.ROLES)
     return [filled for filled in fillings if filled.binding is not None]
 
 
-def _digest_or_none(services: Services, filled: Filling) -> str | None:
+def _digest_or_none(services: Services, filled: ResolvedRole) -> str | None:
     try:
         return digest(services, filled)
     except Refusal:  # its program is missing

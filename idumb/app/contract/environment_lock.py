@@ -13,7 +13,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, Agents, capabilities
 from idumb.domain import agent, canonical_json, confidence, contract, governing, outcome, roles
 from idumb.domain.consent import envelope
-from idumb.domain.consent.envelope import NOTHING, Change, Envelope, key_of, of_text
+from idumb.domain.consent.envelope import NOTHING, Change, Envelope, envelope_key, text_digest
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import AdapterError, Refusal
@@ -49,7 +49,7 @@ class Found:
 
     def keep(self, text: str) -> str:
         """The hash of a text, which is kept."""
-        digest = of_text(text)
+        digest = text_digest(text)
         if text:
             self.sources[digest] = text
         return digest
@@ -62,7 +62,7 @@ def _pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | No
         for plan in known.plans
         for task in plan.tasks
     )
-    return {key_of(b, v): (b, v) for b, v in dict.fromkeys(found) if b is not None}
+    return {envelope_key(b, v): (b, v) for b, v in dict.fromkeys(found) if b is not None}
 
 
 def present(services: Services, agents: Agents, known: Contract) -> Found:
@@ -83,7 +83,7 @@ def present(services: Services, agents: Agents, known: Contract) -> Found:
     for key, (builder, validator) in _pairs(known, settings).items():
         own = _of_agent(common, builder, agent.BUILDER)
         # An amendment that brings in another agent changes nothing for these two.
-        ruling = governing.settings(settings, (builder, validator))
+        ruling = governing.settings_of_runs(settings, (builder, validator))
         found.sources[ruling.digest()] = services.redaction.redact_output(_readable(ruling.deciding()))
         judged = _of_validator(common, validator)
         made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
@@ -114,7 +114,7 @@ def _of_agent(common: _Common, binding: str, role: str) -> dict[str, Any]:
     """The parts that an agent in a role brings: adapter, program, model, prompt template."""
     who = common.agents.get(binding)
     program, argv = _program(common, who)
-    filled = roles.filling(common.settings, role, binding)
+    filled = roles.resolve(common.settings, role, binding)
     template = common.services.toolchain.template(filled.prompt) if filled.template is None else filled.template
     silent = not capabilities(who).reads_prompt
     return {
@@ -159,8 +159,8 @@ def _of_validator(common: _Common, name: str | None) -> str:
     parts = _of_agent(common, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
     made = {"binding": name, **parts}
     digest = common.found.keep(_readable(made))
-    if roles.filling(common.settings, agent.VALIDATOR, name).template is None and "prompt" in parts:
-        common.found.grown[digest] = of_text(_readable({**made, "prompt": _BARE_VALIDATOR}))
+    if roles.resolve(common.settings, agent.VALIDATOR, name).template is None and "prompt" in parts:
+        common.found.grown[digest] = text_digest(_readable({**made, "prompt": _BARE_VALIDATOR}))
     return digest
 
 
@@ -211,7 +211,7 @@ def _locked(bench: Bench, found: Found) -> dict[str, Any]:
     rules = levels.rules(services.settings)
     findings = registry.findings(known, services.settings, services.policy)
     used = _named(known, services.settings)
-    judged = confidence.of(known, findings, [name for name in used if _starts(bench, name)], used)
+    judged = confidence.assess(known, findings, [name for name in used if _starts(bench, name)], used)
     return {
         "contract_hash": known.hash,
         "checks": {"errors": 0, "warnings": len(findings)},
@@ -260,7 +260,7 @@ def require(bench: Bench, attempt: Attempt) -> None:
     told.update(canonical_json.digest(c.as_dict()) for c in new)
     locked = bench.journal.state.contract.envelopes
     taken = {
-        key: envelope.sealed(locked[key], **{part: made[part] for part in _LIVE})
+        key: envelope.seal(locked[key], **{part: made[part] for part in _LIVE})
         for key, made in found.envelopes.items()
         if key in locked
     }
@@ -282,7 +282,7 @@ def _tell(
             "envelope.changed", changes=[c.as_dict() for c in changes], envelopes=dict(taken), sources=kept
         )
     )
-    for part in envelope.names(changes):
+    for part in envelope.changed_agents(changes):
         late = "; what it is now is for the next command" if during and part not in _LIVE else ""
         bench.services.reporter.note(f"{words(part)} changed since this run was locked in{late}")
 
@@ -348,7 +348,7 @@ def _of_adapter(change: Change) -> bool:
 
 def refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
     """Whether to go on, to go back or to start anew is for a person to say."""
-    parts = envelope.names(changes)
+    parts = envelope.changed_agents(changes)
     said = ", ".join(words(part) for part in parts)
     why = f"{said[:1].upper()}{said[1:]} changed since run {state.number} of phase {state.phase} was locked in"
     ways = choices(state, ADAPTER if all(_of_adapter(c) for c in changes) else ENVELOPE)
@@ -392,7 +392,7 @@ def choices(state: RunState, accept: str) -> tuple[Choice, ...]:
 def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
     """The payload of `attempt.started` that tells of it: `envelope` and `request`, and what else goes into it."""
     validator = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
-    key = key_of(builder, validator)
+    key = envelope_key(builder, validator)
     known = bench.journal.state.contract.envelopes.get(key)
     if known is None:
         known = present(bench.services, bench.agents, bench.contract).envelopes[key]
@@ -402,12 +402,12 @@ def of_attempt(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
     # A word in the references that names nothing is no file; a folder of a condition is one that nobody can hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
     context = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
-    parts: dict[str, Any] = {"context": envelope.of_context(context)} if context else {}
+    parts: dict[str, Any] = {"context": envelope.context_digest(context)} if context else {}
     told: dict[str, Any] = {"context": context} if context else {}
     if attempt.conversation is not None:
         resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
         parts, told = {**parts, "conversation": canonical_json.digest(resumes)}, {**told, "resumes": resumes}
-    return {"envelope": envelope.sealed(known, **parts) if parts else dict(known), "request": request, **told}
+    return {"envelope": envelope.seal(known, **parts) if parts else dict(known), "request": request, **told}
 
 
 def request_digest(bench: Bench, attempt: Attempt, adapter: str) -> str:

@@ -39,7 +39,7 @@ def _built(services: Services, phase: str) -> frozenset[str]:
 def told_of(services: Services, phase: str, tasks: Collection[str]) -> dict[str, Any]:
     """An event that tells of these tasks alone, for the log of a rehearsal."""
     row = {"phase": phase, "completed": sorted(tasks)}
-    return {**legacy.told(()), "phases": [row], "files": [], "worktree": services.worktree}
+    return {**legacy.import_payload(()), "phases": [row], "files": [], "worktree": services.worktree}
 
 
 def plain(phase: str) -> str:

@@ -16,10 +16,10 @@ from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, LATER, WARNING, Finding, errors
 from idumb.domain.intake import registry, scope
-from idumb.domain.intake.rule import Present
+from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.plans.policy import NONE as NO_POLICY
+from idumb.domain.plans.policy import NO_POLICY as NO_POLICY
 from idumb.domain.plans.policy import Policy
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
@@ -251,13 +251,13 @@ def _across(parsed: Sequence[tuple[str, ParsedPlan]]) -> tuple[Finding, ...]:
     """What can be said of the graph although something else is wrong, and nothing that only follows from that."""
     drafts = [draft for _, p in parsed if (draft := p.plan or p.draft) is not None]
     if len(drafts) < len(parsed):
-        return contracts.across(drafts, None)
+        return contracts.cross_plan_findings(drafts, None)
     begun = {id for _, p in parsed if p.plan is None for id in _BEGUN.findall(p.text)}
-    return contracts.across(drafts, begun)
+    return contracts.cross_plan_findings(drafts, begun)
 
 
 def judged(
-    services: Services, loaded: Loaded, mode: str | None = None, present: Present | None = None
+    services: Services, loaded: Loaded, mode: str | None = None, present: StartState | None = None
 ) -> list[Finding]:
     """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one.
 
@@ -269,7 +269,7 @@ def judged(
     return [replace(one, severity=WARNING) if _key(one) in kept else one for one in found]
 
 
-def _judged(services: Services, loaded: Loaded, mode: str | None, present: Present | None) -> list[Finding]:
+def _judged(services: Services, loaded: Loaded, mode: str | None, present: StartState | None) -> list[Finding]:
     known, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
         given = (loaded.links, loaded.repositories, present)

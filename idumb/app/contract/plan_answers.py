@@ -19,7 +19,7 @@ from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.runs.run import RunState
 
 if TYPE_CHECKING:
-    from idumb.domain.consent.approval import Approval, Kept
+    from idumb.domain.consent.approval import Approval, StoredApproval
 
 
 def locked(services: Services, state: RunState) -> Contract | None:
@@ -87,13 +87,13 @@ def _words(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
 
 def _approvals(
     services: Services, state: RunState, old: Contract, new: Contract, by: str, *, consents: bool
-) -> tuple[Kept, ...]:
+) -> tuple[StoredApproval, ...]:
     """Each approval that holds, for the plan with the answers in it; Refusal where nobody's word would follow.
 
     Only the bytes of the plans differ, and only by answers of people. Each keeps its end and what it accepts. A
     signature is over the bytes and nobody else can give it again, so the plan stays where only that one counts.
     """
-    from idumb.domain.consent.approval import Kept
+    from idumb.domain.consent.approval import StoredApproval
 
     strict = STRICT in (state.mode, new.mode)
     if strict:
@@ -106,7 +106,7 @@ def _approvals(
         raise Refusal(
             "approval.missing", why if live else "no consent holds that could follow it", details={"phase": old.phase}
         )
-    return tuple(Kept(_carried(services, one, new, by)) for one in reversed(free))
+    return tuple(StoredApproval(_carried(services, one, new, by)) for one in reversed(free))
 
 
 def _carried(services: Services, one: Approval, new: Contract, by: str) -> Approval:
@@ -127,7 +127,7 @@ def remembered_answer(services: Services, question: Decision, task: Task) -> Ans
     """What a person asked to be answered each time; None for what needs their word."""
     from idumb.domain.runs import saved_answers
 
-    name = saved_answers.id_of(question)
+    name = saved_answers.key_of_question(question)
     if name is None or not saved_answers.may_answer(task):
         return None
     try:

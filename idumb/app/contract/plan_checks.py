@@ -14,7 +14,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake import ground, registry, scope, self_check
-from idumb.domain.intake.rule import Case, Present
+from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.intake.self_check import Answer
 from idumb.domain.runs.run import COMPLETED, RunState
 
@@ -43,7 +43,7 @@ def open_questions(services: Services, contract: Contract) -> tuple[Answer, ...]
     return self_check.open_questions(case(services, loaded, contract), findings(services, loaded))
 
 
-def unmet(services: Services, contract: Contract, state: RunState) -> tuple[ground.Unmet, ...]:
+def unmet(services: Services, contract: Contract, state: RunState) -> tuple[ground.UnmetClaim, ...]:
     """Claims of tasks that cannot hold, with what the completed tasks of the run are known to have left.
 
     Not those that the files on disk deny: a person may have moved something since.
@@ -51,7 +51,7 @@ def unmet(services: Services, contract: Contract, state: RunState) -> tuple[grou
     present = _present(services, contract)
     done = (known for id, known in state.tasks.items() if id in present.done)
     left = services.files.there(path for known in done for path in known.work.touched)
-    found = ground.unmet(contract, replace(present, base=present.base | left))
+    found = ground.unmet_claims(contract, replace(present, base=present.base | left))
     return tuple(one for one in found if one.there == (one.path in present.on_disk))
 
 
@@ -68,12 +68,12 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
     )
 
 
-def _present(services: Services, contract: Contract) -> Present:
+def _present(services: Services, contract: Contract) -> StartState:
     """What is there of all that the contract names. Reads, and writes nothing."""
     claimed = ground.claimed(contract)
     on_disk = services.files.there(claimed)
     state = run_lookup.latest_run(services, contract.phase)
-    return Present(
+    return StartState(
         requirements=_requirements(services),
         base=_base(services, state, claimed, on_disk),
         on_disk=on_disk,

@@ -17,7 +17,7 @@ from idumb.app.ports.workspace import CommittingClone, Workspace
 from idumb.domain import agent, contract, paths
 from idumb.domain.conversation import Conversation
 from idumb.domain.decision import Answer, Decision
-from idumb.domain.failures import Told
+from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.evidence import Evidence
@@ -125,7 +125,7 @@ class Attempt:
     reason: str = ""
     deviation: bool = False
     unlike: bool = False
-    failure: Told | None = None
+    failure: FailureMessage | None = None
     handover: str = ""
     conversation: Conversation | None = None
     built: bool = False

@@ -71,7 +71,7 @@ def _prepared(
 
 def _agent(services: Services, builder: str | None) -> dict[str, Any]:
     """Who would be started and how; `problem` where that could not be."""
-    filled = roles.filling(services.settings, BUILDER, builder)
+    filled = roles.resolve(services.settings, BUILDER, builder)
     row: dict[str, Any] = {
         "binding": builder,
         "model": filled.model,

@@ -26,7 +26,7 @@ from idumb.app.worktree import interrupted_drift, task_base
 from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
-from idumb.domain.failures import Told
+from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
 
 EDITOR = agent.EDITOR
@@ -174,7 +174,7 @@ def settle(bench: Bench, attempt: Attempt) -> Ending | None:
     return AGAIN if not attempt.unlike and _tries_again(bench, task) else _failed(bench, attempt)
 
 
-def _could_not_work(bench: Bench, attempt: Attempt, why: Told) -> Ending | None:
+def _could_not_work(bench: Bench, attempt: Attempt, why: FailureMessage) -> Ending | None:
     """A fresh agent goes on where a context was full; what another attempt would meet again stops the run.
 
     None where it counts as a failed attempt like any other.

@@ -16,7 +16,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import ACTIVE, RunState
-from idumb.domain.runs.state_file import Entry, Imported
+from idumb.domain.runs.state_file import HistoryEntry, ImportedState
 
 RECORDED = "history.recorded"
 
@@ -65,8 +65,8 @@ def keep(services: Services, journal: Journal) -> None:
         write(services, journal, (found,))
 
 
-def beyond(services: Services, present: dict[str, Any]) -> Imported | None:
-    return state_file.beyond(present, [one for _, one in _told(services)])
+def beyond(services: Services, present: dict[str, Any]) -> ImportedState | None:
+    return state_file.missing_from_log(present, [one for _, one in _told(services)])
 
 
 def runs_here(services: Services) -> list[str]:
@@ -79,11 +79,11 @@ def _said(state: RunState) -> dict[str, str]:
     return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
 
 
-def _place(told: tuple[int, Entry | Imported]) -> int:
+def _place(told: tuple[int, HistoryEntry | ImportedState]) -> int:
     return told[0]
 
 
-def _told(services: Services) -> list[tuple[int, Entry | Imported]]:
+def _told(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
     """What was recorded for this file, each with its place in the log."""
     here = frozenset(runs_here(services))
     recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
@@ -91,23 +91,23 @@ def _told(services: Services) -> list[tuple[int, Entry | Imported]]:
     return sorted([*came, *(one for event in recorded for one in _entries(event))], key=_place)
 
 
-def _entries(event: Event) -> Iterator[tuple[int, Entry]]:
+def _entries(event: Event) -> Iterator[tuple[int, HistoryEntry]]:
     """The line of an event, and those of runs that ended before lines were recorded."""
     for line in event.payload.get("earlier", ()):
         yield line["seq"], _entry(line["timestamp"], line["run"], line)
     yield event.seq, _entry(event.at, event.run or "", event.payload)
 
 
-def _entry(timestamp: str, run: str, said: Mapping[str, Any]) -> Entry:
-    return Entry(timestamp, said["action"], said["result"], run, said["phase"])
+def _entry(timestamp: str, run: str, said: Mapping[str, Any]) -> HistoryEntry:
+    return HistoryEntry(timestamp, said["action"], said["result"], run, said["phase"])
 
 
-def _imported(services: Services, event: Event) -> Iterator[Imported]:
+def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
     told = event.payload
     if told.get("worktree", services.worktree) == services.worktree and (
         told["state"] or told["anchors"] or told["history"]
     ):
-        yield Imported(event.at, told["state"], told["anchors"], told["history"])
+        yield ImportedState(event.at, told["state"], told["anchors"], told["history"])
 
 
 def _earlier(services: Services, run: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _earlier(services: Services, run: str) -> dict[str, Any]:
     return {"earlier": said} if said else {}
 
 
-def _unrecorded(services: Services, told: Sequence[tuple[int, Entry | Imported]]) -> list[tuple[int, Entry]]:
+def _unrecorded(services: Services, told: Sequence[tuple[int, HistoryEntry | ImportedState]]) -> list[tuple[int, HistoryEntry]]:
     """Lines of runs that ended and have none, each in the place of the run's end."""
     known = state_file.runs([one for _, one in told])
     states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in known]
@@ -146,7 +146,7 @@ def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
 
 def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
     files = [_kept(services, old, data) for old, data in found]
-    report = {**legacy.told(tuple(old for old, _ in found)), "files": files, "worktree": services.worktree}
+    report = {**legacy.import_payload(tuple(old for old, _ in found)), "files": files, "worktree": services.worktree}
     journal.write(dataclasses.replace(journal.event(legacy_claims.EVENT, **report), run=None))
     return report
 

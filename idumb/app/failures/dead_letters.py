@@ -190,7 +190,7 @@ def _of_task(services: Services, state: RunState, event: Event, phase: str, tree
         phase,
         tree,
         event.task,
-        dead_letter.class_of(said.get("outcome"), said.get("cause"), builder.get("failure")),
+        dead_letter.failure_class(said.get("outcome"), said.get("cause"), builder.get("failure")),
         event.payload.get("reason") or known.reason,
         sum(map(replay_attempt.counts, ended)),
         next((e.payload["builder"] for e in begun), None),
@@ -209,7 +209,7 @@ def _of_whole(state: RunState, event: Event, phase: str, tree: str, failed: list
     asks = any(t.status == outcome.WAITING for t in state.tasks.values())
     stands = state.state == ended and state.reason == event.payload.get("reason", "") and not asks
     failure, stopped = event.payload.get("failure"), state.tasks.get(event.payload.get("task", ""))
-    classes = [*(one.class_ for one in failed), *([dead_letter.class_of(None, None, failure)] if failure else [])]
+    classes = [*(one.class_ for one in failed), *([dead_letter.failure_class(None, None, failure)] if failure else [])]
     return Letter(
         dead_letter.letter_id(state.id, None),
         dead_letter.RUN,
@@ -217,7 +217,7 @@ def _of_whole(state: RunState, event: Event, phase: str, tree: str, failed: list
         phase,
         tree,
         None,
-        dead_letter.class_of_run(classes),
+        dead_letter.run_class(classes),
         event.payload.get("reason") or f"{', '.join(one.task or '' for one in failed)} failed",
         sum(one.attempts for one in failed) + (stopped.attempt.number if stopped is not None else 0),
         None,

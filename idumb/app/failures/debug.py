@@ -109,7 +109,7 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
         "title": declared.title if declared is not None else "",
         "status": known.status,
         "reason": known.reason or (str(ended[-1].payload["reason"]) if ended else ""),
-        "class": dead_letter.class_of(found.ended, found.cause, found.failure),
+        "class": dead_letter.failure_class(found.ended, found.cause, found.failure),
         "failure": found.failure,
         "cause": found.cause,
         "attempts": attempts,
@@ -179,7 +179,7 @@ def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
     return {
         "files": files[:MOST_PATHS],
         "more": max(0, len(found) - MOST_PATHS),
-        "diff": quoting.cut(services.redaction.redact_output(text), MOST_DIFF),
+        "diff": quoting.truncate(services.redaction.redact_output(text), MOST_DIFF),
     }
 
 
@@ -187,7 +187,7 @@ def _envelope(begun: Sequence[Event]) -> list[dict[str, Any]]:
     """Each pair of attempts that ran under different things, with the parts in which they differ."""
     rows = []
     for one, other in itertools.pairwise(begun):
-        differ, unknown = envelopes.compared(one.payload.get("envelope", {}), other.payload.get("envelope", {}))
+        differ, unknown = envelopes.compare(one.payload.get("envelope", {}), other.payload.get("envelope", {}))
         if differ or unknown:
             rows.append({"attempts": [one.attempt, other.attempt], "parts": list(differ), "unknown": list(unknown)})
     return rows

@@ -46,7 +46,7 @@ def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str
     if result.outcome != outcome.COMPLETED or not result.reply.strip():
         words = result.message or result.failure or "it said nothing"
         return {"diagnosis": {**said, "failure": words}, "amendment": None}
-    said |= {"text": quoting.cut(result.reply, _MOST), "citations": _citations(services, result.reply)}
+    said |= {"text": quoting.truncate(result.reply, _MOST), "citations": _citations(services, result.reply)}
     return {"diagnosis": said, "amendment": _amendment(services, state, loaded, result.reply)}
 
 
@@ -56,8 +56,8 @@ def _values(loaded: Loaded, bundle: Mapping[str, Any]) -> Mapping[str, str]:
     return {
         "phase": str(bundle["phase"]),
         "tasks": ", ".join(task["id"] for task in bundle["tasks"]) or "none of its tasks",
-        "bundle": quoting.fenced(quoting.cut(json.dumps(known, indent=1)), "json"),
-        "plan": quoting.cut("\n\n".join(plans)),
+        "bundle": quoting.fenced(quoting.truncate(json.dumps(known, indent=1)), "json"),
+        "plan": quoting.truncate("\n\n".join(plans)),
     }
 
 

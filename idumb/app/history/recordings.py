@@ -17,7 +17,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED
 
 if TYPE_CHECKING:
-    from idumb.domain.runs.recorded_attempt import Recorded
+    from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
 _JUDGED = {
     evidence.PASSED: outcome.COMPLETED,
@@ -50,7 +50,7 @@ class Recordings:
     def known(self, run: str) -> bool:
         return bool(run_lookup.run_of(self._services, run).id)
 
-    def find(self, run: str, task: str, number: int) -> Recorded | None:
+    def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
         """The attempt that answers to attempt `number` of a task, the last one where fewer were made; or None."""
         state = run_lookup.run_of(self._services, run)
         known = state.tasks.get(task)
@@ -63,9 +63,9 @@ class Recordings:
             return None
         upto = made[:number]
         last = upto[-1]
-        from idumb.domain.runs.recorded_attempt import Recorded
+        from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
-        return Recorded(
+        return RecordedAttempt(
             digest=known.digest,
             built=_built(last.builder or {}),
             judged=None if last.judged is None else _judged(last.judged),
@@ -74,7 +74,7 @@ class Recordings:
             judged_tree=None if last.judged is None else last.judged.get("tree"),
         )
 
-    def differing(self, recorded: Recorded, candidate: str) -> tuple[str, ...] | None:
+    def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...] | None:
         """Paths, idumb's own aside, that are not as the validator judged them; None where that cannot be known."""
         if not recorded.judged_tree or not candidate:
             return None
@@ -84,7 +84,7 @@ class Recordings:
             return None
         return tuple(c.path for c in changes if not paths.matches_any(c.path, paths.OWN_FILES))
 
-    def play(self, recorded: Recorded) -> tuple[Conflict, ...]:
+    def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]:
         """Leave the paths as the attempt left them, only where they are as the recording knows them."""
         wanted = [p for p in recorded.paths if not paths.matches_any(p, paths.OWN_FILES)]
         present = self._trees.scan(wanted)

@@ -44,7 +44,7 @@ class Draft:
     def feedback(self) -> str:
         """What is wrong, one line a finding, for who is to write it again."""
         lines = (f"- line {f.line}: {f.severity}: {f.message} {f.mend}".rstrip() for f in self.findings)
-        return quoting.cut("\n".join(map(quoting.one_line, lines)), 20_000)
+        return quoting.truncate("\n".join(map(quoting.one_line, lines)), 20_000)
 
 
 def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
@@ -53,7 +53,7 @@ def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
     for path, _ in services.plans.plans(where.folder) if where.exists else ():
         found = _NUMBER.search(path)
         numbers.append(found[1] if found else str(len(numbers) + 1))
-    identity = f"{whole_numbers.following(numbers):02d}"
+    identity = f"{whole_numbers.next_free(numbers):02d}"
     return identity, f"{where.folder}/{identity}-PLAN.md"
 
 

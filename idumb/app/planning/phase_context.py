@@ -71,7 +71,7 @@ class PhaseContext:
 
 
 def _quoted(text: str) -> str:
-    return quoting.fenced(quoting.cut(text), "markdown")
+    return quoting.fenced(quoting.truncate(text), "markdown")
 
 
 def _digest(*texts: str) -> str:

@@ -16,7 +16,7 @@ from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome, quoting, reply
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
-from idumb.domain.question import Question, numbered, usual
+from idumb.domain.question import Question, number_questions, standard_questions
 
 MOST = 12
 """Questions that are taken from one answer of an agent."""
@@ -62,7 +62,7 @@ def discuss(services: Services, request: Request, read: Reader | None) -> Result
         _write(services, where, (), request.answers)
     elif request.more or not known.questions:
         asked, warnings = _new_questions(services, known, request)
-        _write(services, where, numbered(known.questions, asked), {})
+        _write(services, where, number_questions(known.questions, asked), {})
     answered = list(request.answers)
     if read is not None and not request.answers:
         answered += _interview(services, where, read)
@@ -85,7 +85,7 @@ def _require_open(known: PhaseContext, answers: Mapping[str, str]) -> None:
                 f"{identity} was answered already, and what a person wrote is not replaced.",
                 hint=f"Change the answer in {path}",
             )
-        if not quoting.shown(answer).strip():
+        if not quoting.as_markdown(answer).strip():
             raise InputError(
                 "question.no-answer",
                 f"There is no word in the answer to {identity}.",
@@ -97,7 +97,7 @@ def _new_questions(
     services: Services, known: PhaseContext, request: Request
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """(text, why) of new questions, by the researcher where one is bound, else the usual ones; and warnings."""
-    plain = list(usual(known.roadmap, known.project, known.requirements))
+    plain = list(standard_questions(known.roadmap, known.project, known.requirements))
     if request.usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return plain, []
     command = f"idumb discuss {known.location.phase}{' --more' if request.more else ''}"
@@ -128,7 +128,7 @@ def _interview(services: Services, where: PhaseLocation, read: Reader) -> list[s
         said = read(question)
         if said is None:
             break
-        if quoting.shown(said).strip():
+        if quoting.as_markdown(said).strip():
             _write(services, where, (), {question.id: said})
             found.append(question.id)
     return found

@@ -113,7 +113,7 @@ def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, st
         "plan": goal.plan,
         **_ids(services, known.location),
         "existing": "\n\n".join(_present_plans(services, known.location)),
-        "gaps": quoting.fenced(quoting.cut(goal.gaps), "markdown"),
+        "gaps": quoting.fenced(quoting.truncate(goal.gaps), "markdown"),
         "draft": draft,
         "feedback": quoting.fenced(state.feedback, "text"),
         "builder": builder and f"{builder}; known are {named}",
@@ -123,7 +123,7 @@ def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, st
 
 def _present_plans(services: Services, where: PhaseLocation) -> list[str]:
     found = services.plans.plans(where.folder) if where.exists else ()
-    return [quoting.fenced(quoting.cut(data.decode("utf-8", "replace")), "markdown") for _, data in found]
+    return [quoting.fenced(quoting.truncate(data.decode("utf-8", "replace")), "markdown") for _, data in found]
 
 
 def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:

@@ -22,7 +22,7 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
     with one part more.
     """
     preconditions.require_initialised(services)
-    words = quoting.one_line(quoting.shown(title))
+    words = quoting.one_line(quoting.as_markdown(title))
     if not words:
         option = "--add TITLE" if after is None else f"--insert TITLE --after {after}"
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=f"idumb roadmap {option}")
@@ -32,14 +32,14 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         known = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
         number = _last(known) if before is None else inserted(before, [*known, *services.runs.phases()])
         text = services.reports.read(phase_context.ROADMAP) or "# Roadmap\n"
-        text = services.texts.with_phase(text, number, words, quoting.one_line(quoting.shown(goal)), before or "")
+        text = services.texts.with_phase(text, number, words, quoting.one_line(quoting.as_markdown(goal)), before or "")
         services.reports.write_source(phase_context.ROADMAP, text)
         services.trees.force((phase_context.ROADMAP,))
     return number
 
 
 def _last(known: Iterable[str]) -> str:
-    return str(whole_numbers.following(found[0] for number in known if (found := re.match(r"\d+", number))))
+    return str(whole_numbers.next_free(found[0] for number in known if (found := re.match(r"\d+", number))))
 
 
 def _numbered(services: Services, after: str) -> str:
@@ -62,12 +62,12 @@ def inserted(after: str, known: Iterable[str]) -> str:
     taken = [_bare(number) for number in known]
     base, last = _bare(after), _NUMBER.fullmatch(after.rpartition(".")[2])
     if len(base) > 1 and last is not None and not last[2]:
-        beside = (*base[:-1], str(whole_numbers.following([last[1]])))
+        beside = (*base[:-1], str(whole_numbers.next_free([last[1]])))
         if beside not in taken:
             return _spelled(beside)
     inside = [one[len(base)] for one in taken if one[: len(base)] == base and len(one) > len(base)]
     return _spelled(
-        (*base, str(whole_numbers.following(found[0] for one in inside if (found := re.match(r"\d+", one)))))
+        (*base, str(whole_numbers.next_free(found[0] for one in inside if (found := re.match(r"\d+", one)))))
     )
 
 

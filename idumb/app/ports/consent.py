@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
-    from idumb.domain.consent.approval import Kept
-    from idumb.domain.runs.saved_answers import Remembered
+    from idumb.domain.consent.approval import StoredApproval
+    from idumb.domain.runs.saved_answers import SavedAnswer
 
 
 class ConsentStore(Protocol):
@@ -26,10 +26,10 @@ class ConsentStore(Protocol):
     def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
         """The same of every consent under a phase, the newest first."""
 
-    def approvals(self, phase: str) -> tuple[Kept, ...]:
+    def approvals(self, phase: str) -> tuple[StoredApproval, ...]:
         """Every approval of a phase that was given for this repository, the newest first."""
 
-    def approve(self, kept: Kept) -> None:
+    def approve(self, kept: StoredApproval) -> None:
         """Keep an approval; one of the same contract and nonce is replaced."""
 
     def phases(self) -> tuple[str, ...]:
@@ -52,21 +52,21 @@ class ConsentStore(Protocol):
     def nonce(self) -> str:
         """A name that no approval had before."""
 
-    def export(self, kept: Kept, path: str) -> str:
+    def export(self, kept: StoredApproval, path: str) -> str:
         """Write a signed approval to a new file; its absolute path. Refusal `approval.file-exists`."""
 
-    def read_file(self, path: str) -> Kept:
+    def read_file(self, path: str) -> StoredApproval:
         """A signed approval from a file; InputError `approval.unreadable`."""
 
 
 class SavedAnswers(Protocol):
     """Answers that a person asked to be remembered: in the user's state directory, for this repository alone."""
 
-    def all(self) -> tuple[Remembered, ...]: ...
+    def all(self) -> tuple[SavedAnswer, ...]: ...
 
-    def get(self, question: str) -> Remembered | None: ...
+    def get(self, question: str) -> SavedAnswer | None: ...
 
-    def keep(self, answer: Remembered) -> None: ...
+    def keep(self, answer: SavedAnswer) -> None: ...
 
     def forget(self, question: str) -> bool:
         """Whether there was one."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from idumb.domain.finding import Finding, as_agreed, errors
+from idumb.domain.finding import Finding, as_warnings_if_later, errors
 from idumb.domain.plans.plan import Plan
 
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
     from idumb.domain.amendment import Amendment
-    from idumb.domain.plans.quick_plan import Wanted
+    from idumb.domain.plans.quick_plan import QuickRequest
     from idumb.domain.question import Question
     from idumb.domain.runs.legacy import OldFile
 
@@ -31,7 +31,7 @@ class ParsedPlan:
     @property
     def as_agreed(self) -> ParsedPlan:
         """What comes of the plan under the rules that earlier versions had."""
-        findings = as_agreed(self.findings)
+        findings = as_warnings_if_later(self.findings)
         return self if errors(findings) else ParsedPlan(self.plan or self.draft, findings, self.text, self.draft)
 
 
@@ -50,7 +50,7 @@ class PlanFiles(Protocol):
     def phases(self) -> tuple[tuple[str, str], ...]:
         """(number, folder) of every phase folder, in order; then those of quick plans."""
 
-    def quick_text(self, phase: str, wanted: Wanted) -> str:
+    def quick_text(self, phase: str, wanted: QuickRequest) -> str:
         """The plan of one task, which is written nowhere yet."""
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:

@@ -12,7 +12,7 @@ from idumb.domain.runs.run import RunState
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
     from idumb.domain.runs.gap import Gap
     from idumb.domain.runs.handoff import Document
-    from idumb.domain.runs.state_file import Told
+    from idumb.domain.runs.state_file import HistoryReport
 from idumb.app.ports.agents import PromptRequest
 
 
@@ -56,7 +56,7 @@ class Documents(Protocol):
 
     def progress(self, state: RunState, statuses: Mapping[str, str]) -> str: ...
 
-    def state(self, told: Told) -> str:
+    def state(self, told: HistoryReport) -> str:
         """`state.json`; the same words of the log give the same bytes."""
 
     def summary(

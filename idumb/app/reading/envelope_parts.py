@@ -64,7 +64,7 @@ def _row(kept: _Kept, name: str) -> dict[str, Any]:
 def compare(services: Services, one: AttemptSelector, other: AttemptSelector) -> Result:
     """The parts in which two attempts differ, with both values, and those that nobody can compare."""
     left, right = _find(services, one), _find(services, other)
-    differ, unknown = envelope.compared(left.event.payload["envelope"], right.event.payload["envelope"])
+    differ, unknown = envelope.compare(left.event.payload["envelope"], right.event.payload["envelope"])
     return Result(
         {
             "action": "diff",

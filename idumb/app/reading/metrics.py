@@ -92,7 +92,7 @@ def _call(
 
 
 def _spent(row: Mapping[str, Any]) -> Spent:
-    used = spending.of_call(row, reports=row["adapter"] not in spending.FREE)
+    used = spending.spent_by_call(row, reports=row["adapter"] not in spending.FREE)
     return used + Spent(attempts=1, seconds=row["seconds"] or 0.0)
 
 

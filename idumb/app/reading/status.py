@@ -113,7 +113,7 @@ def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
 
 def _phase_key(number: str) -> tuple[Any, ...]:
     return tuple(
-        (0, *whole_numbers.order(p)) if p.isdigit() else (1, 0, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number)
+        (0, *whole_numbers.sort_key(p)) if p.isdigit() else (1, 0, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number)
     )
 
 
@@ -134,7 +134,7 @@ def _phase(
         "decisions": [],
     }
     if folder is None or not services.plans.plans(folder):
-        planner = roles.filling(services.settings, agent.PLANNER).binding is not None
+        planner = roles.resolve(services.settings, agent.PLANNER).binding is not None
         return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder), "planner": planner}
     try:
         loaded = loading.present(services, number)

@@ -28,7 +28,7 @@ def of(
     plan = contract.plan_of(task.id)
     settings, limits = services.settings, task.limits or plan.limits
     protected = (*plan.scope.protected, *settings.protected)
-    filled = roles.filling(settings, agent.BUILDER, contracts.builder_of(plan, task, settings))
+    filled = roles.resolve(settings, agent.BUILDER, contracts.builder_of(plan, task, settings))
     asked = PromptRequest(
         agent.BUILDER,
         task,

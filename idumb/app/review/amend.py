@@ -58,7 +58,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
     _confirm(services, request, found, wanted, met)
     with operation.owned(services, "amend") as owned:
         journal = owned.journal(state)
-        if amendment.running(found.diff, state):
+        if amendment.running_tasks(found.diff, state):
             rollback.finish_killed(services, journal, found.contract)
         contract_versions.lock(services, journal, wanted)
         projections.ending(services, wanted.contract, journal.state)
@@ -115,7 +115,7 @@ def _amended(
     refused = amendment.forbidden(found.diff, found.contract, now, state)
     met = amendment.overlaps(found.diff, now, state)
     if refused is None and met:
-        refused = amendment.against_done(met, plan_checks.unmet(services, now, state))
+        refused = amendment.conflict_with_completed(met, plan_checks.unmet(services, now, state))
     if refused is not None:
         raise Refusal(
             refused.code,
@@ -127,7 +127,7 @@ def _amended(
     texts = () if said and found.diff.texts == (path,) and not found.diff.changes_tasks else plan_diff.lines(found.diff)
     what = (*texts, *said)
     made_next = Next(now, sources, what, "", path=path, before=before, changes_tasks=found.diff.changes_tasks)
-    return replace(made_next, reset=amendment.to_reset(found.diff, state)), found, met
+    return replace(made_next, reset=amendment.tasks_to_reset(found.diff, state)), found, met
 
 
 def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:

@@ -16,7 +16,7 @@ from idumb.app.roles import role_consent
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain.consent import approval as approval_words
-from idumb.domain.consent.approval import Approval, Kept
+from idumb.domain.consent.approval import Approval, StoredApproval
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal, UsageError
@@ -180,13 +180,13 @@ def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> st
     return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
 
 
-def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[Kept, ...]:
+def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[StoredApproval, ...]:
     """Earlier approvals of the phase that accepted an irreversible task which this one does not."""
     known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
     return tuple(kept for kept in known if set(kept.approval.accepted) - set(request.accept))
 
 
-def _no_longer_accepted(outdated: Sequence[Kept], request: Request) -> tuple[str, ...]:
+def _no_longer_accepted(outdated: Sequence[StoredApproval], request: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(t for k in outdated for t in k.approval.accepted if t not in request.accept))
 
 
@@ -314,11 +314,11 @@ def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Deci
     )
 
 
-def _sign(services: Services, made: Approval, request: Request) -> Kept:
+def _sign(services: Services, made: Approval, request: Request) -> StoredApproval:
     if request.sign is None:
-        return Kept(made)
+        return StoredApproval(made)
     interactive = services.asker.interactive
-    return Kept(made, services.signatures.sign(made.canonical(), request.sign, interactive=interactive))
+    return StoredApproval(made, services.signatures.sign(made.canonical(), request.sign, interactive=interactive))
 
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:

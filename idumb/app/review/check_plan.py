@@ -130,7 +130,7 @@ def next_free_id(contract: Contract) -> str:
     if step_plan.path_of(contract.phase) is not None:
         return step_plan.task_id(contract.phase, len(contract.tasks) + 1)
     used = [m[1] for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
-    return f"T{contract.phase}-{whole_numbers.following(used):02d}"
+    return f"T{contract.phase}-{whole_numbers.next_free(used):02d}"
 
 
 def show_graph(

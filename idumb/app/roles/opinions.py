@@ -83,8 +83,8 @@ def _values(services: Services, contract: Contract, journal: Journal, found: Seq
         "phase": contract.phase,
         "goal": goals,
         "criteria": quoting.fenced(f"{goals}\n{criteria}", "text"),
-        "evidence": quoting.fenced(quoting.cut("\n".join(shown)), "text"),
-        "files": quoting.fenced(quoting.cut("\n".join(touched)), "text"),
+        "evidence": quoting.fenced(quoting.truncate("\n".join(shown)), "text"),
+        "files": quoting.fenced(quoting.truncate("\n".join(touched)), "text"),
     }
 
 
@@ -101,7 +101,7 @@ def _shown(found: Evidence) -> str:
 def _said(given: Sequence[Opinion]) -> str:
     """For the skeptic: what the verifier answered, as a quotation."""
     rows = [as_dict(one) for one in given if one.verdict is not None]
-    return quoting.fenced(quoting.cut(json.dumps(rows, indent=1)), "json") if rows else ""
+    return quoting.fenced(quoting.truncate(json.dumps(rows, indent=1)), "json") if rows else ""
 
 
 def as_dict(opinion: Opinion) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from idumb.app.worktree.tree_guard import Heard
 from idumb.domain import agent, canonical_json, failures, roles
 from idumb.domain.agent import AgentRequest, AgentResult, Budget
 from idumb.domain.errors import Refusal
-from idumb.domain.failures import Told
+from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import levels
-from idumb.domain.roles import Filling
+from idumb.domain.roles import ResolvedRole
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
@@ -47,12 +47,12 @@ class RoleRequest:
 
 def binding_of(services: Services, role: str) -> str | None:
     """The name of the binding that fills a role; None where none is configured."""
-    return roles.filling(services.settings, role).binding
+    return roles.resolve(services.settings, role).binding
 
 
 def prompt(services: Services, asked: RoleRequest) -> str:
     """What the agent of a role is told."""
-    filled = roles.filling(services.settings, asked.role)
+    filled = roles.resolve(services.settings, asked.role)
     return services.documents.filled(filled.template, filled.prompt, asked.values)
 
 
@@ -74,16 +74,16 @@ def ask(
         return _call(services, journal, asked, filled, left)
 
 
-def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> Told | None:
+def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> FailureMessage | None:
     """Why the agent of a role could not work, with the next step; None where it could. `go_on` is the next command."""
-    filled = roles.filling(services.settings, role)
+    filled = roles.resolve(services.settings, role)
     found = services.settings.bindings.get(filled.binding or "")
     if result.failure is None:
         return None
-    return failures.told(result.failure, filled.binding or role, found.argv if found else (), result.message, go_on)
+    return failures.failure_message(result.failure, filled.binding or role, found.argv if found else (), result.message, go_on)
 
 
-def _remaining_ceiling(services: Services, asked: RoleRequest, filled: Filling, run: RunState) -> Ceiling:
+def _remaining_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:
     """What the role may use at most; Refusal `role.ceiling` where its own ceiling, or that of the run, is used up."""
     reached = budget.reached_for_role(services.settings, run)
     if reached is not None:
@@ -93,19 +93,19 @@ def _remaining_ceiling(services: Services, asked: RoleRequest, filled: Filling, 
             hint="Raise ceilings.run in .idumb/config.yaml",
             details={"role": asked.role, "about": asked.about, "used": reached.words},
         )
-    return spending.smallest(
+    return spending.lowest(
         (_remaining_role_ceiling(services, asked, filled), budget.left_for_role(services.settings, run))
     )
 
 
-def _remaining_role_ceiling(services: Services, asked: RoleRequest, filled: Filling) -> Ceiling:
+def _remaining_role_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole) -> Ceiling:
     """What is left of the role's own ceiling over all it was ever asked about this; Refusal where nothing is."""
     if filled.ceiling == Ceiling():
         return filled.ceiling
     known = [e.payload for e in services.log.events(kind="role.asked")]
     mine = [p for p in known if p["role"] == asked.role and p["about"] == asked.about]
-    spent = spending.total(spending.of_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in mine)
-    reached = spending.reached(asked.role, filled.ceiling, spent)
+    spent = spending.total(spending.spent_by_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in mine)
+    reached = spending.reached_ceiling(asked.role, filled.ceiling, spent)
     if reached is not None:
         raise Refusal(
             "role.ceiling",
@@ -113,10 +113,10 @@ def _remaining_role_ceiling(services: Services, asked: RoleRequest, filled: Fill
             hint=f"Raise roles.{asked.role}.ceiling in .idumb/config.yaml to ask it again",
             details={"role": asked.role, "about": asked.about, "used": reached.words},
         )
-    return spending.left(filled.ceiling, spent)
+    return spending.remaining(filled.ceiling, spent)
 
 
-def _call(services: Services, journal: Journal, asked: RoleRequest, filled: Filling, left: Ceiling) -> AgentResult:
+def _call(services: Services, journal: Journal, asked: RoleRequest, filled: ResolvedRole, left: Ceiling) -> AgentResult:
     place = services.open_workspace("here", "")
     agents = services.open_agents(place, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
@@ -157,7 +157,7 @@ def _guarded(services: Services, journal: Journal, asked: RoleRequest, who: Agen
 
 
 def _event(
-    journal: Journal, asked: RoleRequest, filled: Filling, adapter: str, told: str, result: AgentResult
+    journal: Journal, asked: RoleRequest, filled: ResolvedRole, adapter: str, told: str, result: AgentResult
 ) -> NewEvent:
     return journal.event(
         "role.asked",
@@ -178,7 +178,7 @@ def _event(
     )
 
 
-def _deadline(settings: Settings, filled: Filling, left: Ceiling) -> float | None:
+def _deadline(settings: Settings, filled: ResolvedRole, left: Ceiling) -> float | None:
     """The shortest of what the role, its level and its ceiling allow; None is no limit, as level 0 has it."""
     if levels.timed(settings, filled.role):
         own, of_level = filled.timeout, levels.rule(settings, filled.role).timeout
@@ -188,7 +188,7 @@ def _deadline(settings: Settings, filled: Filling, left: Ceiling) -> float | Non
     return min(known, default=None)
 
 
-def _limits(services: Services, filled: Filling) -> Mapping[str, int]:
+def _limits(services: Services, filled: ResolvedRole) -> Mapping[str, int]:
     found = services.settings.bindings.get(filled.binding or "")
     own = found.limits if found is not None else None
     return (own or services.settings.limits).chosen()

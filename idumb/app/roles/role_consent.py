@@ -13,13 +13,13 @@ from idumb.app.core.services import Services
 from idumb.domain import roles
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.roles import Filling
+from idumb.domain.roles import ResolvedRole
 
 PLACE = role_approval.PLACE
 
 
-def filling_of(services: Services, role: str) -> Filling:
-    filled = roles.filling(services.settings, role)
+def filling_of(services: Services, role: str) -> ResolvedRole:
+    filled = roles.resolve(services.settings, role)
     if filled.binding is None:
         raise Refusal(
             "role.unbound",
@@ -45,7 +45,7 @@ class RoleConsent:
     shown, whatever is changed meanwhile.
     """
 
-    filled: tuple[Filling, ...]
+    filled: tuple[ResolvedRole, ...]
     whole: str
     missing: Mapping[str, Mapping[str, Any]]
 
@@ -101,7 +101,7 @@ def ask_now(services: Services, to: RoleConsent, command: str) -> None:
     raise refusal
 
 
-def require(services: Services, filled: list[Filling]) -> None:
+def require(services: Services, filled: list[ResolvedRole]) -> None:
     """The use case asks with `ensure_consent`; nobody reaches an agent around it."""
     own = [role_approval.digest(services, each) for each in filled]
     if all(services.consent.given(digest) for digest in own):
@@ -136,7 +136,7 @@ def lines(services: Services, to: RoleConsent) -> tuple[str, ...]:
     return tuple(_line(services, each) for each in to.filled)
 
 
-def _line(services: Services, filled: Filling) -> str:
+def _line(services: Services, filled: ResolvedRole) -> str:
     name = filled.binding or ""
     argv = role_approval.argv(services, filled)
     words = agent_programs.describe_binding(services, name, argv, models={filled.role: filled.model})

@@ -23,7 +23,7 @@ from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import saved_answers
 from idumb.domain.runs.run import ANSWERED, EXHAUSTED, RunState
-from idumb.domain.runs.saved_answers import Remembered
+from idumb.domain.runs.saved_answers import SavedAnswer
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,15 +230,15 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
         )
 
 
-def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Remembered:
+def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> SavedAnswer:
     """What will be remembered, once a person confirmed just that."""
     choices = tuple(c["id"] for c in question["choices"])
-    found = saved_answers.question_id(question["kind"], choices, question["what"])
+    found = saved_answers.question_key(question["kind"], choices, question["what"])
     contract = plan_answers.locked(services, state)
     task = contract.tasks.get(question.get("task") or "") if contract is not None else None
     if found is None or (task is not None and not saved_answers.may_answer(task)):
         raise _not_remembered(request)
-    kept = Remembered(
+    kept = SavedAnswer(
         found,
         question["kind"],
         question["what"],
@@ -260,7 +260,7 @@ def _not_remembered(request: Request) -> Refusal:
     )
 
 
-def _confirm(services: Services, kept: Remembered, request: Request) -> None:
+def _confirm(services: Services, kept: SavedAnswer, request: Request) -> None:
     if request.yes:
         return
     command = f"idumb decide {request.decision} {request.choice} --remember --yes"

@@ -16,7 +16,7 @@ from idumb.domain import finding
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.plans import quick_plan
-from idumb.domain.plans.quick_plan import Wanted
+from idumb.domain.plans.quick_plan import QuickRequest
 
 UNPROVEN = "No --check was given: it is proven that something changed, and only in the declared files"
 _OTHERWISE = "Say it otherwise: idumb quick --help"
@@ -24,7 +24,7 @@ _MENDS = {"task.no-builder": "Add --builder human to do it yourself, or name an 
 """Where the mend of a finding speaks of the plan's text, which nobody wrote: what mends it on the command line."""
 
 
-def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> Result:
+def run(services: Services, wanted: QuickRequest, request: Request, *, again: str) -> Result:
     """Make the plan and run it. Nothing is written before a person agreed to it.
 
     `again` is the command line as it was typed, for the hint that adds `--approve HASH`. The phase of `request` does
@@ -65,7 +65,7 @@ def run(services: Services, wanted: Wanted, request: Request, *, again: str) -> 
     return dataclasses.replace(done, warnings=(*done.warnings, UNPROVEN))
 
 
-def _plan(services: Services, wanted: Wanted) -> tuple[str, str, str]:
+def _plan(services: Services, wanted: QuickRequest) -> tuple[str, str, str]:
     """The next free phase, its folder, and the plan's text."""
     known = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
     number = max((n for phase in known if (n := quick_plan.number_of(phase)) is not None), default=0) + 1

@@ -97,7 +97,7 @@ def next_commands(
         if verification is not None and verification["status"] == "waiting":
             return ["idumb decisions", f"idumb verify-work {phase}"]
         if verification is not None and _asks_for_a_word(verification):
-            gaps = [f"idumb verify-work {phase} --gaps"] if gap.of_record(verification) else []
+            gaps = [f"idumb verify-work {phase} --gaps"] if gap.from_verification(verification) else []
             return ["idumb decisions", f"idumb verify-work {phase}", *gaps]
         if verification is not None and verification["status"] == "partial":
             return [f"idumb verify-work {phase} --gaps", f"idumb verify-work {phase}"]

@@ -14,7 +14,7 @@ from idumb.app.session import operation
 from idumb.app.upkeep import doctor_agents, doctor_files, doctor_log
 from idumb.domain import health
 from idumb.domain.errors import EXIT_FAILED, IdumbError, Refusal, StoreError
-from idumb.domain.health import Check, Seen, Symptom
+from idumb.domain.health import Check, CheckResult, Symptom
 from idumb.domain.runs.run import RunState
 
 FIX = "idumb doctor --fix"
@@ -49,9 +49,9 @@ def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
     return _result(_look([place, *machine_checks]), [], ())
 
 
-def _look(checks: Iterable[Check]) -> list[Seen]:
+def _look(checks: Iterable[Check]) -> list[CheckResult]:
     """Run the checks. Report an unreadable log once; later checks that need it count as not examined."""
-    seen: list[Seen] = []
+    seen: list[CheckResult] = []
     log_reported = False
     for check in checks:
         try:
@@ -64,7 +64,7 @@ def _look(checks: Iterable[Check]) -> list[Seen]:
         log_reported = log_reported or (
             check.code == _LOG and health.worst(s.state for s in symptoms) == health.PROBLEM
         )
-        seen.append(Seen(check, symptoms))
+        seen.append(CheckResult(check, symptoms))
     return seen
 
 
@@ -84,11 +84,11 @@ def _unreadable(error: IdumbError) -> Symptom:
     return health.problem(error.message, means="this could not be checked", mend=error.hint or "")
 
 
-def _is_fixable(seen: Seen) -> bool:
+def _is_fixable(seen: CheckResult) -> bool:
     return seen.check.mend is not None and any(symptom.mends for symptom in seen.symptoms)
 
 
-def _mend(services: Services, seen: Sequence[Seen]) -> tuple[list[str], tuple[str, ...]]:
+def _mend(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tuple[str, ...]]:
     """What was done, one line each, and what could not be. The event log comes first: all else is recorded in it."""
     done: list[str] = []
     failed: list[str] = []
@@ -125,7 +125,7 @@ def _log_fails(services: Services, failed: list[str]) -> bool:
     return False
 
 
-def _try(seen: Seen, done: list[str], failed: list[str]) -> None:
+def _try(seen: CheckResult, done: list[str], failed: list[str]) -> None:
     mend: Callable[[Symptom], str] | None = seen.check.mend
     for symptom in (one for one in seen.symptoms if one.mends and mend is not None):
         try:
@@ -134,7 +134,7 @@ def _try(seen: Seen, done: list[str], failed: list[str]) -> None:
             failed.append(f"{seen.check.code}: {symptom.found}: {problem}")
 
 
-def _result(seen: Sequence[Seen], mended: list[str], warnings: tuple[str, ...]) -> Result:
+def _result(seen: Sequence[CheckResult], mended: list[str], warnings: tuple[str, ...]) -> Result:
     count = health.count(seen)
     data: dict[str, Any] = {
         "healthy": not count[health.PROBLEM],
@@ -149,7 +149,7 @@ def _result(seen: Sequence[Seen], mended: list[str], warnings: tuple[str, ...]) 
     return Result(data, EXIT_FAILED, warnings, ("doctor.problems", words, data["next"][0] if data["next"] else None))
 
 
-def _next(seen: Sequence[Seen]) -> list[str]:
+def _next(seen: Sequence[CheckResult]) -> list[str]:
     """The next steps, problems first; all that `--fix` can do is one step."""
     symptoms = [symptom for one in seen for symptom in one.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)

@@ -32,12 +32,12 @@ class _Look:
         rule, now = _rule(self.services), self.services.clock.now()
         allowed = []
         for key, known in agent_client.breakers(self.services).items():
-            wait = breaker.asked(known, now, rule)[1]
+            wait = breaker.before_call(known, now, rule)[1]
             if wait:
                 yield _holding(key, known, datetime.fromisoformat(now) + timedelta(seconds=wait))
             elif known != Breaker():
                 allowed.append(f"{_words(key, known)}; calls are allowed")
-        yield health.fine("; ".join(allowed) if allowed else "no circuit breaker is open")
+        yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
 
     def close(self, symptom: Symptom) -> str:
         """Close a breaker. Refuses while another process owns the working tree."""

@@ -53,7 +53,7 @@ class _Look:
             yield self._missing(kept)
         for kept in (k for k in wanted if k.ref in present and not self._exists(k.commit)):
             yield _gone(kept)
-        yield health.fine(f"{len(wanted) - len(missing)} of {len(wanted)} exist")
+        yield health.passed(f"{len(wanted) - len(missing)} of {len(wanted)} exist")
 
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")

@@ -19,7 +19,7 @@ def user_checks(machine: Machine) -> tuple[Check, ...]:
         """Consent and the copy of the log count only if no other user could have written them."""
         place, why = machine.state_directory()
         if why is None:
-            yield health.fine(place)
+            yield health.passed(place)
         else:
             yield health.problem(
                 why, place, means="approvals and the copy of the event log in it are ignored", mend=f"ls -ld {place}"
@@ -51,7 +51,7 @@ class _Look:
         places = (machine.root, machine.git_dir, machine.state_directory()[0])
         seen = {path: machine.file_system(path) for path in places}
         for path, kind in seen.items():
-            if file_system_kinds.is_network(kind):
+            if file_system_kinds.is_network_file_system(kind):
                 yield health.warn(
                     f"the file system is {kind}",
                     path,
@@ -62,7 +62,7 @@ class _Look:
                 yield health.warn(
                     f"the file system is {kind}", path, means="its content is lost when the machine stops"
                 )
-        yield health.fine(", ".join(dict.fromkeys(kind for kind in seen.values() if kind)))
+        yield health.passed(", ".join(dict.fromkeys(kind for kind in seen.values() if kind)))
 
     def space(self) -> Iterator[Symptom]:
         place = self.machine.git_dir
@@ -77,7 +77,7 @@ class _Look:
                 means="a snapshot creates a file for each new file content",
                 mend="Delete files on that disk; git gc packs many files into few",
             )
-        yield health.fine(f"{free / (1 << 30):.1f} GiB are free")
+        yield health.passed(f"{free / (1 << 30):.1f} GiB are free")
 
     def writable(self) -> Iterator[Symptom]:
         machine = self.machine

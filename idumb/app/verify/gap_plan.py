@@ -24,7 +24,7 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
     # A command is run as it is, so one that holds a secret cannot be handed on without it.
     found = tuple(
         one if one.check is None or shown(one.check) == one.check else replace(one, check=None)
-        for one in gap.of_record(record)
+        for one in gap.from_verification(record)
     )
     if not found:
         return None
@@ -52,7 +52,7 @@ def write(services: Services, contract: Contract, record: dict[str, object]) -> 
 
 def text(services: Services, contract: Contract, identity: str, found: tuple[Gap, ...]) -> str:
     """The plan as Markdown. Its tasks are for the configured builder, and for a person where there is none."""
-    first_free = whole_numbers.following(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t)))
+    first_free = whole_numbers.next_free(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t)))
     claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
     first = contract.plans[0]
     return services.documents.gap_plan(

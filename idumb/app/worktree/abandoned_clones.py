@@ -112,7 +112,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
                 mend=refusal.hint or "",
             )
             return
-        yield health.fine(services.clones.place())
+        yield health.passed(services.clones.place())
 
     def left() -> Iterator[Symptom]:
         at_work = owned()

@@ -102,7 +102,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredApproval:
     """An approval as it is kept: with its signature (armoured text) and who took it back, where there is one."""
 
     approval: Approval
@@ -221,7 +221,7 @@ def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
     return tuple(found)
 
 
-def standing(kept: Kept, now: str, present: Callable[[], Mapping[str, Part]]) -> str:
+def status(kept: StoredApproval, now: str, present: Callable[[], Mapping[str, Part]]) -> str:
     """LIVE, REVOKED, EXPIRED or VOID; `now` is a time as the clock gives it, `present` the parts as they are now."""
     if kept.revoked is not None:
         return REVOKED

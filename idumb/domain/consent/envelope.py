@@ -78,20 +78,20 @@ class Change:
         return asdict(self)
 
 
-def of_text(text: str) -> str:
+def text_digest(text: str) -> str:
     """SHA-256 of a text, bytes of file names included."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-NOTHING = of_text("")
+NOTHING = text_digest("")
 
 
-def key_of(builder: str, validator: str | None) -> str:
+def envelope_key(builder: str, validator: str | None) -> str:
     """Under which name an envelope is kept: the bindings of its builder and its validator."""
     return builder if validator is None else f"{builder} + {validator}"
 
 
-def sealed(known: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
+def seal(known: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
     """An envelope as data with some parts replaced and its digest made anew."""
     values = {**{name: value for name, value in known.items() if name != "digest"}, **parts}
     return {**values, "digest": canonical_json.digest(values)}
@@ -105,7 +105,7 @@ def context_paths(task: Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in plain if name and paths.problem(name) is None))
 
 
-def of_context(files: Mapping[str, str | None]) -> str | None:
+def context_digest(files: Mapping[str, str | None]) -> str | None:
     """A hash of paths and the object each one is; None where one is not known."""
     return None if None in files.values() else canonical_json.digest(dict(files)) if files else NOTHING
 
@@ -131,13 +131,13 @@ def _differs(part: str, was: Any, now: Any) -> bool:
     return bool(was != now)
 
 
-def compared(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(parts that differ, parts that nobody can compare) of two envelopes."""
     unknown = tuple(p for p in PARTS if one.get(p) is None or other.get(p) is None)
     return tuple(p for p in PARTS if p not in unknown and one[p] != other[p]), unknown
 
 
-def names(found: Iterable[Change]) -> tuple[str, ...]:
+def changed_agents(found: Iterable[Change]) -> tuple[str, ...]:
     """The parts, each once, in the order in which envelopes have them."""
     changed = {change.part for change in found}
     return tuple(part for part in PARTS if part in changed)

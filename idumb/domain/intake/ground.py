@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Present, Rule, short
+from idumb.domain.intake.rule import Case, Example, StartState, Rule, short
 from idumb.domain.intake.scope import step_paths
 from idumb.domain.plans import shell
 from idumb.domain.plans.plan import FileClaim, Plan, Task
@@ -23,7 +23,7 @@ _NEEDS = frozenset({"modify", "delete", "move"})
 class _Files:
     """Which paths are there, as the tasks before would have left them."""
 
-    def __init__(self, present: Present) -> None:
+    def __init__(self, present: StartState) -> None:
         self._present = present
         self._made: set[str] = set()
         self._gone: set[str] = set()
@@ -56,7 +56,7 @@ class _Files:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmet:
+class UnmetClaim:
     """A claim that cannot hold when its task's turn comes: `path` is `there` already, or it is not."""
 
     task: str
@@ -65,7 +65,7 @@ class Unmet:
     there: bool
 
 
-def unmet(contract: Contract, present: Present) -> Iterator[Unmet]:
+def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim]:
     """A file that is to be changed and is not there, or that is to be made and is there, when its task's turn comes."""
     known, by_hand = _Files(present), False
     for id in contract.order:
@@ -79,12 +79,12 @@ def unmet(contract: Contract, present: Present) -> Iterator[Unmet]:
             known.apply(claim)
 
 
-def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool, claimed: bool) -> Iterator[Unmet]:
+def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool, claimed: bool) -> Iterator[UnmetClaim]:
     if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not known.usable(claim.path):
-        yield Unmet(task, claim, claim.path, there=False)
+        yield UnmetClaim(task, claim, claim.path, there=False)
     made = claim.path if claim.verb == "create" else claim.target
     if made is not None and not claimed and not paths.has_wildcard(made) and known.taken(made):
-        yield Unmet(task, claim, made, there=True)
+        yield UnmetClaim(task, claim, made, there=True)
 
 
 def files(case: Case) -> Iterator[Finding]:
@@ -92,11 +92,11 @@ def files(case: Case) -> Iterator[Finding]:
     if case.present is None:
         return
     plan_of = case.contract.plan_by_task()
-    for one in unmet(case.contract, case.present):
+    for one in unmet_claims(case.contract, case.present):
         yield _told(case, (plan_of[one.task], case.contract.tasks[one.task]), one)
 
 
-def _told(case: Case, where: tuple[Plan, Task], one: Unmet) -> Finding:
+def _told(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
     (plan, task), claim = where, one.claim
     if not one.there:
         return case.at(
@@ -364,9 +364,9 @@ def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, 
     )
 
 
-def _example(declared: str, check: str = "test -s a.txt", present: Present | None = None, head: str = "") -> Example:
+def _example(declared: str, check: str = "test -s a.txt", present: StartState | None = None, head: str = "") -> Example:
     boxes = f"- **Acceptance:**\n  - [ ] It is there — check: `{check}`\n"
-    return Example(f"### T1-01: Greet\n\n- **Files:** {declared}\n{boxes}", head=head, present=present or Present())
+    return Example(f"### T1-01: Greet\n\n- **Files:** {declared}\n{boxes}", head=head, present=present or StartState())
 
 
 _THERE: Sequence[str] = ("a.txt",)
@@ -389,7 +389,7 @@ RULES = (
         files,
         "A task would create a file that already exists when the run starts, or that an earlier task creates (here"
         " `a.txt` exists).",
-        _example("create `a.txt`", present=Present(base=frozenset(_THERE), on_disk=frozenset(_THERE))),
+        _example("create `a.txt`", present=StartState(base=frozenset(_THERE), on_disk=frozenset(_THERE))),
     ),
     Rule(
         "path.through-link",
@@ -398,7 +398,7 @@ RULES = (
         links,
         "A task or step would write a path that is a symbolic link or is behind one (here `a.txt` is a link to"
         " `b.txt`).",
-        _example("modify `a.txt`", present=Present(on_disk=frozenset(_THERE), links={"a.txt": "b.txt"})),
+        _example("modify `a.txt`", present=StartState(on_disk=frozenset(_THERE), links={"a.txt": "b.txt"})),
     ),
     Rule(
         "path.covers-protected",
@@ -414,7 +414,7 @@ RULES = (
         WARNING,
         commands,
         "A check starts a program that is not on PATH and that no task creates (here `grpe`).",
-        _example("create `a.txt`", "grpe -q hello a.txt", Present(no_programs=frozenset({"grpe"}))),
+        _example("create `a.txt`", "grpe -q hello a.txt", StartState(no_programs=frozenset({"grpe"}))),
     ),
     Rule(
         "text.unfilled",

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, receivers, scope, steps
-from idumb.domain.intake.rule import SILENT, Case, Check, Present, Rule
+from idumb.domain.intake.rule import SILENT, Case, Check, StartState, Rule
 from idumb.domain.plans import policy as policies
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.plans.policy import Policy
@@ -36,11 +36,11 @@ _NO_LINKS: Mapping[str, str] = MappingProxyType({})
 def case(
     contract: Contract,
     settings: Settings,
-    policy: Policy = policies.NONE,
+    policy: Policy = policies.NO_POLICY,
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
     repositories: tuple[str, ...] = (),
-    present: Present | None = None,
+    present: StartState | None = None,
 ) -> Case:
     """What the checks look at; `mode` strict judges a guided contract as if it were strict."""
     judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
@@ -52,18 +52,18 @@ def case(
 def findings(
     contract: Contract,
     settings: Settings,
-    policy: Policy = policies.NONE,
+    policy: Policy = policies.NO_POLICY,
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
     repositories: tuple[str, ...] = (),
-    present: Present | None = None,
+    present: StartState | None = None,
 ) -> tuple[Finding, ...]:
     """What stops a legal plan from being executed here, and what is doubtful in it."""
     return findings_of(case(contract, settings, policy, mode, links, repositories, present))
 
 
 def findings_of_drafts(
-    plans: Sequence[Plan], settings: Settings, policy: Policy = policies.NONE, mode: str | None = None
+    plans: Sequence[Plan], settings: Settings, policy: Policy = policies.NO_POLICY, mode: str | None = None
 ) -> tuple[Finding, ...]:
     """What can be said already of plans that are no contract yet, because something else in them is wrong."""
     looked = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)

@@ -17,7 +17,7 @@ SILENT = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class StartState:
     """What is there where the run begins, as far as the contract names it.
 
     `requirements` is the text of REQUIREMENTS.md, "" without one. Of the declared paths `base` are those in the tree
@@ -50,7 +50,7 @@ class Example:
     policy: str = ""
     config: str = ""
     repositories: tuple[str, ...] = ()
-    present: Present | None = None
+    present: StartState | None = None
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Case:
 
     contract: Contract
     settings: Settings
-    policy: Policy = policies.NONE
+    policy: Policy = policies.NO_POLICY
     severities: Mapping[str, str] | None = None
     links: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
-    present: Present | None = None
+    present: StartState | None = None
 
     @cached_property
     def pairs(self) -> tuple[tuple[Plan, Task], ...]:

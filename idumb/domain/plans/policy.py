@@ -29,10 +29,10 @@ class Policy:
         return canonical_json.digest([list(source) for source in self.sources]) if self.sources else None
 
 
-NONE = Policy()
+NO_POLICY = Policy()
 
 
-def narrowed(policies: tuple[Policy, ...]) -> Policy:
+def narrow(policies: tuple[Policy, ...]) -> Policy:
     """All policies together: a tool must be allowed by each of them."""
     tools: frozenset[str] | None = None
     for policy in policies:

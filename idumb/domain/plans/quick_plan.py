@@ -24,7 +24,7 @@ ANYWHERE = tuple((verb, "**") for verb in _EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class QuickRequest:
     """One task in a person's words.
 
     `files` are (verb, path) pairs, None where nobody said which files change. `check` is the command that proves it,

@@ -95,7 +95,7 @@ def _names(patch: str) -> Iterator[str]:
             new -= line[:1] in {" ", "+", ""}
         elif (hunk := _HUNK.match(line)) is not None:
             old, new = (
-                whole_numbers.LARGEST if (n := whole_numbers.value(lines or "1")) is None else n
+                whole_numbers.LARGEST if (n := whole_numbers.parse(lines or "1")) is None else n
                 for lines in hunk.groups()
             )
         else:

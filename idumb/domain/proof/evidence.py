@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from idumb.domain.proof.validation import Shown
+from idumb.domain.proof.validation import ValidatorEvidence
 
 PASSED = "passed"
 FAILED = "failed"
@@ -39,7 +39,7 @@ class Evidence:
     seconds: float = 0.0
     cause: str | None = None
     level: int = 1
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ValidatorEvidence, ...] = ()
 
     @property
     def passed(self) -> bool:

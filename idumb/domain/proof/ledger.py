@@ -146,7 +146,7 @@ def compare(
     return Ledger(tuple(lines))
 
 
-def begun(found: Ledger, there: Callable[[str], bool]) -> Ledger:
+def allow_existing(found: Ledger, there: Callable[[str], bool]) -> Ledger:
     """The same of a task that somebody began before its first attempt: what is as it is to be need not have changed.
 
     `there` tells whether a path is in the candidate.

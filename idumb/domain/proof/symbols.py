@@ -20,7 +20,7 @@ _VERB = {"add": ADDED, "remove": REMOVED}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SymbolSet:
     """The names that one changed file defined before and defines after; None where nobody can tell."""
 
     path: str
@@ -69,7 +69,7 @@ class Line:
         return f"the symbol {self.name}{where} was {self.actual} and is not declared"
 
 
-def compare(claims: Sequence[SymbolClaim], found: Sequence[Found]) -> tuple[Line, ...]:
+def compare(claims: Sequence[SymbolClaim], found: Sequence[SymbolSet]) -> tuple[Line, ...]:
     """A line for each name that was added or removed, and for each declared one that was not.
 
     A class that is new or gone stands for its members. A name that went from one file to another, and names that

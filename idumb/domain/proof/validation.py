@@ -14,7 +14,7 @@ _WORDS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ValidatorEvidence:
     """Evidence for one criterion: `place` or, where it is None, a `command` with its `output`, which nobody runs."""
 
     criterion: str
@@ -34,7 +34,7 @@ class Shown:
         return {"criterion": self.criterion, "command": self.command, "output": self.output}
 
 
-def read(answer: Mapping[str, Any]) -> tuple[Shown, ...] | str:
+def read(answer: Mapping[str, Any]) -> tuple[ValidatorEvidence, ...] | str:
     """The evidence of an answer, none where it gives none; in words, why it cannot be read."""
     rows = answer.get("evidence") or []
     if not isinstance(rows, list):
@@ -50,7 +50,7 @@ def read(answer: Mapping[str, Any]) -> tuple[Shown, ...] | str:
     return tuple(found)
 
 
-def _shown(row: object) -> Shown | None:
+def _shown(row: object) -> ValidatorEvidence | None:
     if not isinstance(row, Mapping):
         return None
     criterion, file, line = row.get("criterion"), row.get("file"), row.get("line")
@@ -58,13 +58,13 @@ def _shown(row: object) -> Shown | None:
     if not isinstance(criterion, str) or not criterion.strip():
         return None
     if isinstance(file, str) and file and isinstance(line, int) and not isinstance(line, bool):
-        return Shown(criterion[:_WORDS], Citation(file[:_WORDS], line))
+        return ValidatorEvidence(criterion[:_WORDS], Citation(file[:_WORDS], line))
     if file is None and isinstance(command, str) and command.strip() and isinstance(output, str):
-        return Shown(criterion[:_WORDS], command=command[:_WORDS], output=output[:_WORDS])
+        return ValidatorEvidence(criterion[:_WORDS], command=command[:_WORDS], output=output[:_WORDS])
     return None
 
 
-def shown_for(task: Task, evidence: Iterable[Shown]) -> frozenset[str]:
+def proven_criteria(task: Task, evidence: Iterable[ValidatorEvidence]) -> frozenset[str]:
     """The criteria of a task for which something is shown: by id, with words behind it or not, or by their text."""
     said = [_folded(one.criterion) for one in evidence]
     return frozenset(

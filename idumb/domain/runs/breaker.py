@@ -47,11 +47,11 @@ class Rule:
     seconds: int = SECONDS
 
 
-def of_event(payload: Mapping[str, Any]) -> Breaker:
+def from_payload(payload: Mapping[str, Any]) -> Breaker:
     return Breaker(payload["state"], payload["failures"], payload["since"], payload["failure"])
 
 
-def asked(known: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
+def before_call(known: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
     """(the breaker from now on, seconds to wait until it may be asked; 0 lets the call through).
 
     Half-open lets one call through. Where nobody wrote down how that ended, for its process was killed, another one
@@ -65,7 +65,7 @@ def asked(known: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
     return replace(known, state=HALF_OPEN, since=now), 0.0
 
 
-def ended(known: Breaker, failure: str | None, now: str, rule: Rule) -> Breaker:
+def after_call(known: Breaker, failure: str | None, now: str, rule: Rule) -> Breaker:
     """The breaker after a call; whatever is not counted shows that the agent can be reached."""
     if failure not in COUNTED:
         return Breaker()

@@ -33,7 +33,7 @@ _OF_CAUSE = {"resources": SYSTEM, "model-stall": TRANSIENT, "external": TRANSIEN
 _OF_OUTCOME = {outcome.TIMED_OUT: TRANSIENT, outcome.CANCELLED: TRANSIENT, outcome.ERRORED: SYSTEM}
 
 
-def class_of(ended: str | None, cause: str | None, failure: str | None) -> str:
+def failure_class(ended: str | None, cause: str | None, failure: str | None) -> str:
     """The class of a failed attempt, by its outcome, its cause and its agent's kind of failure.
 
     `transient`: the same may succeed another time. `system`: what it runs on must be mended first. `permanent`: it
@@ -44,7 +44,7 @@ def class_of(ended: str | None, cause: str | None, failure: str | None) -> str:
     return _OF_CAUSE.get(cause or "") or _OF_OUTCOME.get(ended or "", PERMANENT)
 
 
-def class_of_run(classes: Collection[str]) -> str:
+def run_class(classes: Collection[str]) -> str:
     """Of a run that ended with these failed tasks: the one that is hardest to mend; `system` where none failed."""
     if not classes:
         return SYSTEM

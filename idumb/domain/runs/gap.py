@@ -27,7 +27,7 @@ class Gap:
     check: str | None = None
 
 
-def of_record(record: Mapping[str, Any]) -> tuple[Gap, ...]:
+def from_verification(record: Mapping[str, Any]) -> tuple[Gap, ...]:
     """Everything that a verification left open, criteria first; one gap for each command and each text."""
     partial = record.get("status") == "partial"
     found = [

@@ -40,7 +40,7 @@ def lines(state: Mapping[str, Any], name: str) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def told(files: tuple[OldFile, ...]) -> dict[str, Any]:
+def import_payload(files: tuple[OldFile, ...]) -> dict[str, Any]:
     """What the files say together: the payload of `legacy.imported` but for where the originals are kept."""
     state = next((file.found for file in files if file.what == STATE), {})
     phases = sorted({file.phase for file in files if file.phase is not None})

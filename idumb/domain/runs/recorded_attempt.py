@@ -8,7 +8,7 @@ from idumb.domain.agent import AgentResult
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedAttempt:
     """One attempt of one task of a finished or unfinished run.
 
     `digest` is that of the task as it read then. `built` is what the builder answered, `judged` what the validator

@@ -38,7 +38,7 @@ def _started(state: RunState, event: Event) -> None:
             unjudged=task.attempt.unjudged,
         ),
         work=replace(task.work, base=p["base"], snapshot=p["snapshot"], folders=folders),
-        context=replace(task.context, speaker=conversation.speaker(envelope)),
+        context=replace(task.context, speaker=conversation.speaker_digest(envelope)),
     )
 
 
@@ -63,7 +63,7 @@ def _interrupted(state: RunState, event: Event) -> None:
     state.guarded = replace(state.guarded, unchecked=bool(p.get("guarded")))
     used = Spent()
     if not task.attempt.adopted:
-        used = Spent(attempts=1) + spending.of_call(None, reports=task.attempt.adapter not in spending.FREE)
+        used = Spent(attempts=1) + spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
         state.spend(agent.BUILDER, used)
     state.update(
         task.id,
@@ -121,7 +121,7 @@ def _finished(state: RunState, event: Event) -> None:
             # Waiting is no failure: the next attempt still needs to know what was wrong before.
             feedback=task.context.feedback if waits else p.get("feedback", ""),
             handover=p.get("handover", ""),
-            conversation=conversation.after(
+            conversation=conversation.continue_conversation(
                 task.context.conversation,
                 p,
                 attempt=attempt.number,
@@ -144,11 +144,11 @@ def _used(state: RunState, task: TaskState, p: Mapping[str, Any]) -> Spent:
     built, judged = p.get("builder"), p.get("validator")
     of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p.get("seconds", 0.0))
     if built is not None:
-        of_builder += spending.of_call(built["usage"], reports=task.attempt.adapter not in spending.FREE)
+        of_builder += spending.spent_by_call(built["usage"], reports=task.attempt.adapter not in spending.FREE)
     state.spend(agent.BUILDER, of_builder)
     if judged is None:
         return of_builder
-    of_validator = spending.of_call(judged["usage"])
+    of_validator = spending.spent_by_call(judged["usage"])
     state.spend(agent.VALIDATOR, of_validator + Spent(attempts=1, seconds=judged["seconds"]))
     return of_builder + of_validator
 
@@ -156,7 +156,7 @@ def _used(state: RunState, task: TaskState, p: Mapping[str, Any]) -> Spent:
 def _role_asked(state: RunState, event: Event) -> None:
     """Count a call of another role, such as the verifier: it uses the run's budget but is not an attempt."""
     p = event.payload
-    used = spending.of_call(p["usage"], reports=p["adapter"] not in spending.FREE)
+    used = spending.spent_by_call(p["usage"], reports=p["adapter"] not in spending.FREE)
     state.spend(p["role"], used + Spent(seconds=p["seconds"]))
 
 

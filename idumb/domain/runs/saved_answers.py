@@ -16,7 +16,7 @@ that one is proof; never what cannot be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class SavedAnswer:
     """`id` names the question; `what` is how it was put first, `by` whose answer it is."""
 
     id: str
@@ -28,7 +28,7 @@ class Remembered:
     guidance: str = ""
 
 
-def question_id(kind: str, choices: tuple[str, ...], what: str) -> str | None:
+def question_key(kind: str, choices: tuple[str, ...], what: str) -> str | None:
     """The same for every question of this kind with these choices; None where nothing may be remembered.
 
     What a plan offers is known by its words too: equal letters mean another thing in another task.
@@ -38,8 +38,8 @@ def question_id(kind: str, choices: tuple[str, ...], what: str) -> str | None:
     return canonical_json.digest([kind, list(choices), what if kind == DECISION else ""])[:12]
 
 
-def id_of(question: Decision) -> str | None:
-    return question_id(question.kind, tuple(c.id for c in question.choices), question.what)
+def key_of_question(question: Decision) -> str | None:
+    return question_key(question.kind, tuple(c.id for c in question.choices), question.what)
 
 
 def may_answer(task: Task) -> bool:
@@ -47,7 +47,7 @@ def may_answer(task: Task) -> bool:
     return task.rollback.kind == REVERSIBLE
 
 
-def answer(known: Remembered, question: Decision) -> Answer | None:
+def answer(known: SavedAnswer, question: Decision) -> Answer | None:
     if question.choice(known.choice) is None:
         return None
     return Answer(question.id, known.choice, f"{known.by}, remembered", known.guidance)

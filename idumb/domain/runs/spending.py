@@ -41,7 +41,7 @@ class Spent:
         )
 
 
-def of_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
+def spent_by_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
     """One call of an agent, from the usage in an event; `reports` is False where nothing can be used, as by steps."""
     if not reports:
         return Spent()
@@ -61,7 +61,7 @@ def is_amount(value: Any) -> bool:
     return type(value) in {int, float} and 0 <= value <= _MOST
 
 
-def known(usage: Usage) -> Usage:
+def plausible(usage: Usage) -> Usage:
     """What an agent reports, where it can be; the rest is unknown, whichever adapter passed it on."""
 
     def amount(value: Any) -> Any:
@@ -74,7 +74,7 @@ def total(parts: Iterable[Spent]) -> Spent:
     return sum(parts, Spent())
 
 
-def added(one: Usage, other: Usage) -> Usage:
+def add_usage(one: Usage, other: Usage) -> Usage:
     """Two calls together; unknown only where both are."""
 
     def plus(a: float | None, b: float | None) -> float | None:
@@ -89,7 +89,7 @@ def added(one: Usage, other: Usage) -> Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class CeilingReached:
     """A ceiling that one more call would pass; `of` is `task`, `run` or a role. `words` say both amounts."""
 
     of: str
@@ -97,7 +97,7 @@ class Reached:
     words: str
 
 
-def raised(ceiling: Ceiling, times: int) -> Ceiling:
+def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
     """A ceiling that a person raised so often, each time by its own amount."""
 
     def more(value: float | None) -> float | None:
@@ -112,7 +112,7 @@ def raised(ceiling: Ceiling, times: int) -> Ceiling:
     )
 
 
-def reached(of: str, ceiling: Ceiling, spent: Spent) -> Reached | None:
+def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
     """The first ceiling that leaves no room for another call; None where there is some, as far as anybody knows."""
     rows: tuple[tuple[str, float | None, float, str], ...] = (
         (ATTEMPTS, ceiling.attempts, spent.attempts, f"{spent.attempts} attempts"),
@@ -122,17 +122,17 @@ def reached(of: str, ceiling: Ceiling, spent: Spent) -> Reached | None:
     )
     for what, most, used, words in rows:
         if most is not None and used >= most:
-            return Reached(of, what, f"{words} of {_amount(what, most)} used")
+            return CeilingReached(of, what, f"{words} of {_amount(what, most)} used")
     return None
 
 
-def blind(ceiling: Ceiling, spent: Spent) -> bool:
+def is_blind(ceiling: Ceiling, spent: Spent) -> bool:
     """Whether a ceiling is over something that agents did not report, so that it may be passed unseen."""
     tokens = ceiling.tokens is not None and spent.unknown_tokens > 0
     return tokens or (ceiling.cost_usd is not None and spent.unknown_cost > 0)
 
 
-def left(ceiling: Ceiling, spent: Spent) -> Ceiling:
+def remaining(ceiling: Ceiling, spent: Spent) -> Ceiling:
     """What remains, never below nothing."""
     return Ceiling(
         None if ceiling.attempts is None else max(0, ceiling.attempts - spent.attempts),
@@ -142,7 +142,7 @@ def left(ceiling: Ceiling, spent: Spent) -> Ceiling:
     )
 
 
-def smallest(ceilings: Iterable[Ceiling]) -> Ceiling:
+def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
     """All ceilings together: the lowest of each."""
     known = tuple(ceilings)
 

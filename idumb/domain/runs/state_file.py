@@ -16,7 +16,7 @@ _LISTS = ("history", "anchors")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One line of the history: a run, as it stands. `action` is `execute-phase:N`, `result` pass, partial or fail.
 
     `phase` is the word of iDumb for where the phase is since then.
@@ -35,7 +35,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedState:
     """What a file held that the log did not have: lines of history, anchors, and the values of other keys."""
 
     timestamp: str = ""
@@ -44,10 +44,10 @@ class Imported:
     history: Sequence[Any] = ()
 
 
-Told = Sequence[Entry | Imported]
+HistoryReport = Sequence[HistoryEntry | ImportedState]
 
 
-def fields(told: Told) -> dict[str, Any]:
+def fields(told: HistoryReport) -> dict[str, Any]:
     """Everything that the log says, in its order, with the whole history."""
     known: dict[str, Any] = {
         "version": VERSION,
@@ -62,11 +62,11 @@ def fields(told: Told) -> dict[str, Any]:
         "styleHistory": [],
     }
     for one in told:
-        _follow(known, one) if isinstance(one, Entry) else _take(known, one)
+        _follow(known, one) if isinstance(one, HistoryEntry) else _take(known, one)
     return known
 
 
-def _follow(known: dict[str, Any], entry: Entry) -> None:
+def _follow(known: dict[str, Any], entry: HistoryEntry) -> None:
     """A run that went on after a halt stays one line, with its newest result."""
     line = entry.as_dict()
     known["history"] = [k for k in known["history"] if k != line and not _same_run(k, line)] + [line]
@@ -76,7 +76,7 @@ def _follow(known: dict[str, Any], entry: Entry) -> None:
     known["phase"] = entry.phase or known["phase"]
 
 
-def _take(known: dict[str, Any], found: Imported) -> None:
+def _take(known: dict[str, Any], found: ImportedState) -> None:
     said = {key: value for key, value in found.state.items() if key not in _LISTS}
     known.update({key: value for key, value in said.items() if value is not None or key not in known})
     known["anchors"] = [*known["anchors"], *(a for a in found.anchors if a not in known["anchors"])]
@@ -91,20 +91,20 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def shown(told: Told) -> dict[str, Any]:
+def file_content(told: HistoryReport) -> dict[str, Any]:
     """As the file has it: as in iDumb the history is held at fifty lines, unless more were imported."""
     known = fields(told)
-    came = sum(len(one.history) for one in told if isinstance(one, Imported))
+    came = sum(len(one.history) for one in told if isinstance(one, ImportedState))
     return {**known, "history": known["history"][-max(MOST_HISTORY, came) :]}
 
 
-def runs(told: Told) -> frozenset[str]:
+def runs(told: HistoryReport) -> frozenset[str]:
     """The runs that have a line."""
-    lines = (one.history if isinstance(one, Imported) else (one.as_dict(),) for one in told)
+    lines = (one.history if isinstance(one, ImportedState) else (one.as_dict(),) for one in told)
     return frozenset(name for some in lines for line in some if isinstance(name := _run_of(line), str))
 
 
-def beyond(present: Mapping[str, Any], told: Told) -> Imported | None:
+def missing_from_log(present: Mapping[str, Any], told: HistoryReport) -> ImportedState | None:
     """What a file holds that the log does not, None where that is nothing."""
     known, ran = fields(told), runs(told)
     lines = [
@@ -115,9 +115,9 @@ def beyond(present: Mapping[str, Any], told: Told) -> Imported | None:
     state = {key: value for key, value in state.items() if _is_new(key, value, known)}
     if _whole(present.get("validationCount")) > _whole(known["validationCount"]):
         state |= {key: present[key] for key in _COUNTED if present.get(key) is not None}
-    if not any(isinstance(one, Entry) for one in told) and present.get("phase") not in (None, known["phase"]):
+    if not any(isinstance(one, HistoryEntry) for one in told) and present.get("phase") not in (None, known["phase"]):
         state["phase"] = present["phase"]
-    return Imported("", state, anchors, lines) if state or anchors or lines else None
+    return ImportedState("", state, anchors, lines) if state or anchors or lines else None
 
 
 def _is_new(key: str, value: object, known: Mapping[str, Any]) -> bool:

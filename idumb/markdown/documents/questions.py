@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from idumb.domain.question import Question
-from idumb.domain.quoting import one_line, shown
+from idumb.domain.quoting import one_line, as_markdown
 from idumb.markdown.documents import headings
 
 SECTION = "## Questions and answers"
@@ -75,7 +75,7 @@ def _answered(text: str, identity: str, answer: str) -> str:
     if part is None:
         return text
     end = _ending(text)
-    quoted = [f"> {line}".rstrip() + end for line in shown(answer).strip().split("\n")]
+    quoted = [f"> {line}".rstrip() + end for line in as_markdown(answer).strip().split("\n")]
     waiting = next((n for n in range(part.start, part.end) if bare[n].strip() == OPEN), None)
     if waiting is not None:
         lines[waiting : waiting + 1] = quoted
@@ -86,8 +86,8 @@ def _answered(text: str, identity: str, answer: str) -> str:
 
 def _appended(text: str, question: Question) -> str:
     end = _ending(text)
-    why = [f"{_WHY}{one_line(shown(question.why))}", ""] if question.why.strip() else []
-    block = [f"### {question.id}: {one_line(shown(question.text))}", "", *why, OPEN]
+    why = [f"{_WHY}{one_line(as_markdown(question.why))}", ""] if question.why.strip() else []
+    block = [f"### {question.id}: {one_line(as_markdown(question.text))}", "", *why, OPEN]
     lines = _lines(text)
     section = _section(_bare(text))
     if section is None:

@@ -306,7 +306,7 @@ def _ids(drafts: list[Draft], rules: Rules, problems: Problems) -> list[str]:
     for draft in drafts:
         if not draft.number:
             continue
-        number = whole_numbers.value(draft.number[3:])
+        number = whole_numbers.parse(draft.number[3:])
         if number is None:
             problems.error(
                 "criterion.bad-id",

@@ -64,5 +64,5 @@ def plan_files(names: Iterable[str]) -> list[str]:
 
 
 def _natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
-    parts = [(whole_numbers.order(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
+    parts = [(whole_numbers.sort_key(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
     return parts, name

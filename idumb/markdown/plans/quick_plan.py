@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from idumb.domain.plans import quick_plan
-from idumb.domain.plans.quick_plan import Wanted
+from idumb.domain.plans.quick_plan import QuickRequest
 
 _PLAN = """\
 ---
@@ -24,7 +24,7 @@ goal: {title}
 """
 
 
-def text(phase: str, wanted: Wanted) -> str:
+def text(phase: str, wanted: QuickRequest) -> str:
     """The plan's text; the same for the same wish, so that it can be agreed to before it is written."""
     given: dict[str, object] = {"id": f"T{phase}-01", "title": wanted.title}
     if " ".join(wanted.words.split()) != wanted.title:
@@ -37,7 +37,7 @@ def text(phase: str, wanted: Wanted) -> str:
     return _PLAN.format(phase=phase, title=_json(wanted.title), task="\n".join(lines))
 
 
-def _acceptance(wanted: Wanted) -> list[dict[str, object]]:
+def _acceptance(wanted: QuickRequest) -> list[dict[str, object]]:
     done = f"It is done: {wanted.title}"
     checked: list[dict[str, object]] = [{"text": done, "check": wanted.check}] if wanted.check else []
     if wanted.files is None:

@@ -71,7 +71,7 @@ def _mode(value: Any) -> str | None:
 
 def _integer(value: Any) -> int | None:
     if isinstance(value, Plain):
-        return whole_numbers.value(value) if value.isascii() and value.isdecimal() else None
+        return whole_numbers.parse(value) if value.isascii() and value.isdecimal() else None
     number = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= whole_numbers.LARGEST
     return value if number else None
 

@@ -52,7 +52,7 @@ def _constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=whole_numbers.of_json)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=whole_numbers.parse_json_int)
 
 
 def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:

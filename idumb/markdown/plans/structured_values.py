@@ -154,7 +154,7 @@ def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: P
     """One comma item; `paths` holds for the items behind it."""
     parts = list(claims.words(item))
     head = parts[0].text.removesuffix(":") if parts[0].bare else ""
-    number = whole_numbers.value(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
+    number = whole_numbers.parse(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
     if head in {"files", "lines"} and number is not None and head not in found:
         found[head] = number
         return head
@@ -171,7 +171,7 @@ def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: P
 def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], label: str, problems: Problems) -> None:
     for key, value in node.pairs:
         plain = isinstance(value, yaml_nodes.Scalar) and value.plain and value.value.isdecimal()
-        number = whole_numbers.value(value.value) if plain and isinstance(value, yaml_nodes.Scalar) else None
+        number = whole_numbers.parse(value.value) if plain and isinstance(value, yaml_nodes.Scalar) else None
         if key.value in {"files", "lines"} and number is not None:
             found[key.value] = number
         elif key.value == "paths" and isinstance(value, yaml_nodes.Sequence):

@@ -87,7 +87,7 @@ def place(root: str, *keys: str) -> tuple[int, int]:
 def _require_templates(settings: Settings) -> None:
     """Every template that a role names is there; InputError `prompt.missing`."""
     for role in settings.roles:
-        named = roles.filling(settings, role).prompt
+        named = roles.resolve(settings, role).prompt
         if named not in settings.prompts and named not in agent.ROLES:
             place = f"{prompt_files.FOLDER}/{named}{prompt_files.ENDING}"
             raise InputError(

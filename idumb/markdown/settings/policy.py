@@ -29,7 +29,7 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
     """
     found = [_one(path, path, required=required) for path, required in system]
     found.append(_one(os.path.join(root, PATH), PATH, required=False))
-    return policy.narrowed(tuple(one for one in found if one is not None))
+    return policy.narrow(tuple(one for one in found if one is not None))
 
 
 def _one(place: str, shown: str, *, required: bool) -> Policy | None:

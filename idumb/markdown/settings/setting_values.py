@@ -61,7 +61,7 @@ def boolean(node: Node) -> bool:
 def count(node: Node) -> int:
     if not (isinstance(node, Scalar) and node.plain and node.value.isascii() and node.value.isdecimal()):
         raise WrongValue(node.start, shown(node), "a whole number of at least 1")
-    number = whole_numbers.value(node.value)
+    number = whole_numbers.parse(node.value)
     if number is None or not 1 <= number <= 10**15:
         raise WrongValue(node.start, shown(node), "a whole number of at least 1")
     return number

@@ -48,7 +48,7 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
 
 def _whole(text: str, at: int) -> int:
     try:
-        return whole_numbers.of_json(text)
+        return whole_numbers.parse_json_int(text)
     except ValueError as problem:
         raise _Refused("json.unreadable", str(problem), at, text, "write a smaller number, or a text") from None
 

@@ -51,6 +51,6 @@ class Source:
         if prefix not in self.free:
             named = re.compile(re.escape(prefix) + r"(\d+)", re.ASCII)
             texts = (self.text, *(data.decode("utf-8", "replace") for data in self.others))
-            free = whole_numbers.following(number for text in texts for number in named.findall(text))
+            free = whole_numbers.next_free(number for text in texts for number in named.findall(text))
             self.free[prefix] = f"{prefix}{free:02d}"
         return self.free[prefix]

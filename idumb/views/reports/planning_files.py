@@ -11,7 +11,7 @@ from idumb.views import markup
 
 def research(fields: Mapping[str, str | None], body: str) -> str:
     """Frontmatter, and the words of whoever researched; nothing in them is hidden from who reads the page."""
-    return "\n".join([*markup.frontmatter(fields), "", markup.visible(quoting.shown(body)).strip("\n"), ""])
+    return "\n".join([*markup.frontmatter(fields), "", markup.visible(quoting.as_markdown(body)).strip("\n"), ""])
 
 
 def first_plan(template: str, words: Mapping[str, str]) -> str:

@@ -241,7 +241,7 @@ def chosen(decision: Decision, typed: str) -> str | None:
     """The choice meant by its number, its id, the beginning of one id only, or `y` and `yes` where that is clear."""
     ids = [c.id for c in decision.choices]
     if typed.isascii() and typed.isdigit():
-        number = whole_numbers.value(typed)
+        number = whole_numbers.parse(typed)
         return ids[number - 1] if number is not None and 0 < number <= len(ids) else None
     folded = typed.casefold()
     exact = [i for i in ids if i.casefold() == folded]

@@ -22,7 +22,7 @@ NONSENSE = [-1, HUGE, 10**13, math.nan, math.inf, True, "12", None, [1]]
 def test_what_can_be_no_amount_is_unknown(value: Any) -> None:
     assert figures.count(value) is None
     assert figures.amount(value) is None
-    assert spending.known(Usage(value, value, value)) == Usage()
+    assert spending.plausible(Usage(value, value, value)) == Usage()
 
 
 def test_a_part_of_a_token_is_no_count() -> None:

@@ -109,7 +109,7 @@ def test_what_git_ignores_is_told_apart_from_what_else_is_not_saved(
     assert trees.ignored() == ("build/", "d/y.log", "x.log")
     left = trees.left_out()
     assert sorted(left) == ["build/", "d/y.log", "lib", "nested", "pipe", "x.log"]
-    assert trees.ignored() == tuple(path for path, why in left.items() if why == file_system_kinds.IGNORED)
+    assert trees.ignored() == tuple(path for path, why in left.items() if why == file_system_kinds.IGNORED_BY_GIT)
     sandbox.remove("x.log")
     assert trees.ignored() == ("build/", "d/y.log")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idumb.domain.consent import approval
-from idumb.domain.consent.approval import Approval, Kept
+from idumb.domain.consent.approval import Approval, StoredApproval
 from idumb.domain.errors import InputError, Refusal
 from idumb.store.consent import FileConsentStore
 from idumb.store.signing import SshSignatures
@@ -49,7 +49,7 @@ def _file() -> Path:
 
 
 def test_an_approval_is_there_again_for_its_phase_only(store: FileConsentStore, common_dir: Path) -> None:
-    kept = Kept(_approval(), "signed", None)
+    kept = StoredApproval(_approval(), "signed", None)
     store.approve(kept)
     assert FileConsentStore(str(common_dir)).approvals("1") == (kept,)
     assert store.approvals("2") == ()
@@ -63,8 +63,8 @@ def test_before_the_first_approval_there_is_none_and_nothing_is_made(store: File
 
 
 def test_the_newest_approval_comes_first_and_a_revoked_one_replaces_itself(store: FileConsentStore) -> None:
-    old = Kept(_approval())
-    new = Kept(_approval(nonce="1" * 32, validated_at="2026-02-02T03:04:05.000000Z"))
+    old = StoredApproval(_approval())
+    new = StoredApproval(_approval(nonce="1" * 32, validated_at="2026-02-02T03:04:05.000000Z"))
     for kept in (new, old):
         store.approve(kept)
     assert [k.approval.nonce for k in store.approvals("1")] == ["1" * 32, "0" * 32]
@@ -81,7 +81,7 @@ def test_each_nonce_is_new(store: FileConsentStore) -> None:
 @pytest.mark.parametrize("nonce", ["", "x", "../" + "0" * 32])
 def test_only_a_nonce_becomes_the_name_of_a_file(store: FileConsentStore, nonce: str) -> None:
     with pytest.raises(ValueError, match="no nonce"):
-        store.approve(Kept(_approval(nonce=nonce)))
+        store.approve(StoredApproval(_approval(nonce=nonce)))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_only_a_nonce_becomes_the_name_of_a_file(store: FileConsentStore, nonce:
 )
 def test_a_record_that_was_changed_or_moved_is_no_approval(store: FileConsentStore, change: dict[str, Any]) -> None:
     """S1, S2: neither another repository's nor a record whose name and content disagree."""
-    store.approve(Kept(_approval()))
+    store.approve(StoredApproval(_approval()))
     place = _file()
     text = json.dumps({**json.loads(place.read_text()), **change}, default=dataclasses.asdict)
     place.write_text(text)
@@ -103,7 +103,7 @@ def test_a_record_that_was_changed_or_moved_is_no_approval(store: FileConsentSto
 
 
 def test_a_revocation_that_cannot_be_read_is_one_all_the_same(store: FileConsentStore) -> None:
-    store.approve(Kept(_approval()))
+    store.approve(StoredApproval(_approval()))
     place = _file()
     place.write_text(json.dumps({**json.loads(place.read_text()), "revoked": "yes", "signature": 1}))
     (kept,) = store.approvals("1")
@@ -112,23 +112,23 @@ def test_a_revocation_that_cannot_be_read_is_one_all_the_same(store: FileConsent
 
 
 def test_an_approval_that_others_could_have_written_is_refused(store: FileConsentStore) -> None:
-    store.approve(Kept(_approval()))
+    store.approve(StoredApproval(_approval()))
     _file().chmod(0o666)
     with pytest.raises(Refusal, match="can be written by other users"):
         store.approvals("1")
 
 
 def test_a_copy_of_the_repository_has_no_approval(store: FileConsentStore, common_dir: Path) -> None:
-    store.approve(Kept(_approval()))
+    store.approve(StoredApproval(_approval()))
     copy = shutil.copytree(common_dir, common_dir.with_name("copy"))
     assert FileConsentStore(str(copy)).approvals("1") == ()
 
 
 def test_a_file_carries_an_approval_and_its_signature(store: FileConsentStore, tmp_path: Path) -> None:
-    path = store.export(Kept(_approval(), "signed", {"by": "x"}), str(tmp_path / "a.json"))
-    assert store.read_file(path) == Kept(_approval(), "signed")
+    path = store.export(StoredApproval(_approval(), "signed", {"by": "x"}), str(tmp_path / "a.json"))
+    assert store.read_file(path) == StoredApproval(_approval(), "signed")
     with pytest.raises(Refusal) as caught:
-        store.export(Kept(_approval(), "signed"), path)
+        store.export(StoredApproval(_approval(), "signed"), path)
     assert caught.value.code == "approval.file-exists"
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_is_no_signed_approval_is_named(store: FileConsentStore, tmp
 
 
 def test_an_approval_without_a_signature_does_not_count_in_a_file(store: FileConsentStore, tmp_path: Path) -> None:
-    path = store.export(Kept(_approval()), str(tmp_path / "a.json"))
+    path = store.export(StoredApproval(_approval()), str(tmp_path / "a.json"))
     with pytest.raises(InputError):
         store.read_file(path)
 

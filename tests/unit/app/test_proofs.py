@@ -14,7 +14,7 @@ from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.proof.ledger import Ledger, Line
-from idumb.domain.proof.validation import Shown
+from idumb.domain.proof.validation import ValidatorEvidence
 
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))
 
@@ -100,7 +100,7 @@ def test_a_validator_that_shows_nothing_proves_nothing(ended: str, result: str) 
 @pytest.mark.parametrize("ended", outcome.OUTCOMES)
 def test_only_a_completed_validator_that_shows_something_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
-    shown = (Shown("AC-1", Citation("a", 1)),)
+    shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
     made = proofs.validator_evidence("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
     assert (made.result == evidence.PASSED) == (ended == outcome.COMPLETED)
 

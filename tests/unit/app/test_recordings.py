@@ -12,7 +12,7 @@ from idumb.app.history import recordings
 from idumb.domain import outcome
 from idumb.domain.agent import AgentResult
 from idumb.domain.proof import evidence, ledger
-from idumb.domain.runs.recorded_attempt import Recorded
+from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
 
 def event(kind: str, attempt: int, **payload: Any) -> SimpleNamespace:
@@ -72,11 +72,11 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_that_has_it_is_played(mon
 
 @pytest.mark.parametrize(("judged", "candidate"), [(None, "new"), ("old", ""), ("lost", "new")])
 def test_what_was_judged_is_not_guessed_where_a_tree_is_not_known(judged: str | None, candidate: str) -> None:
-    known = Recorded("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
+    known = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
     assert kept().differing(known, candidate) is None
 
 
 def test_idumbs_own_files_are_no_part_of_what_was_judged() -> None:
-    known = Recorded("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
+    known = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
     assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(known, "new") == ()
     assert kept(".idumb/config.yaml", "a.txt").differing(known, "new") == ("a.txt",)

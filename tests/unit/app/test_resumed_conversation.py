@@ -17,7 +17,7 @@ from idumb.domain.runs.task_state import NextContext, TaskState
 from idumb.domain.settings import Settings
 
 ENVELOPE = {"adapter": "claude", "adapter_version": "1", "program": "p", "binding": "coder", "model": "m"}
-KNOWN = Conversation("s-1", 1, conversation.speaker(ENVELOPE), "k")
+KNOWN = Conversation("s-1", 1, conversation.speaker_digest(ENVELOPE), "k")
 TASK = Task("T1-01", "Work")
 
 

@@ -280,10 +280,10 @@ def test_the_role_s_own_model_comes_before_its_profile_s_and_its_binding_s() -> 
     plain = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles)
     chosen = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles, profile="budget")
     own = Settings(bindings=bindings, roles={"planner": RoleSettings("a", "own", timeout=5)}, profiles=profiles)
-    assert [filling.filling(known, "planner").model for known in (plain, chosen, own)] == [
+    assert [filling.resolve(known, "planner").model for known in (plain, chosen, own)] == [
         "of-binding",
         "of-profile",
         "own",
     ]
-    assert [filling.filling(known, "planner").timeout for known in (plain, own)] == [60, 5]
-    assert filling.filling(Settings(builder="a", bindings=bindings), "builder").binding == "a"
+    assert [filling.resolve(known, "planner").timeout for known in (plain, own)] == [60, 5]
+    assert filling.resolve(Settings(builder="a", bindings=bindings), "builder").binding == "a"

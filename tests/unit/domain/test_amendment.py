@@ -65,8 +65,8 @@ def test_a_task_with_work_in_the_files_does_not_vanish() -> None:
 def test_what_stands_still_may_be_tried_again_when_its_text_changes(status: str) -> None:
     old, new = contract(task(1), task(2, 1)), contract(task(1), task(2, 1, title="Else"), sha="b")
     diff = plan_diff.compare(old, new)
-    assert amendment.to_reset(diff, state(T1_02=status)) == ("T1-02",)
-    assert amendment.to_reset(diff, state()) == ()
+    assert amendment.tasks_to_reset(diff, state(T1_02=status)) == ("T1-02",)
+    assert amendment.tasks_to_reset(diff, state()) == ()
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_what_stands_still_may_be_tried_again_when_its_text_changes(status: str)
     ],
 )
 def test_a_claim_is_a_verb_and_a_path(text: str, claim: FileClaim) -> None:
-    assert amendment.claim_of(text) == claim
+    assert amendment.parse_claim(text) == claim
 
 
 @pytest.mark.parametrize("text", ["", "src/x.py", "change src/x.py", "move a.py", "modify "])
 def test_anything_else_is_no_claim(text: str) -> None:
     with pytest.raises(InputError):
-        amendment.claim_of(text)
+        amendment.parse_claim(text)
 
 
 def event(kind: str, **payload: Any) -> Event:

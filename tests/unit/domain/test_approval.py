@@ -10,7 +10,7 @@ import pytest
 
 from idumb.domain import canonical_json
 from idumb.domain.consent import approval
-from idumb.domain.consent.approval import Approval, Kept, Part
+from idumb.domain.consent.approval import Approval, StoredApproval, Part
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings
@@ -113,24 +113,24 @@ def test_a_part_of_a_later_version_that_is_not_there_now_is_a_change() -> None:
 @pytest.mark.parametrize(
     ("kept", "present", "standing"),
     [
-        (Kept(_approval()), _bound(), approval.LIVE),
-        (Kept(_approval(expires=LATER)), _bound(), approval.LIVE),
-        (Kept(_approval(expires=NOW)), _bound(), approval.EXPIRED),
-        (Kept(_approval(), revoked={}), _bound(), approval.REVOKED),
-        (Kept(_approval(expires=NOW), revoked={"by": "pat"}), _bound(), approval.REVOKED),
-        (Kept(_approval()), _bound(commands=[]), approval.VOID),
+        (StoredApproval(_approval()), _bound(), approval.LIVE),
+        (StoredApproval(_approval(expires=LATER)), _bound(), approval.LIVE),
+        (StoredApproval(_approval(expires=NOW)), _bound(), approval.EXPIRED),
+        (StoredApproval(_approval(), revoked={}), _bound(), approval.REVOKED),
+        (StoredApproval(_approval(expires=NOW), revoked={"by": "pat"}), _bound(), approval.REVOKED),
+        (StoredApproval(_approval()), _bound(commands=[]), approval.VOID),
     ],
 )
-def test_where_an_approval_stands(kept: Kept, present: dict[str, Part], standing: str) -> None:
+def test_where_an_approval_stands(kept: StoredApproval, present: dict[str, Part], standing: str) -> None:
     """R-LOCK-3, R-LOCK-4."""
-    assert approval.standing(kept, NOW, lambda: present) == standing
+    assert approval.status(kept, NOW, lambda: present) == standing
 
 
 def test_parts_of_an_approval_that_ended_are_not_looked_at() -> None:
     def never() -> dict[str, Part]:
         raise AssertionError
 
-    assert approval.standing(Kept(_approval(expires=NOW)), LATER, never) == approval.EXPIRED
+    assert approval.status(StoredApproval(_approval(expires=NOW)), LATER, never) == approval.EXPIRED
 
 
 def test_an_approval_reads_back_as_it_was_written() -> None:

@@ -17,43 +17,43 @@ def at(second: int) -> str:
 
 def test_it_opens_after_so_many_failures_in_a_row() -> None:
     """R-ADAPT-3."""
-    once = breaker.ended(Breaker(), agent.NETWORK, at(0), RULE)
+    once = breaker.after_call(Breaker(), agent.NETWORK, at(0), RULE)
     assert (once.state, once.failures) == (CLOSED, 1)
-    assert breaker.asked(once, at(1), RULE) == (once, 0.0)
-    twice = breaker.ended(once, agent.RATE_LIMITED, at(1), RULE)
+    assert breaker.before_call(once, at(1), RULE) == (once, 0.0)
+    twice = breaker.after_call(once, agent.RATE_LIMITED, at(1), RULE)
     assert twice == Breaker(OPEN, 2, at(1), agent.RATE_LIMITED)
-    assert breaker.asked(twice, at(21), RULE) == (twice, 40.0)
+    assert breaker.before_call(twice, at(21), RULE) == (twice, 40.0)
 
 
 @pytest.mark.parametrize("failure", [None, agent.DECLINED, agent.MALFORMED, agent.MISSING, agent.NOT_LOGGED_IN])
 def test_whoever_answers_can_be_reached(failure: str | None) -> None:
     """R-ADAPT-3."""
-    assert breaker.ended(Breaker(CLOSED, 1, "", agent.NETWORK), failure, at(0), RULE) == Breaker()
-    assert breaker.ended(Breaker(HALF_OPEN, 2, at(0), agent.NETWORK), failure, at(1), RULE) == Breaker()
+    assert breaker.after_call(Breaker(CLOSED, 1, "", agent.NETWORK), failure, at(0), RULE) == Breaker()
+    assert breaker.after_call(Breaker(HALF_OPEN, 2, at(0), agent.NETWORK), failure, at(1), RULE) == Breaker()
 
 
 def test_one_call_is_let_through_when_its_time_is_over_and_decides() -> None:
     """R-ADAPT-3."""
     opened = Breaker(OPEN, 2, at(0), agent.STALL)
-    tried, wait = breaker.asked(opened, at(60), RULE)
+    tried, wait = breaker.before_call(opened, at(60), RULE)
     assert (tried.state, tried.since, wait) == (HALF_OPEN, at(60), 0.0)
-    assert breaker.asked(tried, at(61), RULE) == (tried, 59.0)
-    assert breaker.ended(tried, agent.STALL, at(62), RULE) == Breaker(OPEN, 3, at(62), agent.STALL)
-    assert breaker.ended(tried, None, at(62), RULE) == Breaker()
+    assert breaker.before_call(tried, at(61), RULE) == (tried, 59.0)
+    assert breaker.after_call(tried, agent.STALL, at(62), RULE) == Breaker(OPEN, 3, at(62), agent.STALL)
+    assert breaker.after_call(tried, None, at(62), RULE) == Breaker()
 
 
 def test_a_trial_whose_process_was_killed_is_followed_by_another() -> None:
     """R-ADAPT-3: else nobody would ever be asked again."""
     tried = Breaker(HALF_OPEN, 2, at(0), agent.STALL)
-    assert breaker.asked(tried, at(60), RULE) == (Breaker(HALF_OPEN, 2, at(60), agent.STALL), 0.0)
+    assert breaker.before_call(tried, at(60), RULE) == (Breaker(HALF_OPEN, 2, at(60), agent.STALL), 0.0)
 
 
 def test_a_clock_that_was_put_back_does_not_keep_it_open() -> None:
     """R-ADAPT-3."""
-    assert breaker.asked(Breaker(OPEN, 2, at(120), agent.STALL), at(0), RULE)[1] == 0.0
+    assert breaker.before_call(Breaker(OPEN, 2, at(120), agent.STALL), at(0), RULE)[1] == 0.0
 
 
 def test_it_is_the_same_after_it_was_written_down() -> None:
     """R-ADAPT-3."""
     opened = Breaker(OPEN, 2, at(0), agent.STALL)
-    assert breaker.of_event({"key": "x", **opened.as_dict()}) == opened
+    assert breaker.from_payload({"key": "x", **opened.as_dict()}) == opened

@@ -32,7 +32,7 @@ def finding(severity: str) -> Finding:
 def judged(
     known: Contract, *findings: Finding, ready: tuple[str, ...] = (), named: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    found = confidence.of(known, findings, ready, named)
+    found = confidence.assess(known, findings, ready, named)
     return {"score": found.score, **{part.name: part.as_dict() for part in found.parts}}
 
 

@@ -26,15 +26,15 @@ from idumb.domain.runs import dead_letter
 )
 def test_a_failure_has_its_class(ended: str | None, cause: str | None, failure: str | None, expected: str) -> None:
     """R-HAND-3."""
-    assert dead_letter.class_of(ended, cause, failure) == expected
+    assert dead_letter.failure_class(ended, cause, failure) == expected
 
 
 def test_every_kind_of_failure_of_agents_has_a_class() -> None:
     """R-HAND-3."""
-    assert {dead_letter.class_of(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(dead_letter.CLASSES)
+    assert {dead_letter.failure_class(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(dead_letter.CLASSES)
 
 
 def test_a_run_is_of_the_class_that_is_hardest_to_mend() -> None:
-    assert dead_letter.class_of_run([]) == dead_letter.SYSTEM
-    assert dead_letter.class_of_run([dead_letter.TRANSIENT]) == dead_letter.TRANSIENT
-    assert dead_letter.class_of_run([dead_letter.TRANSIENT, dead_letter.PERMANENT]) == dead_letter.PERMANENT
+    assert dead_letter.run_class([]) == dead_letter.SYSTEM
+    assert dead_letter.run_class([dead_letter.TRANSIENT]) == dead_letter.TRANSIENT
+    assert dead_letter.run_class([dead_letter.TRANSIENT, dead_letter.PERMANENT]) == dead_letter.PERMANENT

@@ -34,7 +34,7 @@ def test_each_part_that_differs_is_a_change(part: str) -> None:
     """R-ENV-1, R-LOG-7."""
     now: Any = {"tools": {"git": "3"}, "checks": {"pytest": "2"}}.get(part, "other")
     before = made()
-    after = envelope.sealed(before, **{part: now})
+    after = envelope.seal(before, **{part: now})
     assert before["digest"] != after["digest"]
     assert envelope.changes({"coder": before}, {"coder": after}) == (Change("coder", part, before[part], now),)
 
@@ -56,19 +56,19 @@ def test_a_binding_that_only_one_side_has_tells_nothing() -> None:
 
 
 def test_sealing_again_without_a_change_keeps_the_digest() -> None:
-    assert envelope.sealed(made()) == made()
+    assert envelope.seal(made()) == made()
 
 
 def test_what_is_unknown_is_neither_same_nor_different() -> None:
-    differ, unknown = envelope.compared(made(model="a"), made(model=None, prompt="q"))
+    differ, unknown = envelope.compare(made(model="a"), made(model=None, prompt="q"))
     assert differ == ("prompt",)
     assert unknown == ("model",)
-    assert envelope.compared(made(), made()) == ((), ("model",))
+    assert envelope.compare(made(), made()) == ((), ("model",))
 
 
 def test_an_envelope_of_an_older_log_lacks_parts_that_are_unknown_then() -> None:
     older = {name: value for name, value in made().items() if name not in {"program", "policy"}}
-    assert envelope.compared(older, made())[1] == ("program", "model", "policy")
+    assert envelope.compare(older, made())[1] == ("program", "model", "policy")
     assert envelope.changes({"coder": older}, {"coder": made(idumb="2")}) == (Change("coder", "idumb", "1", "2"),)
 
 
@@ -83,11 +83,11 @@ def test_context_is_what_conditions_and_references_name() -> None:
 
 
 def test_a_context_with_an_unknown_file_is_unknown_and_an_empty_one_is_known() -> None:
-    assert envelope.of_context({}) == NOTHING
-    assert envelope.of_context({"a": None, "b": "1"}) is None
-    assert envelope.of_context({"a": "1"}) != envelope.of_context({"a": "2"})
+    assert envelope.context_digest({}) == NOTHING
+    assert envelope.context_digest({"a": None, "b": "1"}) is None
+    assert envelope.context_digest({"a": "1"}) != envelope.context_digest({"a": "2"})
 
 
 def test_parts_are_named_once_and_in_their_order() -> None:
     found = [Change("a", "tools", 1, 2), Change("a", "program", 1, 2), Change("b", "program", 1, 2)]
-    assert envelope.names(found) == ("program", "tools")
+    assert envelope.changed_agents(found) == ("program", "tools")

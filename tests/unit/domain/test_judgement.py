@@ -10,7 +10,7 @@ import pytest
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import judgement
 from idumb.domain.proof.judgement import Citation, Judgement
-from idumb.domain.runs.gap import Gap, of_record, reachable
+from idumb.domain.runs.gap import Gap, from_verification, reachable
 
 NO = {"criterion": "SC-1", "holds": False, "why": "no", "citations": [{"file": "a.txt", "line": 1}]}
 
@@ -66,7 +66,7 @@ def test_gaps_are_what_is_open_once_each_and_a_refuted_check_does_not_close_its_
             }
         ],
     }  # fmt: skip
-    assert of_record(record) == (
+    assert from_verification(record) == (
         Gap("SC-1", "a", "failed, exit 1", "false"),
         Gap("roadmap 1", "c", "unproven"),
         Gap("checks", "No check changes s.txt", "a check changed s.txt"),

@@ -37,5 +37,5 @@ def test_a_named_file_must_change_and_below_a_folder_anything_may() -> None:
 
 
 def test_a_title_is_one_line_that_fits_a_heading() -> None:
-    assert quick_plan.Wanted("Fix\n  it").title == "Fix it"
-    assert len(quick_plan.Wanted("word " * 100).title) <= quick_plan.LONGEST_TITLE
+    assert quick_plan.QuickRequest("Fix\n  it").title == "Fix it"
+    assert len(quick_plan.QuickRequest("word " * 100).title) <= quick_plan.LONGEST_TITLE

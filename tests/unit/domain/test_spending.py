@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from idumb.domain.agent import FAILURES, Usage
-from idumb.domain.failures import KINDS, told
+from idumb.domain.failures import KINDS, failure_message
 from idumb.domain.runs import spending
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling
@@ -15,9 +15,9 @@ from idumb.domain.settings import Ceiling
 
 def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
     """R-ADAPT-3."""
-    assert spending.of_call({"tokens_in": 5, "tokens_out": None, "cost_usd": None}) == Spent(tokens=5, unknown_cost=1)
-    assert spending.of_call(None) == Spent(unknown_tokens=1, unknown_cost=1)
-    assert spending.of_call(None, reports=False) == Spent()
+    assert spending.spent_by_call({"tokens_in": 5, "tokens_out": None, "cost_usd": None}) == Spent(tokens=5, unknown_cost=1)
+    assert spending.spent_by_call(None) == Spent(unknown_tokens=1, unknown_cost=1)
+    assert spending.spent_by_call(None, reports=False) == Spent()
     one, other = Spent(1, 2.5, 10, 0.1, 1, 0), Spent(1, 1.5, 5, 0.2, 0, 1)
     assert spending.total([one, other]) == Spent(2, 4.0, 15, 0.3, 1, 1)
 
@@ -26,13 +26,13 @@ def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
 def test_what_nobody_can_use_is_counted_as_unknown(said: Any) -> None:
     """R-ADAPT-3: no agent lifts a ceiling by what it says."""
     usage = {"tokens_in": said, "tokens_out": said, "cost_usd": said}
-    assert spending.of_call(usage) == Spent(unknown_tokens=1, unknown_cost=1)
-    assert spending.of_call({**usage, "tokens_in": 7}) == Spent(tokens=7, unknown_cost=1)
+    assert spending.spent_by_call(usage) == Spent(unknown_tokens=1, unknown_cost=1)
+    assert spending.spent_by_call({**usage, "tokens_in": 7}) == Spent(tokens=7, unknown_cost=1)
 
 
 def test_two_calls_are_unknown_only_where_both_are() -> None:
     """R-ADAPT-3."""
-    assert spending.added(Usage(1, None, 0.5), Usage(2, None, None)) == Usage(3, None, 0.5)
+    assert spending.add_usage(Usage(1, None, 0.5), Usage(2, None, None)) == Usage(3, None, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -46,36 +46,36 @@ def test_two_calls_are_unknown_only_where_both_are() -> None:
 )
 def test_a_ceiling_that_is_used_up_says_by_what(ceiling: Ceiling, what: str, words: str) -> None:
     """R-ADAPT-3."""
-    found = spending.reached("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
+    found = spending.reached_ceiling("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
     assert found is not None
     assert (found.of, found.what, found.words) == ("task", what, words)
-    assert spending.reached("task", spending.raised(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
+    assert spending.reached_ceiling("task", spending.raise_ceiling(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
 
 
 def test_a_ceiling_over_what_is_not_reported_is_blind() -> None:
     """R-ADAPT-3."""
-    assert spending.blind(Ceiling(cost_usd=1.0), Spent(unknown_cost=1))
-    assert spending.blind(Ceiling(tokens=1), Spent(unknown_tokens=1))
-    assert not spending.blind(Ceiling(attempts=1, seconds=1), Spent(unknown_tokens=1, unknown_cost=1))
+    assert spending.is_blind(Ceiling(cost_usd=1.0), Spent(unknown_cost=1))
+    assert spending.is_blind(Ceiling(tokens=1), Spent(unknown_tokens=1))
+    assert not spending.is_blind(Ceiling(attempts=1, seconds=1), Spent(unknown_tokens=1, unknown_cost=1))
 
 
 def test_what_is_left_is_the_least_of_all_ceilings() -> None:
     """R-ADAPT-3."""
-    parts = [spending.left(Ceiling(tokens=10, cost_usd=1.0), Spent(tokens=4)), Ceiling(tokens=20, seconds=5)]
-    assert spending.smallest(parts) == Ceiling(None, 5, 6, 1.0)
-    assert spending.left(Ceiling(1, 1, 1, 1.0), Spent(9, 9.0, 9, 9.0)) == Ceiling(0, 0, 0, 0.0)
-    assert spending.smallest([]) == Ceiling()
+    parts = [spending.remaining(Ceiling(tokens=10, cost_usd=1.0), Spent(tokens=4)), Ceiling(tokens=20, seconds=5)]
+    assert spending.lowest(parts) == Ceiling(None, 5, 6, 1.0)
+    assert spending.remaining(Ceiling(1, 1, 1, 1.0), Spent(9, 9.0, 9, 9.0)) == Ceiling(0, 0, 0, 0.0)
+    assert spending.lowest([]) == Ceiling()
 
 
 def test_every_failure_is_told_with_its_next_step() -> None:
     """R-ADAPT-3."""
     assert set(KINDS) == set(FAILURES)
     for kind in FAILURES:
-        said = told(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
+        said = failure_message(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
         assert said.message.startswith("coder ")
         assert said.message.endswith(": its own words")
         assert said.mend.endswith("idumb resume 1")
         assert "$" not in said.mend
-    assert "npm install -g @anthropic-ai/claude-code" in told("missing", "c", ["claude"], "", "x").mend
-    assert "Install mytool" in told("missing", "c", ["mytool"], "", "x").mend
-    assert "codex login" in told("not-logged-in", "c", ["codex"], "", "x").mend
+    assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", ["claude"], "", "x").mend
+    assert "Install mytool" in failure_message("missing", "c", ["mytool"], "", "x").mend
+    assert "codex login" in failure_message("not-logged-in", "c", ["codex"], "", "x").mend

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.domain.runs import state_file
-from idumb.domain.runs.state_file import Entry, Imported
+from idumb.domain.runs.state_file import HistoryEntry, ImportedState
 
 OLD: dict[str, Any] = {
     "version": "0.2.0",
@@ -21,19 +21,19 @@ OLD: dict[str, Any] = {
 }
 
 
-def line(run: str, at: str = "t", phase: str = "executed", result: str = "pass") -> Entry:
-    return Entry(at, "execute-phase:1", result, run, phase)
+def line(run: str, at: str = "t", phase: str = "executed", result: str = "pass") -> HistoryEntry:
+    return HistoryEntry(at, "execute-phase:1", result, run, phase)
 
 
-def imported(present: dict[str, Any], told: state_file.Told = ()) -> Imported:
-    found = state_file.beyond(present, told)
+def imported(present: dict[str, Any], told: state_file.HistoryReport = ()) -> ImportedState:
+    found = state_file.missing_from_log(present, told)
     assert found is not None
     return found
 
 
 def test_what_a_file_had_beyond_the_log_stays_in_it() -> None:
     told = (imported(OLD), line("r"))
-    known = state_file.shown(told)
+    known = state_file.file_content(told)
     assert (known["version"], known["mine"], known["anchors"], known["phase"]) == (
         "0.2.0",
         7,
@@ -45,7 +45,7 @@ def test_what_a_file_had_beyond_the_log_stays_in_it() -> None:
         "version", "initialized", "framework", "phase", "lastValidation", "validationCount", "anchors", "history",
         "activeStyle", "styleHistory",
     ]  # fmt: skip
-    assert state_file.beyond(known, told) is None
+    assert state_file.missing_from_log(known, told) is None
 
 
 def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
@@ -63,18 +63,18 @@ def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
 def test_what_is_no_list_and_what_is_null_is_kept_too() -> None:
     """R-LOG-9: a damaged history is one line; null is a value where nothing else is known of the key."""
     told = (imported({"history": "gone", "anchors": {"id": "a"}, "mine": None, "framework": None}),)
-    known = state_file.shown(told)
+    known = state_file.file_content(told)
     assert (known["history"], known["anchors"]) == (["gone"], [{"id": "a"}])
     assert ("mine" in known, known["mine"], known["framework"]) == (True, None, "idumb")
-    assert state_file.beyond(known, told) is None
+    assert state_file.missing_from_log(known, told) is None
 
 
 def test_fifty_lines_are_shown_but_never_fewer_than_a_file_came_with() -> None:
     told = tuple(line(f"r{n}") for n in range(60))
-    assert (len(state_file.shown(told)["history"]), len(state_file.fields(told)["history"])) == (50, 60)
-    assert state_file.beyond(state_file.shown(told), told) is None
+    assert (len(state_file.file_content(told)["history"]), len(state_file.fields(told)["history"])) == (50, 60)
+    assert state_file.missing_from_log(state_file.file_content(told), told) is None
     long = imported({"history": [{"n": n} for n in range(70)]})
-    assert len(state_file.shown((long,))["history"]) == 70
+    assert len(state_file.file_content((long,))["history"]) == 70
 
 
 JSON = st.recursive(
@@ -88,9 +88,9 @@ KEYS = st.sampled_from(["history", "anchors", "phase", "validationCount", "lastV
 @given(st.dictionaries(KEYS | st.text(max_size=4), JSON, max_size=6), st.lists(st.sampled_from("abc"), max_size=4))
 def test_whatever_a_file_holds_is_taken_over_once(present: dict[str, Any], runs: list[str]) -> None:
     """R-LOG-9: what was recorded is in the file that follows, and nothing of that one is new."""
-    told: tuple[Entry | Imported, ...] = tuple(line(run) for run in runs)
-    found = state_file.beyond(present, told)
+    told: tuple[HistoryEntry | ImportedState, ...] = tuple(line(run) for run in runs)
+    found = state_file.missing_from_log(present, told)
     after = (*told, found) if found is not None else told
     known = state_file.fields(after)
-    assert state_file.beyond(present, after) is None
-    assert state_file.beyond(json.loads(json.dumps(known)), after) is None
+    assert state_file.missing_from_log(present, after) is None
+    assert state_file.missing_from_log(json.loads(json.dumps(known)), after) is None

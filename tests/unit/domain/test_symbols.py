@@ -6,17 +6,17 @@ import pytest
 
 from idumb.domain.plans.plan import SymbolClaim
 from idumb.domain.proof import symbols
-from idumb.domain.proof.symbols import Found
+from idumb.domain.proof.symbols import SymbolSet
 
 
-def _found(path: str, before: str | None, after: str | None) -> Found:
+def _found(path: str, before: str | None, after: str | None) -> SymbolSet:
     def names(text: str | None) -> frozenset[str] | None:
         return None if text is None else frozenset(text.split())
 
-    return Found(path, names(before), names(after))
+    return SymbolSet(path, names(before), names(after))
 
 
-def _said(claims: str, *found: Found) -> list[str]:
+def _said(claims: str, *found: SymbolSet) -> list[str]:
     declared = [SymbolClaim(*one.split()) for one in claims.split(", ") if one]
     return [f"{line.status}: {line.actual} {line.name}" for line in symbols.compare(declared, found)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from idumb.domain.plans.plan import Criterion, Task
 from idumb.domain.proof import validation
 from idumb.domain.proof.judgement import Citation
-from idumb.domain.proof.validation import Shown
+from idumb.domain.proof.validation import ValidatorEvidence
 
 TASK = Task(
     "T1-01",
@@ -26,7 +26,7 @@ def test_places_and_commands_are_read_and_written_alike() -> None:
         {"criterion": "AC-2", "command": "make", "output": "ok"},
     ]
     found = validation.read({"evidence": rows})
-    assert found == (Shown("AC-1", Citation("a.py", 3)), Shown("AC-2", command="make", output="ok"))
+    assert found == (ValidatorEvidence("AC-1", Citation("a.py", 3)), ValidatorEvidence("AC-2", command="make", output="ok"))
     assert [one.as_dict() for one in found] == rows
 
 
@@ -74,4 +74,4 @@ def test_whatever_is_given_is_read_or_told(value: Any) -> None:
     ],
 )
 def test_what_is_shown_is_for_the_criterion_that_it_names(said: str, criteria: set[str]) -> None:
-    assert validation.shown_for(TASK, (Shown(said, Citation("a", 1)),)) == criteria
+    assert validation.proven_criteria(TASK, (ValidatorEvidence(said, Citation("a", 1)),)) == criteria
