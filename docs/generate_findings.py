@@ -15,8 +15,7 @@ from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import Example, Rule
-from idumb.domain.plans import policy as policies
-from idumb.domain.settings import Settings
+from idumb.domain.settings import NO_POLICY, Settings
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
@@ -174,7 +173,7 @@ SHOWN_HERE: Mapping[str, tuple[str, str]] = {
 def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     """Return all findings in the plan of an example."""
     text = HEAD.format(plan="01", more=example.head) + "## Tasks\n\n" + example.task
-    known = policies.NO_POLICY
+    known = NO_POLICY
     if example.policy:
         read, problems = policy.read(example.policy.encode())
         assert read is not None, problems

@@ -12,7 +12,7 @@ from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
 from idumb.agents.agent_inputs import Papers
 from idumb.agents.presets import installed, reading
 from idumb.agents.transcript import Stream, Transcript, spooled
-from idumb.domain import agent, listing, outcome, paths
+from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -166,7 +166,7 @@ class AcpAgent:
             ended, message, failure = verdict_parsing.judged(client.reply)
         vetoed = [call for call in client.calls.values() if call.allowed is False]
         if vetoed and ended == outcome.COMPLETED and request.role == BUILDER:
-            message = f"{message} (vetoed: {listing.listed(c.title or c.kind for c in vetoed)})".strip()
+            message = f"{message} (vetoed: {wording.listed(c.title or c.kind for c in vetoed)})".strip()
         return AgentResult(
             outcome=ended,
             message=self._redact(message),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents.model_server import Endpoint, NoAnswer
-from idumb.domain import canonical_json, listing
+from idumb.domain import canonical_json, wording
 from idumb.domain.errors import AdapterError
 
 SECONDS = 10.0
@@ -64,4 +64,4 @@ def words(ids: Sequence[str]) -> str:
     """What a person is told of the ids that are accepted."""
     if not ids:
         return "it does not say which ids it accepts"
-    return f"it accepts {listing.listed(ids, _MOST)}"
+    return f"it accepts {wording.listed(ids, _MOST)}"

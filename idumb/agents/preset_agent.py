@@ -21,7 +21,7 @@ from idumb.agents.presets.reading import Said, last_line, one_line
 from idumb.agents.state_file_watch import Listening
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.app.ports.agents import Hear
-from idumb.domain import agent, conversation, listing, outcome
+from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
@@ -199,7 +199,7 @@ class PresetAgent:
         return AgentResult(
             outcome=ended,
             message=redact(message),
-            session=conversation.session_id(redact(said.session or "")),
+            session=agent.session_id(redact(said.session or "")),
             usage=said.usage,
             transcript=kept.close(),
             exit_code=finished.exit_code,
@@ -232,7 +232,7 @@ class PresetAgent:
         if not said.ended:
             words = f"{self.name} ended without the report that it makes"
             return outcome.ERRORED, _joined(words, self._next(agent.MALFORMED)), agent.MALFORMED
-        denied = f"its permissions refused {listing.listed(said.denied)}" if said.denied else ""
+        denied = f"its permissions refused {wording.listed(said.denied)}" if said.denied else ""
         return outcome.COMPLETED, denied, None
 
     def _next(self, failure: str) -> str:
@@ -261,7 +261,7 @@ class PresetAgent:
             shell=options.get("shell") is True,
             project=options.get("project") is True,
             model=asked or self._binding.model,
-            session=conversation.session_id(request.session) if request is not None else None,
+            session=agent.session_id(request.session) if request is not None else None,
             schema=schema[0],
             schema_file=schema[1],
             home=home,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from idumb.app.ports.repository import Conflict
-from idumb.domain import agent, contract, listing, outcome
+from idumb.domain import agent, contract, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.runs.recorded_attempt import RecordedAttempt
@@ -95,7 +95,7 @@ class ReplayAgent:
         if others is None:
             return AgentResult(outcome.ERRORED, "which bytes the recording judged cannot be found any more")
         if others:
-            return AgentResult(outcome.ERRORED, f"the recording judged other bytes: {listing.listed(others)}")
+            return AgentResult(outcome.ERRORED, f"the recording judged other bytes: {wording.listed(others)}")
         return found.judged
 
     def _built(self, found: RecordedAttempt) -> AgentResult:
@@ -107,7 +107,7 @@ class ReplayAgent:
         except Refusal as refusal:  # kept trees can be lost with the repository they were in
             return _not_there(refusal.message)
         if conflicts:
-            named = listing.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
+            named = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
             return AgentResult(outcome.ERRORED, named)
         return found.built
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.repository import History
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
-    from idumb.domain.plans.policy import Policy
-    from idumb.domain.settings import Settings
+    from idumb.domain.settings import Policy, Settings
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.intake.ground import UnmetClaim
@@ -70,7 +70,7 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     gone = {t.id for t in diff.tasks_removed}
     touched = [t for t in done if t in changed or t in gone]
     if touched:
-        named = listing.listed(touched)
+        named = wording.listed(touched)
         return Forbidden("amend.done", f"{named} is completed, and completed tasks cannot be amended", tuple(touched))
     held = [(p.path, f.field) for p in diff.plans_changed for f in p.fields if f.field in UNCHANGEABLE]
     if held:

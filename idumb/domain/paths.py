@@ -211,3 +211,16 @@ def below_rules(folders: Iterable[str]) -> tuple[str, ...]:
     """Globs for each folder itself and for all that is in it."""
     literal = (re.sub(r"[\[*]", r"[\g<0>]", re.sub(r"[{}]", "?", folder)) for folder in folders)
     return tuple(rule for folder in literal for rule in (folder, f"{folder}/**"))
+
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "fuse"}
+)
+
+
+IGNORED_BY_GIT = "ignored by git"
+
+
+def is_network_file_system(kind: str) -> bool:
+    """Whether locks and forced writes may not hold there. What FUSE is used for cannot be told, so it counts."""
+    return kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse.")

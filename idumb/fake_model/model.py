@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import model_script as script
-from idumb.domain.model_script import Answer, ChosenAnswer, Script, AnswerCounts
+from idumb.domain.model_script import Answer, AnswerCounts, ChosenAnswer, Script
 from idumb.fake_model import anthropic, chat, gemini, responses, tools
 from idumb.fake_model.conversation import Conversation, Reply, ToolCall
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from idumb.domain import listing, paths
+from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Limits, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -52,5 +52,5 @@ def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
         "limit paths",
         f"only {', '.join(allowed)} may change",
         evidence.FAILED if strays else evidence.PASSED,
-        output=f"outside: {listing.listed(strays)}" if strays else f"{len(changes)} changed paths are inside",
+        output=f"outside: {wording.listed(strays)}" if strays else f"{len(changes)} changed paths are inside",
     )

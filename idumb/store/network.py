@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from idumb.domain import file_system_kinds
+from idumb.domain import paths
 from idumb.store import log_errors
 from idumb.system.files import file_systems
 
@@ -12,5 +12,5 @@ from idumb.system.files import file_systems
 def refuse(folder: str, allowed: Callable[[], bool], kind_of: Callable[[str], str] = file_systems.kind_of) -> None:
     """StoreError `store.network` where `folder` is, or would be, on a network file system and that is not `allowed`."""
     kind = kind_of(folder)
-    if file_system_kinds.is_network_file_system(kind) and not allowed():
+    if paths.is_network_file_system(kind) and not allowed():
         raise log_errors.network(folder, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.views import markup, quantities
 
 Data = Mapping[str, Any]
@@ -26,7 +26,7 @@ def untracked(data: Data) -> list[str]:
     found = data.get("untracked")
     if not found:
         return []
-    paths = listing.listed(map(markup.one_line, found["paths"]))
+    paths = wording.listed(map(markup.one_line, found["paths"]))
     return [
         f"Not in git: {paths}. A clone would have the reports without them.",
         f"  {markup.one_line(found['command'])}",

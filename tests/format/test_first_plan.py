@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from idumb.domain import quoting
+from idumb.domain import wording
 from idumb.domain.finding import ERROR
 from idumb.markdown.documents import report_frontmatter
 from idumb.markdown.plans import plan_parser
@@ -17,7 +17,7 @@ TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").rea
 words = st.text(
     st.sampled_from("ab1 T-:#`*_<!>[]{}()|&\"'\\$\n\t\r\x00\x1b\u2028\u202e\ud800\ufeff—✓") | st.characters(),
     max_size=40,
-).filter(lambda text: bool(quoting.one_line(text)))
+).filter(lambda text: bool(wording.one_line(text)))
 
 
 @settings(max_examples=30)

@@ -11,8 +11,7 @@ import pytest
 from idumb.app.contract import loading
 from idumb.domain import whole_numbers
 from idumb.domain.intake import registry
-from idumb.domain.plans import policy as policies
-from idumb.domain.settings import Settings
+from idumb.domain.settings import NO_POLICY, Settings
 from idumb.markdown.documents import roadmap
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
@@ -166,9 +165,9 @@ def judged(path: str, text: str) -> None:
     parse = plan_parser.parse if path.endswith(".md") else step_plan.parse
     loaded = loading.assemble("1", "folder", [(path, parse(text.encode(), path))], Settings())
     if loaded.contract is None:
-        registry.findings_of_drafts(loaded.drafts, Settings(), policies.NO_POLICY, "strict")
+        registry.findings_of_drafts(loaded.drafts, Settings(), NO_POLICY, "strict")
     else:
-        registry.findings(loaded.contract, Settings(), policies.NO_POLICY, "strict")
+        registry.findings(loaded.contract, Settings(), NO_POLICY, "strict")
 
 
 READERS: dict[str, tuple[str, Callable[[str], object]]] = {

@@ -80,7 +80,12 @@ def test_a_question_is_not_asked_twice_and_numbers_go_on() -> None:
 
 def test_the_usual_questions_leave_out_what_the_texts_say() -> None:
     empty = [text for text, _ in standard_questions("## Phase 2: Greet", "", "")]
-    full = [text for text, _ in standard_questions("## Phase 2: Greet\n\nAll", "## How it is checked\n\n- make test\n", "REQ-1: x")]
+    full = [
+        text
+        for text, _ in standard_questions(
+            "## Phase 2: Greet\n\nAll", "## How it is checked\n\n- make test\n", "REQ-1: x"
+        )
+    ]
     assert empty[0] == "What is true when this phase is done?"
     assert set(full) & set(empty) == set(empty[2:3] + empty[4:])
     assert len(full) == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain import quoting, reply
+from idumb.domain import reply, wording
 from idumb.domain.finding import ERROR
 from idumb.markdown.documents import plan_replies
 from idumb.markdown.plans import plan_parser
@@ -87,8 +87,8 @@ def test_the_plan_checkers_example_is_an_object() -> None:
 @pytest.mark.parametrize("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])
 def test_no_foreign_text_closes_the_fence_around_it(text: str) -> None:
     """R-ADAPT-4: what others wrote stays a quotation in a prompt."""
-    lines = quoting.fenced(text, "text").split("\n")
+    lines = wording.fenced(text, "text").split("\n")
     mark = lines[0].removesuffix("text")
     assert lines[-1] == mark
     assert all(mark not in line for line in lines[1:-1])
-    assert quoting.fenced(" \n") == ""
+    assert wording.fenced(" \n") == ""

@@ -84,5 +84,8 @@ def test_the_first_rule_that_fits_decides() -> None:
 
 def test_a_request_on_the_side_is_known_by_its_lack_of_tools() -> None:
     script = scripted("{tools: true, answers: [{say: work}]}", "{tools: false, answers: [{say: title}]}")
-    said = [model_script.choose(script, model_script.ModelRequest("x", tools=tools), {}).answer.say for tools in (True, False)]
+    said = [
+        model_script.choose(script, model_script.ModelRequest("x", tools=tools), {}).answer.say
+        for tools in (True, False)
+    ]
     assert said == ["work", "title"]

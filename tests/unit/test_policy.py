@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.policy import NO_POLICY, Policy, narrow
+from idumb.domain.settings import NO_POLICY, Policy, narrow
 from idumb.markdown.plans import step_tools
 from idumb.markdown.settings import policy
 from idumb.system.files import user_folders

@@ -15,7 +15,7 @@ from idumb.app.attempt import (
 from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.ports.agents import Agent, PromptRequest, capabilities
-from idumb.domain import agent, contract, failures, listing, outcome, paths, roles
+from idumb.domain import agent, contract, failures, outcome, paths, roles, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
@@ -128,7 +128,7 @@ def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
     changes = bench.work.changes(before, bench.work.scan(attempt.literal_paths))
     if not changes:
         return ""
-    return f"not called again, because files changed since the call began: {listing.listed(c.path for c in changes)}"
+    return f"not called again, because files changed since the call began: {wording.listed(c.path for c in changes)}"
 
 
 def _result_of_waiting(bench: Bench, attempt: Attempt) -> agent.AgentResult:

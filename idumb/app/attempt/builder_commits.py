@@ -18,7 +18,7 @@ from idumb.app.ports.agents import capabilities
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
 from idumb.domain import contract as contracts
-from idumb.domain import listing, outcome, paths
+from idumb.domain import outcome, paths, wording
 from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -116,11 +116,11 @@ def _why_not(bench: Bench, attempt: Attempt, offered: BuilderCommits, clone: Com
         return strays
     inner = sorted(set(bench.work.repositories()) - set(bench.services.trees.repositories()))
     if inner:
-        return f"it made other repositories in its clone, of which nothing can be taken: {listing.listed(inner)}"
+        return f"it made other repositories in its clone, of which nothing can be taken: {wording.listed(inner)}"
     left = clone.uncommitted(offered, attempt.base, attempt.candidate or attempt.base)
     if not left:
         return ""
-    named = listing.listed(left)
+    named = wording.listed(left)
     if offered.made:
         return f"its last commit and its files differ: {named}; everything that is to be kept must be committed"
     return (
@@ -137,12 +137,12 @@ def _strayed(bench: Bench, attempt: Attempt) -> tuple[str, ...]:
     changes = services.trees.changes(snapshot.tree, services.trees.scan(attempt.literal_paths))
     theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
     if theirs:
-        named = listing.listed(change.path for change in theirs)
+        named = wording.listed(change.path for change in theirs)
         services.reporter.note(
             f"While {task} was built in a clone, files of your own work tree changed: {named}."
             " Nothing of that is part of the task; where you did not do it, the builder did"
         )
-    for change in [change for change in theirs if change.old is not None][: listing.MOST]:
+    for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
         kept = shlex.quote(kept_at(snapshot.ref, change.path))
         services.reporter.note(f"{change.path} as it was before {task}: git show {kept}")
     return tuple(change.path for change in theirs)
@@ -155,7 +155,7 @@ def _worked_elsewhere(attempt: Attempt, offered: BuilderCommits, strayed: tuple[
     if not found or offered.made or attempt.ledger.changed:
         return ""
     return (
-        f"it changed nothing in its clone, and meanwhile {listing.listed(found)} changed in the user's own work tree;"
+        f"it changed nothing in its clone, and meanwhile {wording.listed(found)} changed in the user's own work tree;"
         " what it makes belongs below the folder in which it is started"
     )
 

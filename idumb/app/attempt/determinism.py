@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.ports.repository import Trees
-from idumb.domain import agent, listing, outcome, paths
+from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 
@@ -37,7 +37,7 @@ def compare(bench: Bench, attempt: Attempt) -> Attempt:
     if not differing:
         return attempt
     named = f"run {earlier.run}, attempt {earlier.attempt}"
-    shown = listing.listed(differing)
+    shown = wording.listed(differing)
     bench.journal.write(
         bench.journal.event(
             "nondeterminism.found",

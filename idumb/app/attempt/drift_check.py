@@ -16,7 +16,7 @@ from idumb.app.ports.agents import capabilities
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import moved_refs, preconditions, staged_changes
 from idumb.app.worktree.moved_refs import Moved, short
-from idumb.domain import listing, paths
+from idumb.domain import paths, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.proof import ledger
 
@@ -74,8 +74,8 @@ def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
 
 def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -> Refusal:
     count = f"{len(changed)} ref{'s' * (len(changed) != 1)}"
-    words = f"While {task} ran, {count} of idumb's own were deleted or moved: {listing.listed(changed)}. "
-    words += f"Their commits are gone too: {listing.listed(lost)}" if lost else "They are as they were again."
+    words = f"While {task} ran, {count} of idumb's own were deleted or moved: {wording.listed(changed)}. "
+    words += f"Their commits are gone too: {wording.listed(lost)}" if lost else "They are as they were again."
     way = next_actions.command(bench.journal.state)
     hint = f"idumb doctor, then {way}" if lost else f"Look at what the builder did, then {way}"
     return Refusal(
@@ -85,7 +85,7 @@ def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -
 
 def _tell(bench: Bench, task: str, quiet: list[Moved], before: RepositoryState, after: RepositoryState) -> None:
     if quiet and before.refs != after.refs:
-        words = listing.listed(one.words for one in quiet)
+        words = wording.listed(one.words for one in quiet)
         bench.services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
 
 
@@ -93,9 +93,9 @@ def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved])
     deleted = all(one.new is None for one in loud)
     what = "deleted" if deleted else "moved"
     gone = [one for one in lost if one in loud]
-    words = f"While {task} ran, refs were {what}: {listing.listed(one.words for one in loud)}"
-    words += f". What they named is gone too: {listing.listed(one.name for one in gone)}" if gone else ""
-    back = "; ".join(one.back for one in loud[: listing.MOST])
+    words = f"While {task} ran, refs were {what}: {wording.listed(one.words for one in loud)}"
+    words += f". What they named is gone too: {wording.listed(one.name for one in gone)}" if gone else ""
+    back = "; ".join(one.back for one in loud[: wording.MOST_LISTED])
     return Refusal(
         "git.refs-deleted" if deleted else "git.refs-moved",
         words,
@@ -148,7 +148,7 @@ def _committed(
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
     index = f"; {history.index_command(attempt.snapshot.commit)}" if attempt.snapshot else ""
-    told = f", with {listing.listed(strays)}, which {task.id} does not declare"
+    told = f", with {wording.listed(strays)}, which {task.id} does not declare"
     return Refusal(
         "git.committed-meanwhile",
         f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {short(was)} -> {short(now)}{told}.",

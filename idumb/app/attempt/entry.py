@@ -15,10 +15,10 @@ from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.agents import Agent, capabilities
 from idumb.app.worktree import preconditions, task_base
-from idumb.domain import agent, contract, conversation, outcome, paths
+from idumb.domain import agent, contract, outcome, paths
 from idumb.domain import contract as contracts
+from idumb.domain.agent import Conversation
 from idumb.domain.consent.envelope import envelope_key
-from idumb.domain.conversation import Conversation
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs import legacy
@@ -138,7 +138,7 @@ def resumed_conversation(bench: Bench, task: Task) -> Conversation | None:
     envelope = state.contract.envelopes.get(envelope_key(builder, validator))
     if envelope is None or not capabilities(bench.agents.get(builder)).resumable:
         return None
-    same = (known.speaker, known.contract) == (conversation.speaker_digest(envelope), state.contract.hash)
+    same = (known.speaker, known.contract) == (agent.speaker_digest(envelope), state.contract.hash)
     return known if same else None
 
 

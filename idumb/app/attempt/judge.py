@@ -17,7 +17,7 @@ from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import kept_at
 from idumb.app.worktree import exposed_secrets, nested_repositories
-from idumb.domain import agent, contract, listing, outcome, paths, settings
+from idumb.domain import agent, contract, outcome, paths, settings, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.paths import IGNORE_FILE
@@ -69,7 +69,7 @@ def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
     strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
     words = [*filter(None, [unnamed]), *_leading_out(bench, changes)]
     if strays:
-        words = [f"changed outside its declared files: {listing.listed(strays)}", *words]
+        words = [f"changed outside its declared files: {wording.listed(strays)}", *words]
         attempt = dataclasses.replace(attempt, deviation=True)
         _tell_where(bench, attempt, strays)
     if words:
@@ -256,7 +256,7 @@ def _look_again(bench: Bench, attempt: Attempt, spoiled_words: str, present: str
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
     attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
-    words = [f"{spoiled_words}: {listing.listed(spoiled)}"] if spoiled else []
+    words = [f"{spoiled_words}: {wording.listed(spoiled)}"] if spoiled else []
     words += filter(None, [exposed_secrets.words_of_names(bench, attempt, residue)])
     return attempt.ended(outcome.FAILED, "; ".join(words)) if words else attempt
 
@@ -305,9 +305,9 @@ def _hidden(bench: Bench, changes: Sequence[Change]) -> Mapping[str, str]:
 def _report_hidden(bench: Bench, attempt: Attempt, known: Mapping[str, str]) -> None:
     note, task = bench.services.reporter.note, attempt.task.id
     if attempt.new_caches:
-        note(f"While {task} ran, folders came that git ignores as caches: {listing.listed(attempt.new_caches)}")
+        note(f"While {task} ran, folders came that git ignores as caches: {wording.listed(attempt.new_caches)}")
     for rules in sorted(set(known.values())):
-        note(f"Since {task} ran, git ignores because of {rules}: {listing.listed(_by(known, rules))}")
+        note(f"Since {task} ran, git ignores because of {rules}: {wording.listed(_by(known, rules))}")
 
 
 def _by(known: Mapping[str, str], rules: str) -> Iterable[str]:
@@ -319,7 +319,8 @@ def _compare_symbols(bench: Bench, task: Task, changes: Iterable[Change], found:
     if task.symbols is None:
         return found
     read = [
-        symbols.SymbolSet(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new)) for c in changes
+        symbols.SymbolSet(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new))
+        for c in changes
     ]
     return dataclasses.replace(found, symbols=symbols.compare(task.symbols, read))
 

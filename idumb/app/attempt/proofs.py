@@ -13,7 +13,7 @@ from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import (
     exposed_secrets,
 )
-from idumb.domain import agent, contract, listing, outcome
+from idumb.domain import agent, contract, outcome, wording
 from idumb.domain.agent import StepRecord
 from idumb.domain.plans.plan import CHANGED, CHECK, OPINION, STEPS, UNPROVEN, Criterion, Plan, Step, Task
 from idumb.domain.proof import evidence, ledger, levels
@@ -94,7 +94,7 @@ def change_evidence(task: Task, found: ledger.Ledger, tree: str | None) -> tuple
     """Criteria that say no more than that the task did something: proven by any change that it declares."""
     made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
     result, words = (
-        (evidence.PASSED, listing.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
+        (evidence.PASSED, wording.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
     )
     wanted = (c for c in task.acceptance if c.proof == CHANGED)
     return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in wanted)
@@ -124,7 +124,7 @@ def validator_evidence(
         outcome.ERRORED: evidence.ERRORED,
         outcome.WAITING: evidence.WAITING if waits else evidence.TIMED_OUT,
     }.get(result.outcome, evidence.FAILED)
-    said = listing.listed(one.words for one in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
+    said = wording.listed(one.words for one in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
     text = f"its answer cannot be used: {malformed}" if malformed else "; ".join(filter(None, (said, result.message)))
     return Evidence(
         validator_subject(name),
@@ -149,19 +149,19 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
     wrong = [line for line in found.lines if line.status != ledger.DECLARED]
     words = [_ledger_words(line) for line in wrong] + [s.words for s in found.symbols if not s.holds]
     if words:
-        return outcome.FAIL, listing.listed(words, between="; ")
+        return outcome.FAIL, wording.listed(words, between="; ")
     proofs = [e for e in proofs if e.level > levels.INFORMATIONAL]
     failed = [e for e in proofs if e.result in BROKEN]
     tolerated = [e for e in proofs if e.result == evidence.TOLERATED]
     passed = [e for e in proofs if e.passed and not _proves_nothing(e.subject)] + tolerated
     if failed:
-        names = listing.listed(f"{e.subject} {e.result}" for e in failed)
+        names = wording.listed(f"{e.subject} {e.result}" for e in failed)
         return (outcome.PARTIAL if passed else outcome.FAIL), names
     if any(e.result == evidence.WAITING for e in proofs):
         return evidence.WAITING, "waits for a person"
     if not passed:
         return outcome.FAIL, "nothing proves this task"
-    return outcome.PASS, listing.listed((e.text for e in tolerated), between="; ")
+    return outcome.PASS, wording.listed((e.text for e in tolerated), between="; ")
 
 
 def proves(found: Iterable[Evidence]) -> bool:

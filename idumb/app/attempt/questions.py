@@ -9,7 +9,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.run_context import Bench
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import (
     COMPENSATABLE,
@@ -65,7 +65,7 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
         id=f"{task.id}{DEVIATION_MARK}{attempt}",
         kind=DEVIATION,
         task=task.id,
-        what=f"{task.id} changed files it does not declare: {listing.listed(strays)}",
+        what=f"{task.id} changed files it does not declare: {wording.listed(strays)}",
         why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         evidence=tuple(strays),
         choices=(

@@ -11,7 +11,7 @@ from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import abandoned_clones, nested_repositories, preconditions, staged_changes, task_base
-from idumb.domain import agent, contract, listing, outcome, paths, settings
+from idumb.domain import agent, contract, outcome, paths, settings, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -179,7 +179,7 @@ def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
     failed = [e.subject for e in again if e.result in proofs.BROKEN]
     if not failed:
         return attempt
-    words = f"its files changed while they were committed (by a hook?), and then {listing.listed(failed)} failed"
+    words = f"its files changed while they were committed (by a hook?), and then {wording.listed(failed)} failed"
     return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
 
 
@@ -461,7 +461,7 @@ def _note_others(bench: Bench, task: Task, others: list[str]) -> None:
     """Changes that may be the user's are left as they are, and named."""
     if others:
         bench.services.reporter.note(
-            f"{task.id} was interrupted; also changed since then, left as it is: {listing.listed(others)}"
+            f"{task.id} was interrupted; also changed since then, left as it is: {wording.listed(others)}"
         )
 
 

@@ -17,7 +17,7 @@ from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
-from idumb.domain import agent, contract, listing, outcome, paths, reply
+from idumb.domain import agent, contract, outcome, paths, reply, wording
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
@@ -103,7 +103,7 @@ def changed_meanwhile(bench: Bench, attempt: Attempt, present: str) -> frozenset
     if not found.words:
         return frozenset()
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
-    back = f" As it was before: {listing.listed(found.back, between='; ')}." if found.back else ""
+    back = f" As it was before: {wording.listed(found.back, between='; ')}." if found.back else ""
     bench.services.reporter.note(
         f"While the validator {name} judged {attempt.task.id}, {'; '.join(found.words)}. It may have been you.{back}"
     )
@@ -153,7 +153,7 @@ def _read(bench: Bench, attempt: Attempt, result: AgentResult) -> Judged:
     shown = tuple(_within(bench, one) for one in shown)
     places = (one.place for one in shown if one.place is not None)
     gone = [p for p in places if not resolves(bench.work, p, attempt.candidate or attempt.base)]
-    named = listing.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
+    named = wording.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
     return (
         Judged(result, malformed=f"it cites {named}, which the judged files do not have")
         if gone
@@ -197,7 +197,7 @@ def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
     shown = validation.proven_criteria(attempt.task, said.shown)
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
     left = [c for c in alone if c not in shown]
-    return f"The validator {name} shows nothing for {listing.listed(left)}, and nothing else proves it." if left else ""
+    return f"The validator {name} shows nothing for {wording.listed(left)}, and nothing else proves it." if left else ""
 
 
 def resolves(trees: Trees, cited: Citation, tree: str) -> bool:

@@ -11,7 +11,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain.consent import approval as approvals
-from idumb.domain.consent.approval import Approval, Change, StoredApproval, Part
+from idumb.domain.consent.approval import Approval, Change, Part, StoredApproval
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal

@@ -12,7 +12,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.run_context import Bench
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.consent import approval as approval_words
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -117,7 +117,7 @@ def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
     phase = bench.contract.phase
     state = bench.journal.state
     choices = changed_contract.choices(bench.services, state, changed if what == "plan" else ())
-    words = f"{listing.listed(changed)} changed while phase {phase} runs"
+    words = f"{wording.listed(changed)} changed while phase {phase} runs"
     return Refusal(
         f"lock.{what}-changed",
         f"{words}; it runs only as it was locked, so it stopped before the next task.",

@@ -11,7 +11,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, Agents, capabilities
-from idumb.domain import agent, canonical_json, confidence, contract, governing, outcome, roles
+from idumb.domain import agent, canonical_json, confidence, contract, outcome, roles
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Change, Envelope, envelope_key, text_digest
 from idumb.domain.contract import Contract
@@ -83,7 +83,7 @@ def present(services: Services, agents: Agents, known: Contract) -> Found:
     for key, (builder, validator) in _pairs(known, settings).items():
         own = _of_agent(common, builder, agent.BUILDER)
         # An amendment that brings in another agent changes nothing for these two.
-        ruling = governing.settings_of_runs(settings, (builder, validator))
+        ruling = roles.settings_of_runs(settings, (builder, validator))
         found.sources[ruling.digest()] = services.redaction.redact_output(_readable(ruling.deciding()))
         judged = _of_validator(common, validator)
         made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())

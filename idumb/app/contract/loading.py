@@ -19,11 +19,9 @@ from idumb.domain.intake import registry, scope
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.plans.policy import NO_POLICY as NO_POLICY
-from idumb.domain.plans.policy import Policy
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import Settings
+from idumb.domain.settings import NO_POLICY, Policy, Settings
 
 _BEGUN = re.compile(
     r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"

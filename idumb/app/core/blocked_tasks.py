@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core import schedule
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT
@@ -23,7 +23,7 @@ def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], ta
         found = state.tasks.get(needed) if state is not None else None
         reason = found.reason if found is not None and shown[needed] in _DONE_TO else ""
         words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
-    return f"waits for {listing.listed(words)}"
+    return f"waits for {wording.listed(words)}"
 
 
 def actions(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
@@ -82,7 +82,7 @@ def _is_about(action: str, cause: str) -> bool:
 def words(groups: list[dict[str, Any]]) -> str:
     """Why nothing more can run, in one line."""
     return "; ".join(
-        f"{listing.listed(one['tasks'])} {'stays' if len(one['tasks']) == 1 else 'stay'} blocked, because {one['by']}"
+        f"{wording.listed(one['tasks'])} {'stays' if len(one['tasks']) == 1 else 'stay'} blocked, because {one['by']}"
         f" {_DONE_TO[one['status']]}{f': {reason}' if (reason := one['reason']) else ''}"
         for one in groups
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idumb.app.core.services import Services
-from idumb.domain import listing
+from idumb.domain import wording
 
 
 def unfinished_since(services: Services) -> str | None:
@@ -25,7 +25,7 @@ def clear(services: Services) -> None:
     removed = services.history.remove_stale_files(unfinished_since(services))
     if removed:
         services.reporter.note(
-            f"The command before was killed; what it left lying is removed: {listing.listed(removed)}"
+            f"The command before was killed; what it left lying is removed: {wording.listed(removed)}"
         )
 
 

@@ -15,7 +15,7 @@ from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import BuilderCommits, RepositoryState, Snapshot, Trees
 from idumb.app.ports.workspace import CommittingClone, Workspace
 from idumb.domain import agent, contract, paths
-from idumb.domain.conversation import Conversation
+from idumb.domain.agent import Conversation
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import Plan, Task

@@ -17,8 +17,7 @@ from idumb.app.ports.reports import Documents, Reports
 from idumb.app.ports.repository import History, Trees
 from idumb.app.ports.ui import Asker, Reporter
 from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
-from idumb.domain.plans.policy import Policy
-from idumb.domain.settings import Settings
+from idumb.domain.settings import Policy, Settings
 
 
 class Services(Protocol):

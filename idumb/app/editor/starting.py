@@ -24,7 +24,7 @@ from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import task_base
-from idumb.domain import agent, listing, outcome
+from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -138,7 +138,7 @@ def _require_turn(bench: Bench, task: Task) -> None:
             details={"phase": contract.phase},
         )
     if status in (outcome.PENDING, outcome.BLOCKED):
-        waits = listing.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
+        waits = wording.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
         raise Refusal(
             "task.not-ready",
             f"{task.id} waits for {waits}.",

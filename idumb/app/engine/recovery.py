@@ -15,7 +15,7 @@ from idumb.app.engine import task_failure
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import exposed_secrets, interrupted_drift, staged_changes, task_base
 from idumb.domain import contract as contracts
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import Task
@@ -141,7 +141,7 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
     elif bench.workspace.kind == "here" and not _is_present(bench, known.work.left or "", known.work.touched):
         raise Refusal(
             "task.changed-since",
-            f"{task.id} was judged, but its files changed since: {listing.listed(known.work.touched)}",
+            f"{task.id} was judged, but its files changed since: {wording.listed(known.work.touched)}",
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
             details={"phase": bench.contract.phase, "task": task.id},
         )
@@ -261,7 +261,7 @@ def _take_delivered_back(bench: Bench, wanted: str, base: str, touched: tuple[st
 
 
 def _undelivered(bench: Bench, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
-    named = listing.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
+    named = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
     return Refusal(
         "task.changed-since",
         f"{task.id} is done in its clone, but cannot be delivered: {named}",

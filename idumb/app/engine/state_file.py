@@ -117,7 +117,9 @@ def _earlier(services: Services, run: str) -> dict[str, Any]:
     return {"earlier": said} if said else {}
 
 
-def _unrecorded(services: Services, told: Sequence[tuple[int, HistoryEntry | ImportedState]]) -> list[tuple[int, HistoryEntry]]:
+def _unrecorded(
+    services: Services, told: Sequence[tuple[int, HistoryEntry | ImportedState]]
+) -> list[tuple[int, HistoryEntry]]:
     """Lines of runs that ended and have none, each in the place of the run's end."""
     known = state_file.runs([one for _, one in told])
     states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in known]

@@ -15,8 +15,7 @@ from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import listing as names
-from idumb.domain import outcome
+from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import dead_letter, replay_attempt, run
@@ -237,7 +236,7 @@ def _find(services: Services, name: str) -> Letter:
     if len(found) == 1:
         return found[0]
     if found:
-        several = names.listed(one.id for one in found)
+        several = wording.listed(one.id for one in found)
         raise InputError("dead-letter.ambiguous", f"{name} may mean {several}.", hint="idumb dlq list --all")
     raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint="idumb dlq list --all")
 

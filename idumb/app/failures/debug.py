@@ -14,7 +14,7 @@ from idumb.app.core.services import Services
 from idumb.app.failures import diagnosis
 from idumb.app.reading import show
 from idumb.app.roles import role_calls, role_consent
-from idumb.domain import agent, failures, outcome, paths, quoting
+from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -179,7 +179,7 @@ def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
     return {
         "files": files[:MOST_PATHS],
         "more": max(0, len(found) - MOST_PATHS),
-        "diff": quoting.truncate(services.redaction.redact_output(text), MOST_DIFF),
+        "diff": wording.truncate(services.redaction.redact_output(text), MOST_DIFF),
     }
 
 

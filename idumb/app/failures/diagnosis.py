@@ -17,7 +17,7 @@ from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.worktree import tree_guard
-from idumb.domain import agent, amendment, listing, outcome, plan_diff, quoting
+from idumb.domain import agent, amendment, outcome, plan_diff, wording
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.runs.run import RunState
@@ -46,18 +46,18 @@ def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str
     if result.outcome != outcome.COMPLETED or not result.reply.strip():
         words = result.message or result.failure or "it said nothing"
         return {"diagnosis": {**said, "failure": words}, "amendment": None}
-    said |= {"text": quoting.truncate(result.reply, _MOST), "citations": _citations(services, result.reply)}
+    said |= {"text": wording.truncate(result.reply, _MOST), "citations": _citations(services, result.reply)}
     return {"diagnosis": said, "amendment": _amendment(services, state, loaded, result.reply)}
 
 
 def _values(loaded: Loaded, bundle: Mapping[str, Any]) -> Mapping[str, str]:
-    plans = [f"{path}:\n{quoting.fenced(data.decode('utf-8', 'replace'), 'markdown')}" for path, data in loaded.sources]
+    plans = [f"{path}:\n{wording.fenced(data.decode('utf-8', 'replace'), 'markdown')}" for path, data in loaded.sources]
     known = {name: bundle[name] for name in ("state", "reason", "since", "tasks", "verification", "checklist")}
     return {
         "phase": str(bundle["phase"]),
         "tasks": ", ".join(task["id"] for task in bundle["tasks"]) or "none of its tasks",
-        "bundle": quoting.fenced(quoting.truncate(json.dumps(known, indent=1)), "json"),
-        "plan": quoting.truncate("\n\n".join(plans)),
+        "bundle": wording.fenced(wording.truncate(json.dumps(known, indent=1)), "json"),
+        "plan": wording.truncate("\n\n".join(plans)),
     }
 
 
@@ -83,7 +83,7 @@ def _amendment(services: Services, state: RunState, loaded: Loaded, reply: str) 
         return {**none, **_checked(services, state, loaded, offered[0])}
     except IdumbError as problem:
         found = getattr(problem, "findings", ())
-        words = listing.listed((f"line {f.line}: {f.message}" for f in found), between="; ")
+        words = wording.listed((f"line {f.line}: {f.message}" for f in found), between="; ")
         return {**none, "problem": f"{problem.message} {words}".strip()}
 
 

@@ -19,7 +19,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, kept_at, run_ref
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.app.worktree import exposed_secrets, preconditions, staged_changes
-from idumb.domain import listing, quoting
+from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -111,8 +111,8 @@ def _named(target: Target, word: Word) -> str:
 
 
 def _effect(target: Target, word: Word) -> str:
-    files = listing.listed(map(quoting.one_line, target.paths)) or "none"
-    tasks = listing.listed(target.tasks) or "none"
+    files = wording.listed(map(wording.one_line, target.paths)) or "none"
+    tasks = wording.listed(target.tasks) or "none"
     lines = [_named(target, word).removesuffix(","), f"tasks: {tasks}", f"files that change: {files}", *word.facts]
     return "\n  ".join(lines)
 
@@ -458,7 +458,7 @@ def answer(done: Done, target: Target, state: RunState, judged: Sequence[Evidenc
 
 
 def left_alone(done: Done) -> tuple[str, ...]:
-    return (f"changed since and left as they are: {listing.listed(done.left)}",) if done.left else ()
+    return (f"changed since and left as they are: {wording.listed(done.left)}",) if done.left else ()
 
 
 def broken(judged: Sequence[Evidence]) -> tuple[str, ...]:

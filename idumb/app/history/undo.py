@@ -15,7 +15,7 @@ from idumb.app.history import restoring, rollback
 from idumb.app.history.restoring import Intent, Target
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
@@ -254,7 +254,7 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
     if changed:
         raise Refusal(
             "undo.amended",
-            f"{_what(services, state, event)} cannot be undone: an amendment changed {listing.listed(changed)} since.",
+            f"{_what(services, state, event)} cannot be undone: an amendment changed {wording.listed(changed)} since.",
             hint=f"idumb resume {state.phase} runs it again; idumb plan-diff {state.phase}",
             details={"phase": state.phase, "tasks": changed},
         )

@@ -11,7 +11,7 @@ from idumb.app.contract.loading import Loaded
 from idumb.app.core.services import Services
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import check_plan
-from idumb.domain import quoting, whole_numbers
+from idumb.domain import whole_numbers, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
@@ -44,7 +44,7 @@ class Draft:
     def feedback(self) -> str:
         """What is wrong, one line a finding, for who is to write it again."""
         lines = (f"- line {f.line}: {f.severity}: {f.message} {f.mend}".rstrip() for f in self.findings)
-        return quoting.truncate("\n".join(map(quoting.one_line, lines)), 20_000)
+        return wording.truncate("\n".join(map(wording.one_line, lines)), 20_000)
 
 
 def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:

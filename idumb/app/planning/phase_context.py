@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
-from idumb.domain import canonical_json, listing, quoting
+from idumb.domain import canonical_json, wording
 from idumb.domain.errors import InputError
 from idumb.domain.plans import step_plan
 from idumb.domain.question import Question
@@ -60,18 +60,18 @@ class PhaseContext:
         waiting = "\n".join(f"- {q.id}: {q.text}" for q in self.questions if not q.answer)
         return {
             "phase": self.location.phase,
-            "title": quoting.one_line(self.location.title) or f"Phase {self.location.phase}",
+            "title": wording.one_line(self.location.title) or f"Phase {self.location.phase}",
             "roadmap": _quoted(self.roadmap),
             "project": _quoted(self.project),
             "requirements": _quoted(self.requirements),
             "context": _quoted(self.context),
-            "open_questions": quoting.fenced(waiting, "text"),
+            "open_questions": wording.fenced(waiting, "text"),
             "research": _quoted(self.research),
         }
 
 
 def _quoted(text: str) -> str:
-    return quoting.fenced(quoting.truncate(text), "markdown")
+    return wording.fenced(wording.truncate(text), "markdown")
 
 
 def _digest(*texts: str) -> str:
@@ -103,7 +103,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
 def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputError:
     if problem.code != "phase.not-found":
         return problem
-    there = f"there are {listing.listed(known)}" if known else f"neither {ROADMAP} nor .planning/phases names one yet"
+    there = f"there are {wording.listed(known)}" if known else f"neither {ROADMAP} nor .planning/phases names one yet"
     return InputError(
         "phase.not-found",
         f"There is no phase {phase}: neither {ROADMAP} nor a folder of .planning/phases names it."

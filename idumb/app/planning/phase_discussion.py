@@ -14,7 +14,7 @@ from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import agent, outcome, quoting, reply
+from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
 from idumb.domain.question import Question, number_questions, standard_questions
 
@@ -85,7 +85,7 @@ def _require_open(known: PhaseContext, answers: Mapping[str, str]) -> None:
                 f"{identity} was answered already, and what a person wrote is not replaced.",
                 hint=f"Change the answer in {path}",
             )
-        if not quoting.as_markdown(answer).strip():
+        if not wording.as_markdown(answer).strip():
             raise InputError(
                 "question.no-answer",
                 f"There is no word in the answer to {identity}.",
@@ -116,7 +116,7 @@ def _question(row: Any) -> tuple[str, str] | None:
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
         return None
     why = row.get("why")
-    return quoting.one_line(row["text"]), quoting.one_line(why) if isinstance(why, str) else ""
+    return wording.one_line(row["text"]), wording.one_line(why) if isinstance(why, str) else ""
 
 
 def _interview(services: Services, where: PhaseLocation, read: Reader) -> list[str]:
@@ -128,7 +128,7 @@ def _interview(services: Services, where: PhaseLocation, read: Reader) -> list[s
         said = read(question)
         if said is None:
             break
-        if quoting.as_markdown(said).strip():
+        if wording.as_markdown(said).strip():
             _write(services, where, (), {question.id: said})
             found.append(question.id)
     return found

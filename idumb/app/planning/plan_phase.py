@@ -22,7 +22,7 @@ from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import preconditions
-from idumb.domain import agent, quoting
+from idumb.domain import agent, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.decision import Choice
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
@@ -251,8 +251,8 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
 def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
     known = phase_context.gather(services, where)
     section = known.roadmap.partition("\n")
-    title = quoting.one_line(where.title) or f"Phase {where.phase}"
-    goal = next((line for p in section[2].split("\n\n") if (line := quoting.one_line(p))), title)
+    title = wording.one_line(where.title) or f"Phase {where.phase}"
+    goal = next((line for p in section[2].split("\n\n") if (line := wording.one_line(p))), title)
     words = {"phase": where.phase, "title": title, "goal": goal, "roadmap": known.roadmap or title}
     words["builder"] = services.settings.builder or "human"
     draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, words))

@@ -16,7 +16,7 @@ from idumb.app.review import check_plan
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session.operation import Owned
-from idumb.domain import agent, outcome, quoting, reply
+from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError
 from idumb.domain.proof import levels
@@ -107,15 +107,15 @@ def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, st
     """What the planner's template is filled with."""
     known, builder = goal.known, services.settings.builder or ""
     named = ", ".join(sorted({*services.settings.bindings, "human"}))
-    draft = quoting.fenced(state.draft.text, "markdown") if state.draft is not None else ""
+    draft = wording.fenced(state.draft.text, "markdown") if state.draft is not None else ""
     return {
         **known.values(),
         "plan": goal.plan,
         **_ids(services, known.location),
         "existing": "\n\n".join(_present_plans(services, known.location)),
-        "gaps": quoting.fenced(quoting.truncate(goal.gaps), "markdown"),
+        "gaps": wording.fenced(wording.truncate(goal.gaps), "markdown"),
         "draft": draft,
-        "feedback": quoting.fenced(state.feedback, "text"),
+        "feedback": wording.fenced(state.feedback, "text"),
         "builder": builder and f"{builder}; known are {named}",
         "no_builder": "" if builder else named,
     }
@@ -123,7 +123,7 @@ def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, st
 
 def _present_plans(services: Services, where: PhaseLocation) -> list[str]:
     found = services.plans.plans(where.folder) if where.exists else ()
-    return [quoting.fenced(quoting.truncate(data.decode("utf-8", "replace")), "markdown") for _, data in found]
+    return [wording.fenced(wording.truncate(data.decode("utf-8", "replace")), "markdown") for _, data in found]
 
 
 def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
@@ -160,8 +160,8 @@ def _check(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tel
         return []
     told = {
         **goal.known.values(),
-        "draft": quoting.fenced(state.draft.text, "markdown"),
-        "feedback": quoting.fenced(state.draft.feedback, "text"),
+        "draft": wording.fenced(state.draft.text, "markdown"),
+        "feedback": wording.fenced(state.draft.feedback, "text"),
     }
     asked = RoleRequest(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
     tell("asking the plan-checker …")
@@ -188,6 +188,6 @@ def _objections(verdict: Mapping[str, Any]) -> list[str]:
 
 def _objection(one: Any) -> str:
     if not isinstance(one, Mapping):
-        return quoting.one_line(str(one))
+        return wording.one_line(str(one))
     parts = [str(one[key]) for key in ("task", "message", "mend") if one.get(key)]
-    return quoting.one_line(": ".join(parts[:2]) + (f" ({parts[2]})" if len(parts) > 2 else ""))
+    return wording.one_line(": ".join(parts[:2]) + (f" ({parts[2]})" if len(parts) > 2 else ""))

@@ -9,7 +9,7 @@ from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import quoting, whole_numbers
+from idumb.domain import whole_numbers, wording
 from idumb.domain.errors import InputError
 
 _NUMBER = re.compile(r"(\d+)([A-Za-z]?)")
@@ -22,7 +22,7 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
     with one part more.
     """
     preconditions.require_initialised(services)
-    words = quoting.one_line(quoting.as_markdown(title))
+    words = wording.one_line(wording.as_markdown(title))
     if not words:
         option = "--add TITLE" if after is None else f"--insert TITLE --after {after}"
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=f"idumb roadmap {option}")
@@ -32,7 +32,7 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         known = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
         number = _last(known) if before is None else inserted(before, [*known, *services.runs.phases()])
         text = services.reports.read(phase_context.ROADMAP) or "# Roadmap\n"
-        text = services.texts.with_phase(text, number, words, quoting.one_line(quoting.as_markdown(goal)), before or "")
+        text = services.texts.with_phase(text, number, words, wording.one_line(wording.as_markdown(goal)), before or "")
         services.reports.write_source(phase_context.ROADMAP, text)
         services.trees.force((phase_context.ROADMAP,))
     return number

@@ -12,7 +12,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import listing as names
+from idumb.domain import wording
 from idumb.domain.errors import InputError
 from idumb.domain.runs import handoff
 from idumb.domain.runs.event import NewEvent
@@ -119,6 +119,6 @@ def _find(services: Services, name: str) -> Document:
     if len(found) == 1:
         return found[0]
     if found:
-        several = names.listed(d.handoff_id for d in found)
+        several = wording.listed(d.handoff_id for d in found)
         raise InputError("handoff.ambiguous", f"{name} may mean {several}.", hint="idumb handoff list")
     raise InputError("handoff.unknown", f"There is no handoff {name}.", hint="idumb handoff list")

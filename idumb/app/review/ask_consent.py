@@ -16,7 +16,7 @@ from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.app.roles import opinions, role_consent
 from idumb.app.roles.role_consent import RoleConsent
-from idumb.domain import canonical_json, listing
+from idumb.domain import canonical_json, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -322,7 +322,7 @@ def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
     yield f"{task.id} {task.title}"
     written = ledger.written_paths(task.files)
     if written:
-        yield f"  writes {listing.listed(written, shown_paths)}"
+        yield f"  writes {wording.listed(written, shown_paths)}"
     for command in approval_parts.task_commands(task):
         yield f"  runs   {command}"
     for command in task.rollback.commands:

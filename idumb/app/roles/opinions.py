@@ -13,7 +13,7 @@ from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session.operation import Owned
-from idumb.domain import agent, outcome, quoting, reply
+from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -75,16 +75,16 @@ def _with_resolved_citations(services: Services, judged: Judgement, tree: str) -
 
 
 def _values(services: Services, contract: Contract, journal: Journal, found: Sequence[Evidence]) -> Mapping[str, str]:
-    goals = "\n".join(f"- {_goal(contract, p.plan)}: {quoting.one_line(p.goal)}" for p in contract.plans)
-    criteria = "\n".join(f"- {e.subject}: {quoting.one_line(e.text)}" for e in found)
+    goals = "\n".join(f"- {_goal(contract, p.plan)}: {wording.one_line(p.goal)}" for p in contract.plans)
+    criteria = "\n".join(f"- {e.subject}: {wording.one_line(e.text)}" for e in found)
     touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
     shown = [services.redaction.redact_output(_shown(e)) for e in found]
     return {
         "phase": contract.phase,
         "goal": goals,
-        "criteria": quoting.fenced(f"{goals}\n{criteria}", "text"),
-        "evidence": quoting.fenced(quoting.truncate("\n".join(shown)), "text"),
-        "files": quoting.fenced(quoting.truncate("\n".join(touched)), "text"),
+        "criteria": wording.fenced(f"{goals}\n{criteria}", "text"),
+        "evidence": wording.fenced(wording.truncate("\n".join(shown)), "text"),
+        "files": wording.fenced(wording.truncate("\n".join(touched)), "text"),
     }
 
 
@@ -101,7 +101,7 @@ def _shown(found: Evidence) -> str:
 def _said(given: Sequence[Opinion]) -> str:
     """For the skeptic: what the verifier answered, as a quotation."""
     rows = [as_dict(one) for one in given if one.verdict is not None]
-    return quoting.fenced(quoting.truncate(json.dumps(rows, indent=1)), "json") if rows else ""
+    return wording.fenced(wording.truncate(json.dumps(rows, indent=1)), "json") if rows else ""
 
 
 def as_dict(opinion: Opinion) -> dict[str, Any]:

@@ -80,7 +80,9 @@ def failure_message(services: Services, role: str, result: AgentResult, go_on: s
     found = services.settings.bindings.get(filled.binding or "")
     if result.failure is None:
         return None
-    return failures.failure_message(result.failure, filled.binding or role, found.argv if found else (), result.message, go_on)
+    return failures.failure_message(
+        result.failure, filled.binding or role, found.argv if found else (), result.message, go_on
+    )
 
 
 def _remaining_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:

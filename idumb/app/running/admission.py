@@ -16,7 +16,7 @@ from idumb.app.review import ask_consent
 from idumb.app.running import outside_work, run_request
 from idumb.app.running.run_request import Request
 from idumb.app.worktree import preconditions
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
@@ -158,7 +158,7 @@ def _require_unchanged_work(services: Services, contract: Contract, state: RunSt
         return
     raise Refusal(
         "plan.done-changed",
-        f"{listing.listed(again)} of phase {contract.phase} is done, but the plan changed what it says or needs;"
+        f"{wording.listed(again)} of phase {contract.phase} is done, but the plan changed what it says or needs;"
         " its work is still in the files.",
         hint=f"idumb rollback {contract.phase} --to {carried_tasks.before(state, again[0])} takes it back first."
         + _force_hint(services, contract, again),

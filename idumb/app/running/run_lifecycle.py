@@ -28,7 +28,7 @@ from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
 from idumb.app.worktree import abandoned_clones, final_state, preconditions, run_branch, task_base
 from idumb.domain import contract as contracts
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
@@ -99,7 +99,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     )
     for p in put_back:
         services.reporter.note(
-            f"{p.task} was not finished by run {number - 1}; taken back: {listing.listed(p.paths)}"
+            f"{p.task} was not finished by run {number - 1}; taken back: {wording.listed(p.paths)}"
             f" (kept: git show {kept_at(base.ref, p.paths[0])})"
         )
     events = [_for_run(started, run)]

@@ -14,7 +14,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.worktree import exposed_secrets, preconditions, staged_changes
-from idumb.domain import listing, outcome, paths
+from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
@@ -89,14 +89,14 @@ def _skip_question(contract: Contract, task: str, why: str, held: Sequence[str])
         id=f"{task}.skip",
         kind="skip",
         task=task,
-        what=f"{task} is to be left out, and {listing.listed(held)} {stay} blocked",
+        what=f"{task} is to be left out, and {wording.listed(held)} {stay} blocked",
         why="What depends on a skipped task runs only once somebody accepts that task or drops the dependency.",
         evidence=tuple(f"{t} {contract.tasks[t].title} needs {task}" for t in held),
         choices=(
             Choice(
                 "skip",
                 "leave it out",
-                f"{listing.listed(held)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run",
+                f"{wording.listed(held)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run",
                 shlex.join(["idumb", "skip", task, "--why", why, "--yes"]),
             ),
             Choice("no", "leave everything", "nothing happens"),
@@ -152,7 +152,7 @@ def _override(
         after = list(dict.fromkeys(way for one in held for way in one["actions"]))
     data = {"task": row, "commit": said["commit"], "left": left, "blocked": held, "next": after}
     kept = services.history.uncommitted(guarded)
-    words = f"{listing.listed(kept)}: protected, so idumb leaves what {task_id} wrote there uncommitted; look at it"
+    words = f"{wording.listed(kept)}: protected, so idumb leaves what {task_id} wrote there uncommitted; look at it"
     return Result(data, warnings=(words,) if kept else ())
 
 

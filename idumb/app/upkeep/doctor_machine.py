@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from idumb.app.ports.host import Machine
-from idumb.domain import file_system_kinds, health
+from idumb.domain import health, paths
 from idumb.domain.health import Check, Symptom
 
 _LOW_SPACE = 64 << 20
@@ -51,7 +51,7 @@ class _Look:
         places = (machine.root, machine.git_dir, machine.state_directory()[0])
         seen = {path: machine.file_system(path) for path in places}
         for path, kind in seen.items():
-            if file_system_kinds.is_network_file_system(kind):
+            if paths.is_network_file_system(kind):
                 yield health.warn(
                     f"the file system is {kind}",
                     path,

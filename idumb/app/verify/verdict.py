@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.app.attempt import proofs
 from idumb.domain import contract as contracts
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.proof import evidence, judgement
 from idumb.domain.proof.evidence import Evidence
@@ -39,7 +39,7 @@ def decide(
     refuted = judgement.refutations(said)
     on_a_word = _unproven_tasks(shown)
     if refuted:
-        doubts = [listing.listed((_refuted(one) for one in refuted), 3, between="; "), *weak]
+        doubts = [wording.listed((_refuted(one) for one in refuted), 3, between="; "), *weak]
         return PARTIAL, "; ".join(doubts), []
     if not any(e.passed for e in found) and outcome.COMPLETED not in shown.values():
         unproven = ["no task is proven, and the phase itself declares no check", *weak, *on_a_word]
@@ -67,8 +67,8 @@ def _wrong(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequen
     """What fails the phase, "" where nothing does."""
     bad = [e for e in found if e.result in proofs.BROKEN]
     if bad:
-        return listing.listed(f"{e.subject} {e.result}" for e in bad)
-    return f"a check changed {listing.listed(spoiled)}" if spoiled else listing.listed(mismatches, between="; ")
+        return wording.listed(f"{e.subject} {e.result}" for e in bad)
+    return f"a check changed {wording.listed(spoiled)}" if spoiled else wording.listed(mismatches, between="; ")
 
 
 def uncovered(found: Sequence[Evidence]) -> list[str]:
@@ -85,7 +85,7 @@ def roles_not_asked(left_out: Sequence[str]) -> list[str]:
 
 def of_unfinished_run(status: str, reason: str, unfinished: Mapping[str, str]) -> tuple[str, str, list[str]]:
     """The verdict on a run with tasks that are not done: nothing makes it pass, a person's word neither."""
-    tasks = listing.listed(f"{task} ({standing})" for task, standing in unfinished.items())
+    tasks = wording.listed(f"{task} ({standing})" for task, standing in unfinished.items())
     words = f"{len(unfinished)} {'task is' if len(unfinished) == 1 else 'tasks are'} not done: {tasks}"
     return ("failed" if status == "failed" else PARTIAL), f"{words}; {reason}", []
 
@@ -99,7 +99,7 @@ def _unproven_tasks(shown: Mapping[str, str]) -> list[str]:
 
 
 def _were(tasks: Sequence[str]) -> str:
-    return f"{listing.listed(tasks)} {'was' if len(tasks) == 1 else 'were'}"
+    return f"{wording.listed(tasks)} {'was' if len(tasks) == 1 else 'were'}"
 
 
 def _refuted(one: Judgement) -> str:

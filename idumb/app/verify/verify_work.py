@@ -18,7 +18,7 @@ from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions
-from idumb.domain import canonical_json, errors, listing, outcome, paths
+from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -54,7 +54,7 @@ def verify(services: Services, request: Request) -> Result:
         raise Refusal(
             "verification.too-early",
             f"Gaps are planned once every task of phase {contract.phase} is done or skipped; these are not:"
-            f" {listing.listed(unfinished)}",
+            f" {wording.listed(unfinished)}",
             hint=f"idumb verify-work {contract.phase} judges what is there, idumb resume {contract.phase} goes on",
             details={"phase": contract.phase},
         )

@@ -11,7 +11,7 @@ from idumb.app.core.run_context import Bench
 from idumb.app.core.services import Services, attempt_ref, kept_at, run_ref
 from idumb.app.ports.workspace import AbandonedClone
 from idumb.app.worktree import task_base
-from idumb.domain import errors, health, listing, paths
+from idumb.domain import errors, health, paths, wording
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
@@ -95,7 +95,7 @@ def _keep(services: Services, left: AbandonedClone, ref: str, reason: str) -> No
     there = [change.path for change in changes if change.new is not None and change.path in found]
     if there:
         shown = kept_at(ref, there[0])
-        services.reporter.note(f"What was in the clone ({listing.listed(found)}) is kept: git show {shown}")
+        services.reporter.note(f"What was in the clone ({wording.listed(found)}) is kept: git show {shown}")
 
 
 def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:

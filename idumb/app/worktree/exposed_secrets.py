@@ -14,7 +14,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import Trees
-from idumb.domain import canonical_json, listing, outcome
+from idumb.domain import canonical_json, outcome, wording
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans.plan import STRICT
@@ -76,7 +76,7 @@ def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
     ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
     return (
         "the names of files hold a known secret, and nothing under such a name is recorded or committed:"
-        f" {listing.listed(found.values())}; rename or remove them (git ls-tree -r --name-only {ref} names them)"
+        f" {wording.listed(found.values())}; rename or remove them (git ls-tree -r --name-only {ref} names them)"
     )
 
 
@@ -114,7 +114,7 @@ def names_in(
         raise Refusal(
             "secret.unknown-name",
             f"Nothing was changed: the names of these files hold a secret that is not known now:"
-            f" {listing.listed(unknown)}",
+            f" {wording.listed(unknown)}",
             hint="Set the variables that this run had, then run the command again",
             details={"paths": unknown},
         )
@@ -184,7 +184,7 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
     if names:
         raise Refusal(
             "accept.secret-name",
-            f"The names of files that {task} left hold a known secret: {listing.listed(names.values())}",
+            f"The names of files that {task} left hold a known secret: {wording.listed(names.values())}",
             hint=f"Rename or remove them (git status names them), then idumb accept {task} --why REASON",
             details={"task": task, "paths": list(names.values())},
         )
@@ -235,7 +235,7 @@ _NOT_ACCEPTED = "the task is not accepted, and everything is kept"
 
 
 def _what(task: str, found: Sequence[str]) -> str:
-    return f"{task} would commit a known secret: {listing.listed(found, 5, between='; ')}"
+    return f"{task} would commit a known secret: {wording.listed(found, 5, between='; ')}"
 
 
 def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decision:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from idumb.app.core.services import Services
-from idumb.domain import listing, outcome, paths
+from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
@@ -37,7 +37,7 @@ class Workspace:
         """What a person should know though nothing failed by it."""
         if not self.unexpected:
             return ()
-        return (f"Changed since the run began, by no task of it: {listing.listed(self.unexpected, hidden=self.more)}",)
+        return (f"Changed since the run began, by no task of it: {wording.listed(self.unexpected, hidden=self.more)}",)
 
 
 def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:

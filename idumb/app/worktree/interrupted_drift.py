@@ -5,7 +5,7 @@ from __future__ import annotations
 from idumb.app.core.run_context import Bench
 from idumb.app.core.services import attempt_ref
 from idumb.app.worktree import moved_refs, staged_changes
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.task_state import TaskState
@@ -50,7 +50,7 @@ def _tell_refs(bench: Bench, task: Task, known: TaskState, snapshot: str) -> Non
         return
     held = attempt_ref(services, bench.run, task.id, known.attempt.number)
     gone = [one.name for one in loud if not moved_refs.keep(services.history, held, one)]
-    words = f"Since {task.id} began, refs moved: {listing.listed(one.words for one in loud)}"
-    words += f". What they named is gone: {listing.listed(gone)}" if gone else ""
-    back = "; ".join(one.back for one in loud[: listing.MOST] if one.name not in gone)
+    words = f"Since {task.id} began, refs moved: {wording.listed(one.words for one in loud)}"
+    words += f". What they named is gone: {wording.listed(gone)}" if gone else ""
+    back = "; ".join(one.back for one in loud[: wording.MOST_LISTED] if one.name not in gone)
     services.reporter.note(words + (f". As they were before: {back}" if back else ""))

@@ -9,7 +9,7 @@ from idumb.app.core import crash_cleanup, next_actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMITTED
@@ -144,7 +144,7 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     return Refusal(
         "git.guarded-changed",
-        f"Files of git's own changed {when}: {listing.listed(named)}",
+        f"Files of git's own changed {when}: {wording.listed(named)}",
         hint=f"Look at them and put them back, then {next_actions.command(state)}; where they may stay:"
         f" {next_actions.command(state)} {flags}",
         details={

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services, attempt_ref
-from idumb.domain import listing, paths
+from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Entry
@@ -33,7 +33,7 @@ def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequenc
     ref = attempt_ref(bench.services, bench.run, task.id, number, _CHANGED)
     bench.services.trees.keep_blobs(ref, {_ROWS: bench.services.trees.store(rows)}, f"the index before {task.id}")
     bench.services.reporter.note(
-        f"While {task.id} ran, the index changed: {listing.listed(changed)}. It stays so, for it may have been you, and"
+        f"While {task.id} ran, the index changed: {wording.listed(changed)}. It stays so, for it may have been you, and"
         f" idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
     )
 
@@ -58,7 +58,7 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
     changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
     if changed:
         services.reporter.note(
-            f"{listing.listed(changed)} was staged otherwise than {who} left it. The commit has what {who} left, and so"
+            f"{wording.listed(changed)} was staged otherwise than {who} left it. The commit has what {who} left, and so"
             f" has the index now. To stage again what was staged: {_command(ref)}"
         )
 

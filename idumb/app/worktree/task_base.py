@@ -11,7 +11,7 @@ from idumb.app.core.services import Services, attempt_ref, kept_at
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
-from idumb.domain import listing, outcome, paths
+from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -39,14 +39,14 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
     if covered:
         raise Refusal(
             "task.dirty-path",
-            f"{task.id} is to create files that are there already, untracked or ignored: {listing.listed(covered)}",
+            f"{task.id} is to create files that are there already, untracked or ignored: {wording.listed(covered)}",
             hint=f"Move them away, or let the task modify them; then {again}",
             details={"task": task.id, "paths": covered},
         )
     if theirs:
         raise Refusal(
             "task.dirty-path",
-            f"{task.id} declares files with uncommitted changes that this run did not make: {listing.listed(theirs)}",
+            f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
             # A clone refuses to deliver into just these files, so it is no way out.
             hint=f"Commit them (git commit) or move them away, then {again}",
             details={"task": task.id, "paths": theirs},
@@ -117,7 +117,7 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
             continue
         by_reason.setdefault(why, []).append(path)
     return tuple(
-        f"Not saved, so idumb cannot bring it back ({why}): {listing.listed(found)}" for why, found in by_reason.items()
+        f"Not saved, so idumb cannot bring it back ({why}): {wording.listed(found)}" for why, found in by_reason.items()
     )
 
 
@@ -191,7 +191,7 @@ def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) ->
     """Between an interruption and the next attempt a person may have worked in the same files."""
     ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
     bench.services.reporter.note(
-        f"{task.id} starts again; what was in {listing.listed(own)} is kept: git show {kept_at(ref, own[0])}"
+        f"{task.id} starts again; what was in {wording.listed(own)} is kept: git show {kept_at(ref, own[0])}"
     )
 
 

@@ -19,7 +19,7 @@ from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import Head, RepositoryState, Snapshot
 from idumb.app.worktree import moved_refs, nested_repositories, preconditions
 from idumb.app.worktree.moved_refs import Moved
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.errors import AdapterError, IdumbError, Refusal
 from idumb.domain.proof import ledger
 
@@ -140,7 +140,7 @@ def files(services: Services, snapshot: Snapshot, present: str) -> Found:
     rows += [{"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.gone()]
     if not rows:
         return Found()
-    named = listing.listed(f"{row['path']} ({row['what']})" for row in rows)
+    named = wording.listed(f"{row['path']} ({row['what']})" for row in rows)
     ways = tuple(row["back"] for row in rows if row["back"] is not None)
     return Found((f"files changed in your own work tree: {named}",), ways, tuple(rows))
 
@@ -157,8 +157,8 @@ def _refs(services: Services, before: Before, after: RepositoryState) -> Found:
     lost = [one.name for one in moved if not moved_refs.keep(services.history, before.name, one)]
     if not loud:
         return Found()
-    words = f"refs moved: {listing.listed(one.words for one in loud)}"
-    words += f"; what they named is gone: {listing.listed(lost)}" if lost else ""
+    words = f"refs moved: {wording.listed(one.words for one in loud)}"
+    words += f"; what they named is gone: {wording.listed(lost)}" if lost else ""
     rows = tuple({"ref": one.name, "old": one.old, "new": one.new, "back": one.back} for one in loud)
     return Found((words,), tuple(one.back for one in loud if one.name not in lost), rows)
 
@@ -184,17 +184,17 @@ def _index(services: Services, before: Before, now: Head) -> Found:
     back = history.index_command(snapshot)
     row = {"index": list(changed), "back": back}
     return Found(
-        (f"the index changed: {listing.listed(changed)}",), (f"{back}  (the index, in the top folder)",), (row,)
+        (f"the index changed: {wording.listed(changed)}",), (f"{back}  (the index, in the top folder)",), (row,)
     )
 
 
 def _stopping(words: str, names: Sequence[str]) -> Found:
     if not names:
         return Found()
-    return Found((f"{words}: {listing.listed(names)}",), (), ({"what": words, "names": list(names)},), stops=True)
+    return Found((f"{words}: {wording.listed(names)}",), (), ({"what": words, "names": list(names)},), stops=True)
 
 
 def _told(role: str, found: Found) -> str:
     """All of it in words, with the ways back, which are for a person to choose: it may have been them."""
     words = f"While the {role} worked in its copy, {'; '.join(found.words)}. It may have been you."
-    return f"{words} As it was before: {listing.listed(found.back, between='; ')}." if found.back else words
+    return f"{words} As it was before: {wording.listed(found.back, between='; ')}." if found.back else words

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from idumb.domain import canonical_json, listing, paths
+from idumb.domain import canonical_json, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.settings import Settings
@@ -62,7 +62,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        return f"{self.part} ({listing.listed(self.keys)})" if self.keys else self.part
+        return f"{self.part} ({wording.listed(self.keys)})" if self.keys else self.part
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import SILENT, Case, Example, StartState, Rule, is_declaration
+from idumb.domain.intake.rule import SILENT, Case, Example, Rule, StartState, is_declaration
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
@@ -219,7 +219,9 @@ RULES = (
         "The plan lists a requirement by its id alone, but REQUIREMENTS.md has no such id. In strict mode, confirm"
         " it with"
         " `idumb approve N --answer REQ-1=yes`.",
-        Example(_TASK.format(fields="- **Requirements:** REQ-1\n"), head="requirements: [REQ-1]\n", present=StartState()),
+        Example(
+            _TASK.format(fields="- **Requirements:** REQ-1\n"), head="requirements: [REQ-1]\n", present=StartState()
+        ),
     ),
     Rule(
         "task.no-requirement",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, StartState, Rule, short
+from idumb.domain.intake.rule import Case, Example, Rule, StartState, short
 from idumb.domain.intake.scope import step_paths
 from idumb.domain.plans import shell
 from idumb.domain.plans.plan import FileClaim, Plan, Task

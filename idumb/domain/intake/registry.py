@@ -8,11 +8,9 @@ from types import MappingProxyType
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, receivers, scope, steps
-from idumb.domain.intake.rule import SILENT, Case, Check, StartState, Rule
-from idumb.domain.plans import policy as policies
+from idumb.domain.intake.rule import SILENT, Case, Check, Rule, StartState
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.plans.policy import Policy
-from idumb.domain.settings import Settings
+from idumb.domain.settings import NO_POLICY, Policy, Settings
 
 RULES: tuple[Rule, ...] = (
     *agents.RULES,
@@ -36,7 +34,7 @@ _NO_LINKS: Mapping[str, str] = MappingProxyType({})
 def case(
     contract: Contract,
     settings: Settings,
-    policy: Policy = policies.NO_POLICY,
+    policy: Policy = NO_POLICY,
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
     repositories: tuple[str, ...] = (),
@@ -52,7 +50,7 @@ def case(
 def findings(
     contract: Contract,
     settings: Settings,
-    policy: Policy = policies.NO_POLICY,
+    policy: Policy = NO_POLICY,
     mode: str | None = None,
     links: Mapping[str, str] = _NO_LINKS,
     repositories: tuple[str, ...] = (),
@@ -63,7 +61,7 @@ def findings(
 
 
 def findings_of_drafts(
-    plans: Sequence[Plan], settings: Settings, policy: Policy = policies.NO_POLICY, mode: str | None = None
+    plans: Sequence[Plan], settings: Settings, policy: Policy = NO_POLICY, mode: str | None = None
 ) -> tuple[Finding, ...]:
     """What can be said already of plans that are no contract yet, because something else in them is wrong."""
     looked = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)

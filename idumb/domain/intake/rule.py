@@ -8,10 +8,8 @@ from functools import cached_property
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.plans import policy as policies
 from idumb.domain.plans.plan import STRICT, Plan, Span, Task
-from idumb.domain.plans.policy import Policy
-from idumb.domain.settings import Settings
+from idumb.domain.settings import NO_POLICY, Policy, Settings
 
 SILENT = "none"
 
@@ -64,7 +62,7 @@ class Case:
 
     contract: Contract
     settings: Settings
-    policy: Policy = policies.NO_POLICY
+    policy: Policy = NO_POLICY
     severities: Mapping[str, str] | None = None
     links: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
@@ -188,7 +188,7 @@ def undeclared(
         found = ledger.compare(claims, commit.changes, protected, allowed)
         strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
         if strays:
-            named = listing.listed(strays)
+            named = wording.listed(strays)
             return (
                 f"commit {commit.id[:12]} changes what the task does not declare: {named};"
                 " a later commit does not take it out of history"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import canonical_json
 from idumb.domain.runs.run import RunState
 
 STATE = "state"
@@ -77,8 +76,3 @@ def is_to_be_built(state: RunState, task: str) -> bool:
     """Whether a person who was asked about a task that an old iDumb calls done wants it built."""
     asked = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
     return any(state.answers.get(i, {}).get("choice") == BUILD for i in asked)
-
-
-def digest(value: object) -> str:
-    """Of a part of a file, so that the rest may change."""
-    return canonical_json.digest(value)

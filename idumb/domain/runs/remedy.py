@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import agent, failures, listing, outcome
+from idumb.domain import agent, failures, outcome, wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _all(found: Failure) -> Iterator[Remedy]:
         yield Remedy("Two attempts failed in the same way: change the task before you retry.")
         yield Remedy("Make the task smaller, or describe it in more detail.", f"idumb amend {found.phase} --from-file")
     if found.envelope:
-        names = listing.listed(found.envelope)
+        names = wording.listed(found.envelope)
         yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {found.task}")
     yield Remedy("See the changes of the task.", _diff(found))
     if found.failure in failures.STOPPING:  # the task has not failed, and takes no word but to go on

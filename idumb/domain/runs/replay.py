@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from idumb.domain.runs import replay_attempt, replay_decision, replay_rollback, replay_run, replay_task
+from idumb.domain.runs import replay_attempt, replay_rollback, replay_run, replay_task
 from idumb.domain.runs.event import BESIDE, Event
 from idumb.domain.runs.run import RunState
 
@@ -21,7 +21,7 @@ _HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     **replay_run.HANDLERS,
     **replay_task.HANDLERS,
     **replay_attempt.HANDLERS,
-    **replay_decision.HANDLERS,
+    **replay_task.DECISION_HANDLERS,
     **replay_rollback.HANDLERS,
 }
 

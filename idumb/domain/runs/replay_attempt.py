@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from idumb.domain import agent, conversation, failures, outcome
+from idumb.domain import agent, failures, outcome
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED, GuardedFiles, RunState
@@ -38,7 +38,7 @@ def _started(state: RunState, event: Event) -> None:
             unjudged=task.attempt.unjudged,
         ),
         work=replace(task.work, base=p["base"], snapshot=p["snapshot"], folders=folders),
-        context=replace(task.context, speaker=conversation.speaker_digest(envelope)),
+        context=replace(task.context, speaker=agent.speaker_digest(envelope)),
     )
 
 
@@ -121,7 +121,7 @@ def _finished(state: RunState, event: Event) -> None:
             # Waiting is no failure: the next attempt still needs to know what was wrong before.
             feedback=task.context.feedback if waits else p.get("feedback", ""),
             handover=p.get("handover", ""),
-            conversation=conversation.continue_conversation(
+            conversation=agent.continue_conversation(
                 task.context.conversation,
                 p,
                 attempt=attempt.number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from idumb.domain.runs import replay_decision
+from idumb.domain.runs import replay_task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import HALTED, RunState
 from idumb.domain.runs.task_state import COMPENSATED, EFFECT, AttemptState, TaskProgress, TaskState
@@ -70,7 +70,7 @@ def _undone(state: RunState, event: Event) -> None:
 def _keep(state: RunState, event: Event, tasks: Iterable[str]) -> None:
     """Keep these tasks and the answers about them under the operation that announced this, then drop the answers."""
     before = {task: state.tasks[task] for task in tasks}
-    answers = replay_decision.answers_about(state, before)
+    answers = replay_task.answers_about(state, before)
     operation = str(event.payload.get("operation", event.operation))  # another operation may have finished it
     state.operations[operation] = {
         "tasks": before,
@@ -79,7 +79,7 @@ def _keep(state: RunState, event: Event, tasks: Iterable[str]) -> None:
         "state": state.state,
         "attempted": {task: seq for task, seq in state.attempted.items() if task in before},
     }
-    replay_decision.forget(state, answers)
+    replay_task.forget(state, answers)
 
 
 HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from idumb.domain.runs import replay_decision
+from idumb.domain.runs import replay_task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import (
     ACTIVE,
@@ -113,7 +113,7 @@ def _verified(state: RunState, event: Event) -> None:
     """A failed verification voids the answers about the whole phase, because they are asked again after the fix."""
     state.verification = event.payload
     if event.payload.get("status") == "failed":
-        replay_decision.forget(state, replay_decision.answers_about(state, ()))
+        replay_task.forget(state, replay_task.answers_about(state, ()))
 
 
 HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import outcome
-from idumb.domain.conversation import Conversation
+from idumb.domain.agent import Conversation
 from idumb.domain.runs.spending import Spent
 
 EFFECT = "made"

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.git.scan.path_state import Step
 
 # These belong to the system's own policy, which sets them anew.
@@ -25,7 +25,7 @@ def told(root: str, steps: Iterable[Step]) -> Iterator[str]:
             yield f"{step.path} is one of {status.st_nlink} links and is {done}; the others keep the present bytes"
         names = _attributes(os.path.join(root, step.path))
         if names:
-            yield f"{step.path} has extended attributes that are not kept: {listing.listed(names)}"
+            yield f"{step.path} has extended attributes that are not kept: {wording.listed(names)}"
 
 
 def _attributes(path: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pygit2
 
-from idumb.domain import errors, file_system_kinds
+from idumb.domain import errors, paths
 from idumb.domain.paths import IGNORE_FILE
 from idumb.git.discover import Repository
 from idumb.git.objects import blobs, tree_objects
@@ -57,7 +57,7 @@ class Scanner:
 
     def left_out(self) -> dict[str, str]:
         """Path (a folder with `/`) to why the last scan did not save it."""
-        found = dict.fromkeys(self.ignored(), file_system_kinds.IGNORED_BY_GIT)
+        found = dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT)
         for prefix, folder in self.top.below():
             found.update((prefix + name, why) for name, why in folder.skipped.items())
         dirty = (path for path in self._submodules() if nested_changes.is_dirty(self._place.root, path))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from idumb.domain.question import Question
-from idumb.domain.quoting import one_line, as_markdown
+from idumb.domain.wording import as_markdown, one_line
 from idumb.markdown.documents import headings
 
 SECTION = "## Questions and answers"

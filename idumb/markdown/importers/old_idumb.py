@@ -53,7 +53,7 @@ def _state(path: str, data: bytes) -> OldFile:
         return _unknown(path, data, str(problem))
     session = found.get("session") or found.get("sessionId") or found.get("session_id")
     named = {"session": session} if session else {}
-    return OldFile(path, legacy.STATE, legacy.digest(data.hex()), {**found, **named})
+    return OldFile(path, legacy.STATE, canonical_json.digest(data.hex()), {**found, **named})
 
 
 def _progress(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:
@@ -62,7 +62,7 @@ def _progress(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> O
     lists = {name: _tasks(found, name) for name in ("completed", "failed", "blocked")}
     if not isinstance(found.get("completed"), list):
         return _unknown(path, data, "it has no list `completed`", phase)
-    return OldFile(path, legacy.PROGRESS, legacy.digest(data.hex()), {**found, **lists}, phase)
+    return OldFile(path, legacy.PROGRESS, canonical_json.digest(data.hex()), {**found, **lists}, phase)
 
 
 def _checkpoint(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:
@@ -71,11 +71,13 @@ def _checkpoint(path: str, data: bytes, found: Mapping[str, Any], phase: str) ->
     if not isinstance(found.get("task_id"), str) or not isinstance(found.get("status"), str):
         return _unknown(path, data, "it names no `task_id` and `status`", phase)
     files = [str(name) for name in _list(found, "files_modified")]
-    return OldFile(path, legacy.CHECKPOINT, legacy.digest(data.hex()), {**found, "files_modified": files}, phase)
+    return OldFile(
+        path, legacy.CHECKPOINT, canonical_json.digest(data.hex()), {**found, "files_modified": files}, phase
+    )
 
 
 def _unknown(path: str, data: bytes, why: str, phase: str | None = None) -> OldFile:
-    return OldFile(path, legacy.UNKNOWN, legacy.digest(data.hex()), {}, phase, why)
+    return OldFile(path, legacy.UNKNOWN, canonical_json.digest(data.hex()), {}, phase, why)
 
 
 def _list(found: Mapping[str, Any], name: str) -> list[Any]:

@@ -6,10 +6,10 @@ import hashlib
 import os
 from collections.abc import Iterable
 
+from idumb.domain import settings
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, nearest
-from idumb.domain.plans import policy
-from idumb.domain.plans.policy import Policy
+from idumb.domain.settings import Policy
 from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.problems import Problems
@@ -29,7 +29,7 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
     """
     found = [_one(path, path, required=required) for path, required in system]
     found.append(_one(os.path.join(root, PATH), PATH, required=False))
-    return policy.narrow(tuple(one for one in found if one is not None))
+    return settings.narrow(tuple(one for one in found if one is not None))
 
 
 def _one(place: str, shown: str, *, required: bool) -> Policy | None:

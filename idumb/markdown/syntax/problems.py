@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.markdown.syntax.source import Source
 
@@ -78,7 +78,7 @@ def _once(found: list[Finding]) -> Finding:
     first, *others = found
     if not others:
         return first
-    lines = listing.listed((str(other.line) for other in others), _LINES)
+    lines = wording.listed((str(other.line) for other in others), _LINES)
     return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines})")
 
 

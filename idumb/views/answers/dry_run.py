@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 
 _ENDS = {
@@ -34,7 +34,7 @@ def rehearsed(data: phrases.Data) -> str:
 
 
 def _task(row: phrases.Data) -> tuple[str, ...]:
-    files = listing.listed([markup.one_line(f["path"]) for f in row["files"]])
+    files = wording.listed([markup.one_line(f["path"]) for f in row["files"]])
     title = markup.clip(markup.one_line(row["title"]), 50)
     return (row["id"], row["status"], title, files or markup.clip(markup.one_line(row["why"]), 70))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 
 
@@ -103,7 +103,7 @@ def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
     lines = [f"  self-check: {phrases.counts(counted, ('yes', 'no', 'not judged'))}"]
     for one in answers:
         if one["answer"] == "no":
-            evidence = listing.listed(map(markup.one_line, one["evidence"]), _SHOWN)
+            evidence = wording.listed(map(markup.one_line, one["evidence"]), _SHOWN)
             lines.append(f"    no: {one['question']} {evidence}")
     return lines
 

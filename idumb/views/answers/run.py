@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain import listing, outcome
+from idumb.domain import outcome, wording
 from idumb.views import advice, markup, phrases, quantities
 
 
@@ -220,7 +220,7 @@ def settled(data: phrases.Data) -> str:
     if data.get("commit"):
         lines.append(f"commit {quantities.short(data['commit'])}")
     elif data.get("left"):
-        lines.append(f"Its changes stay in the work tree, uncommitted: {listing.listed(_paths(data['left']))}")
+        lines.append(f"Its changes stay in the work tree, uncommitted: {wording.listed(_paths(data['left']))}")
     lines += _blocked(data)
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
@@ -235,10 +235,10 @@ def rolled_back(data: phrases.Data) -> str:
     if not data["tasks"] and not data["paths"]:
         return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
     lines = [f"{markup.one_line(what)}."]
-    lines.append(f"- Tasks: {listing.listed(data['tasks'], 12) or 'none'}")
-    lines.append(f"- Files put back: {listing.listed(_paths(data['paths']), 12) or 'none'}")
+    lines.append(f"- Tasks: {wording.listed(data['tasks'], 12) or 'none'}")
+    lines.append(f"- Files put back: {wording.listed(_paths(data['paths']), 12) or 'none'}")
     lines.append(f"- Commit: {quantities.short(data['commit'])}")
-    lines += [f"- Taken back by commands: {listing.listed(data['compensated'])}"] if data.get("compensated") else []
+    lines += [f"- Taken back by commands: {wording.listed(data['compensated'])}"] if data.get("compensated") else []
     lines += [f"- The state before is kept: {data['kept']}"] if data.get("kept") else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain import listing
+from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
 from idumb.views import markup, quantities
@@ -38,5 +38,5 @@ def _line(contract: Contract, task_id: str, position: int, statuses: Mapping[str
     title = markup.clip(markup.one_line(contract.tasks[task_id].title), _TITLE_WIDTH)
     status = f"{statuses[task_id]:<9}  " if task_id in statuses else ""
     needed = contract.dependencies[task_id]
-    needs = f"  <- {listing.listed(needed, 8)}" if needed else ""
+    needs = f"  <- {wording.listed(needed, 8)}" if needed else ""
     return f"  {position:>{widest}}. {status}{task_id}  {title}{needs}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.domain import quoting
+from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.runs.gap import Gap
 from idumb.views import markup
@@ -32,7 +32,7 @@ def render(
 
 
 def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> list[str]:
-    text = quoting.one_line(gap.text)
+    text = wording.one_line(gap.text)
     lines = [f"id: {identity}", f"title: {_quoted('Close ' + gap.subject + ': ' + markup.clip(text, _TITLE))}"]
     lines += [f"description: {_quoted(f'{gap.subject}, {text}: {gap.why}. Find out why, and mend it.')}"]
     lines += [] if builder else ["kind: human-action"]
@@ -46,6 +46,6 @@ def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) ->
 
 def _quoted(text: str) -> str:
     """Always in quotes: a plain word could be read as something else."""
-    plain = quoting.one_line(text)
+    plain = wording.one_line(text)
     found = markup.yaml_scalar(plain)
     return found if found.startswith('"') else f'"{found}"'

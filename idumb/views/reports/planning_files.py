@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from string import Template
 
-from idumb.domain import quoting
+from idumb.domain import wording
 from idumb.views import markup
 
 
 def research(fields: Mapping[str, str | None], body: str) -> str:
     """Frontmatter, and the words of whoever researched; nothing in them is hidden from who reads the page."""
-    return "\n".join([*markup.frontmatter(fields), "", markup.visible(quoting.as_markdown(body)).strip("\n"), ""])
+    return "\n".join([*markup.frontmatter(fields), "", markup.visible(wording.as_markdown(body)).strip("\n"), ""])
 
 
 def first_plan(template: str, words: Mapping[str, str]) -> str:
@@ -21,6 +21,6 @@ def first_plan(template: str, words: Mapping[str, str]) -> str:
     """
     known = {"phase": words["phase"], "roadmap": "\n".join(markup.block(words["roadmap"], "text"))}
     for name, text in words.items():
-        known[f"{name}_yaml"] = markup.yaml_scalar(quoting.one_line(text))
+        known[f"{name}_yaml"] = markup.yaml_scalar(wording.one_line(text))
         known[f"{name}_prose"] = markup.prose(text)
     return Template(template).safe_substitute(known)

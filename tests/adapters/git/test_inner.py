@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.app.ports.repository import InnerChange, Snapshot
-from idumb.domain import file_system_kinds
+from idumb.domain import paths
 from idumb.git.history import GitHistory
 from idumb.git.scan import nested_changes
 from idumb.git.trees import GitTrees
@@ -109,7 +109,7 @@ def test_what_git_ignores_is_told_apart_from_what_else_is_not_saved(
     assert trees.ignored() == ("build/", "d/y.log", "x.log")
     left = trees.left_out()
     assert sorted(left) == ["build/", "d/y.log", "lib", "nested", "pipe", "x.log"]
-    assert trees.ignored() == tuple(path for path, why in left.items() if why == file_system_kinds.IGNORED_BY_GIT)
+    assert trees.ignored() == tuple(path for path, why in left.items() if why == paths.IGNORED_BY_GIT)
     sandbox.remove("x.log")
     assert trees.ignored() == ("build/", "d/y.log")
 

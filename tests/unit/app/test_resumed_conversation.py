@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from idumb.app.attempt import entry
-from idumb.domain import conversation
-from idumb.domain.agent import Capabilities
-from idumb.domain.conversation import Conversation
+from idumb.domain import agent
+from idumb.domain.agent import Capabilities, Conversation
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.runs.run import LockedContract, RunState
 from idumb.domain.runs.task_state import NextContext, TaskState
 from idumb.domain.settings import Settings
 
 ENVELOPE = {"adapter": "claude", "adapter_version": "1", "program": "p", "binding": "coder", "model": "m"}
-KNOWN = Conversation("s-1", 1, conversation.speaker_digest(ENVELOPE), "k")
+KNOWN = Conversation("s-1", 1, agent.speaker_digest(ENVELOPE), "k")
 TASK = Task("T1-01", "Work")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from idumb.domain import canonical_json
 from idumb.domain.consent import approval
-from idumb.domain.consent.approval import Approval, StoredApproval, Part
+from idumb.domain.consent.approval import Approval, Part, StoredApproval
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings

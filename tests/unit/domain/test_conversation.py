@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from idumb.domain import agent, conversation
-from idumb.domain.conversation import Conversation
+from idumb.domain import agent
+from idumb.domain.agent import Conversation
 
 KNOWN = Conversation("s-1", 1, "who", "k")
 
 
 def after(known: Conversation | None, **finished: Any) -> Conversation | None:
-    return conversation.continue_conversation(known, finished, attempt=2, speaker="who", contract="k")
+    return agent.continue_conversation(known, finished, attempt=2, speaker="who", contract="k")
 
 
 @pytest.mark.parametrize("session", ["a220e3cf-8155-4e2f-812d-56b3f961fe7e", "ses_dfbb9a529ffe95iiOm35m9fBME", "a.b:c"])
 def test_an_id_is_one_plain_word(session: str) -> None:
-    assert conversation.session_id(session) == session
+    assert agent.session_id(session) == session
 
 
 @pytest.mark.parametrize(
     "session", [None, 7, "", "--yolo", "-r", "a b", "a\n", "../x", "a/b", "[redacted:token:1]", "$(id)", "a" * 129, "é"]
 )
 def test_nothing_else_is_an_id(session: object) -> None:
-    assert conversation.session_id(session) is None
+    assert agent.session_id(session) is None
 
 
 def test_what_an_attempt_told_is_what_the_next_one_goes_on_in() -> None:
@@ -48,5 +48,5 @@ def test_some_conversations_are_over(failure: str) -> None:
 @pytest.mark.parametrize("part", ["adapter", "adapter_version", "program", "binding", "model"])
 def test_another_version_program_or_model_is_somebody_else(part: str) -> None:
     known = {"adapter": "claude", "adapter_version": "1 2.1", "program": "p", "binding": "b", "model": None}
-    assert conversation.speaker_digest(known) != conversation.speaker_digest({**known, part: "other"})
-    assert conversation.speaker_digest(known) == conversation.speaker_digest({**known, "context": "other"})
+    assert agent.speaker_digest(known) != agent.speaker_digest({**known, part: "other"})
+    assert agent.speaker_digest(known) == agent.speaker_digest({**known, "context": "other"})

@@ -28,8 +28,7 @@ from idumb.domain.plans.plan import (
     Task,
     TestIntent,
 )
-from idumb.domain.plans.policy import Policy
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding, Policy, Settings
 
 AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "critic")}
 SETTINGS = Settings(builder="agent", bindings=AGENTS)

@@ -15,7 +15,9 @@ from idumb.domain.settings import Ceiling
 
 def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
     """R-ADAPT-3."""
-    assert spending.spent_by_call({"tokens_in": 5, "tokens_out": None, "cost_usd": None}) == Spent(tokens=5, unknown_cost=1)
+    assert spending.spent_by_call({"tokens_in": 5, "tokens_out": None, "cost_usd": None}) == Spent(
+        tokens=5, unknown_cost=1
+    )
     assert spending.spent_by_call(None) == Spent(unknown_tokens=1, unknown_cost=1)
     assert spending.spent_by_call(None, reports=False) == Spent()
     one, other = Spent(1, 2.5, 10, 0.1, 1, 0), Spent(1, 1.5, 5, 0.2, 0, 1)

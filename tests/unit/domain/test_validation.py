@@ -26,7 +26,10 @@ def test_places_and_commands_are_read_and_written_alike() -> None:
         {"criterion": "AC-2", "command": "make", "output": "ok"},
     ]
     found = validation.read({"evidence": rows})
-    assert found == (ValidatorEvidence("AC-1", Citation("a.py", 3)), ValidatorEvidence("AC-2", command="make", output="ok"))
+    assert found == (
+        ValidatorEvidence("AC-1", Citation("a.py", 3)),
+        ValidatorEvidence("AC-2", command="make", output="ok"),
+    )
     assert [one.as_dict() for one in found] == rows
 
 

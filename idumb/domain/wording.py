@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-MOST = 60_000
+MOST_QUOTED = 60_000
 """Characters of one text that are handed to an agent; what is longer is cut, and the cut is told."""
 
 
@@ -16,7 +17,7 @@ def fenced(text: str, info: str = "") -> str:
     return f"{mark}{info}\n{text.strip(chr(10))}\n{mark}"
 
 
-def truncate(text: str, most: int = MOST) -> str:
+def truncate(text: str, most: int = MOST_QUOTED) -> str:
     """The beginning of a text that is too long, with a line that says so."""
     if len(text) <= most:
         return text
@@ -33,3 +34,13 @@ def as_markdown(text: str) -> str:
     plain = text.replace("\r\n", "\n").replace("\t", "    ")
     plain = "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
     return plain.replace("<!--", "&lt;!--")
+
+
+MOST_LISTED = 5
+
+
+def listed(items: Iterable[str], most: int = MOST_LISTED, *, hidden: int = 0, between: str = ", ") -> str:
+    """`a, b, c and 4 more`. `hidden` counts items that are not among `items` and stay unnamed."""
+    found = list(items)
+    rest = max(0, len(found) - most) + hidden
+    return between.join(found[:most]) + (f" and {rest} more" if rest else "")
