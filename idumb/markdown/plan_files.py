@@ -42,15 +42,15 @@ class PlanningFolder:
             return self._quick_folder(phase)
         names = self._names(PHASES)
         if not phase.strip():
-            raise InputError("phase.not-found", "A phase has a number or a name; none was given.", hint="idumb roadmap")
+            raise InputError("phase.not-found", "No phase was given.", hint="idumb roadmap")
         found = phase_names.matching_folders(names, phase)
         if not found and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
             raise self._bad_name(phase)
         if not found:
             raise InputError(
                 "phase.not-found",
-                f"There is no phase {phase}: {PHASES} has {', '.join(names[:10]) if names else 'no folder'}.",
-                hint=f"Write {PHASES}/{phase}/01-PLAN.md, or see idumb roadmap",
+                f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}.",
+                hint=f"Write {PHASES}/{phase}/01-PLAN.md, or list the phases: idumb roadmap",
             )
         if len(found) > 1:
             raise _ambiguous(phase, [f"{PHASES}/{name}" for name in found])
@@ -58,13 +58,13 @@ class PlanningFolder:
 
     def _bad_name(self, phase: str) -> InputError:
         tool = self._foreign_tool(phase)
-        message = f"{phase!r} is no name that a phase can have: it is one folder of {PHASES}."
+        message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
         if tool is None:
             return InputError("phase.bad-name", message, hint="idumb roadmap")
         from idumb.markdown.plans import foreign_formats
 
         message = f"{foreign_formats.said(tool, phase)}."
-        return InputError("phase.bad-name", message, hint="idumb help plan-format shows what to write instead")
+        return InputError("phase.bad-name", message, hint="idumb help plan-format")
 
     def _foreign_tool(self, path: str) -> str | None:
         """The tool whose plan is at a path; None where there is no such file."""
@@ -114,9 +114,7 @@ class PlanningFolder:
             return found[0]
         if found:
             raise _ambiguous(phase, found)
-        raise InputError(
-            "phase.not-found", f"There is no quick plan {phase} below {quick.FOLDER}.", hint="See idumb status"
-        )
+        raise InputError("phase.not-found", f"There is no quick plan {phase} in {quick.FOLDER}.", hint="idumb status")
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         steps = step_plan.path_in(folder)
@@ -139,8 +137,8 @@ class PlanningFolder:
         if path.endswith(step_plan.SUFFIXES):
             raise Refusal(
                 "amend.step-plan",
-                f"{path} is a step plan, and idumb never writes one.",
-                hint=f"Change it yourself, approve it again (idumb approve {path}), then idumb execute {path}",
+                f"{path} is a step plan, which idumb never changes.",
+                hint=f"Edit it, approve it again (idumb approve {path}), then run idumb execute {path}",
                 details={"path": path},
             )
         from idumb.markdown.plans import amendment_writer
@@ -197,12 +195,12 @@ def _ambiguous(phase: str, folders: Sequence[str]) -> InputError:
     return InputError(
         "phase.ambiguous",
         f"Phase {phase} is ambiguous: {' and '.join(folders)}.",
-        hint="Rename or merge one of the folders",
+        hint="Rename one of the folders, or merge them",
     )
 
 
 def _unreadable(path: str, problem: OSError) -> InputError:
-    return InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"Look at `ls -ld {path}`")
+    return InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"ls -ld {path}")
 
 
 def _steps_of(phase: str) -> str | None:

@@ -35,12 +35,12 @@ def remediation(phase: str, task_id: str, ended: str | None) -> str:
     """What mends a failed task, by how its last attempt ended; one plain sentence with its commands in it."""
     again = f"then `{retry(phase)}`"
     if ended == outcome.TIMED_OUT:
-        return f"Find what takes so long (`{show(task_id)}`) or declare a longer Timeout in the plan, {again}."
+        return f"Find out what takes so long (`{show(task_id)}`), or declare a longer Timeout in the plan, {again}."
     if ended == outcome.ERRORED:
-        return f"Make the builder or the check able to run (`{show(task_id)}` tells what it said), {again}."
+        return f"Fix the builder or the check so that it can run (`{show(task_id)}` shows its output), {again}."
     if ended == outcome.REFUSED:
-        return f"Make true what the attempt needs before it can start (`{show(task_id)}` names it), {again}."
-    return f"See what the checks said (`{show(task_id)}`), mend the cause, {again}."
+        return f"Provide what the attempt needs before it can start (`{show(task_id)}` names it), {again}."
+    return f"Read the output of the checks (`{show(task_id)}`), fix the cause, {again}."
 
 
 def unblock(phase: str, causes: Sequence[str], *, skipped: bool = False) -> str:
@@ -48,5 +48,5 @@ def unblock(phase: str, causes: Sequence[str], *, skipped: bool = False) -> str:
     if not causes:
         return f"`{resume(phase)}`"
     root = causes[0]
-    mend = "" if skipped else f"Mend {root}, then `{retry(phase)}`; or "
-    return f"{mend}`{accept(root)}`; or take the dependency out of the plan"
+    mend = "" if skipped else f"Fix {root}, then `{retry(phase)}`; or "
+    return f"{mend}`{accept(root)}`; or remove the dependency from the plan"

@@ -11,14 +11,15 @@ from idumb.views import markup, quantities
 Data = Mapping[str, Any]
 _WIDTH = 160
 MOST_EVIDENCE = 12
+_DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # what people read, and the JSON key
 
 
 def finding(found: Data) -> list[str]:
     """`path:line: severity: message [code]`, then what was found, what is accepted, and the mend."""
     place = f"{markup.one_line(found['path'])}:{found['line']}"
     lines = [f"{place}: {found['severity']}: {markup.one_line(found['message'])} [{found['code']}]"]
-    details = [(name, str(found[name])) for name in ("found", "accepted", "mend") if found.get(name)]
-    return lines + [f"    {name + ':':<9} {markup.clip(markup.one_line(text), _WIDTH)}" for name, text in details]
+    details = [(label, str(found[key])) for label, key in _DETAILS if found.get(key)]
+    return lines + [f"    {label + ':':<9} {markup.clip(markup.one_line(text), _WIDTH)}" for label, text in details]
 
 
 def untracked(data: Data) -> list[str]:
@@ -28,7 +29,7 @@ def untracked(data: Data) -> list[str]:
         return []
     paths = wording.listed(map(markup.one_line, found["paths"]))
     return [
-        f"Not in git: {paths}. A clone would have the reports without them.",
+        f"Not in git: {paths}. A clone would have the reports but not these files.",
         f"  {markup.one_line(found['command'])}",
     ]
 

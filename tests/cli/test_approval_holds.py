@@ -257,7 +257,7 @@ def test_plain_consent_is_taken_back_too(project: Project) -> None:
     assert project.quick("approve", "1", "--revoke", "--json").error["code"] == "approval.none"
     assert run(project, "--approve", contract(project)).code == 0
     approve(project)
-    assert "1 approval and 1 consent taken back" in project.quick("approve", "1", "--revoke").out
+    assert "1 approval and 1 consent withdrawn" in project.quick("approve", "1", "--revoke").out
 
 
 def test_a_run_that_ends_while_its_approval_is_taken_back_is_not_judged(project: Project, tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def test_people_read_the_same_as_programs(project: Project) -> None:
     assert f"commands use {CHECK}" in answer.out
     assert "until 2030-01-31T00:00:00" in answer.out
     assert "Next: idumb execute-phase 1" in answer.out
-    assert "1 approval taken back" in project.quick("approve", "1", "--revoke").out
+    assert "1 approval withdrawn" in project.quick("approve", "1", "--revoke").out
 
 
 OTHERS = """

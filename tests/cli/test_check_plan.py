@@ -350,7 +350,7 @@ def test_a_file_of_another_tool_is_named_as_a_plan_and_as_a_path(project: Projec
     assert [(f["code"], f["line"]) for f in found] == [("plan.foreign-format", 5)]
     answer = project.quick("check-plan", "specs/001-a/tasks.md", "--json")
     assert (answer.code, answer.error["code"]) == (3, "phase.bad-name")
-    assert "a file of spec-kit" in answer.error["message"]
+    assert "in the format of spec-kit" in answer.error["message"]
 
 
 def test_a_plan_says_its_version_which_decides_nothing(project: Project) -> None:

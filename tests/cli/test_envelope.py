@@ -103,7 +103,7 @@ def test_two_tasks_are_compared_part_by_part_with_both_values(project: Project, 
     assert found["unknown"] == ["model"]
     said = project.idumb("envelope", "diff", "T1-01", "T1-02").out
     assert "adapter differs:\n  - command\n  + steps\n" in said
-    assert "Not known, so not compared: model" in said
+    assert "Unknown, so not compared: model" in said
 
 
 def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) -> None:

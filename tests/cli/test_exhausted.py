@@ -89,7 +89,9 @@ def test_the_question_is_shown_where_the_run_ends_and_by_status_and_next(project
     assert project.quick("next", "--json").data["next"]["command"] == "idumb decisions"
     assert project.quick("next", "1", "--json").data["next"][0] == "idumb decisions"
     assert QUESTION in project.quick("show", "T1-02").out
-    assert "is a question: `idumb decisions`" in project.read(".planning/phases/1/1-SUMMARY.md")
+    assert "Decide what to do about tasks that have no attempts left: `idumb decisions`" in project.read(
+        ".planning/phases/1/1-SUMMARY.md"
+    )
     assert decisions(project) == [QUESTION]  # to resume asks nothing again
 
 
@@ -327,7 +329,7 @@ def test_words_at_the_terminal_reach_the_next_attempt(sandbox: GitSandbox) -> No
     words = ("execute-phase", "1", "--approve", project.approval())
     code, screen = at_terminal(project, words, "retry\nuse blue")
     assert code == 0, screen
-    assert "Words for the next attempt (empty: none)" in screen
+    assert "Instructions for the next attempt (empty: none)" in screen
     assert "says: use blue" in project.read("b.txt")
 
 

@@ -131,7 +131,7 @@ def test_pausing_twice_says_so_and_records_it_once(halted: Project) -> None:
     again = pause(halted, "--why", "second")
     assert (again.data["ended"], again.data["reason"].endswith("first")) == ("paused already", True)
     assert len(paused_events(halted)) == 1
-    assert "Ways on:" in halted.idumb("pause", "01").out
+    assert "Next actions:" in halted.idumb("pause", "01").out
 
 
 def test_the_ways_out_of_a_paused_run_work(halted: Project) -> None:

@@ -74,7 +74,7 @@ def test_rollback_and_undo_make_one_commit_each_in_which_the_report_says_what_is
         shown = project.json("status").data["phases"][0]
         assert shown["verification"] == (None if status == "unverified" else "passed")
     assert re.sub("created: .*", "", project.read(report)) == re.sub("created: .*", "", verified)
-    assert "unverified (tasks were taken back since it was judged)" in project.repo.git("show", f"HEAD~1:{report}")
+    assert "unverified (tasks were rolled back after the verification)" in project.repo.git("show", f"HEAD~1:{report}")
 
 
 def test_a_rollback_to_a_task_corrects_the_report_too_and_the_phase_is_verified_again(sandbox: GitSandbox) -> None:

@@ -130,7 +130,7 @@ def test_status_tells_of_it_and_counts_nothing_as_done(project: Project) -> None
         {"total": 1, "ready": 1},
     )
     text = project.idumb("status").out
-    assert "done elsewhere, told by an old iDumb, not witnessed here: 1 completed, 1 failed" in text
+    assert "done elsewhere according to an old iDumb, not recorded here: 1 completed, 1 failed" in text
     assert project.execute().data["counts"]["completed"] == 1
     assert project.json("status").data["phases"][0]["state"] == "verified"
 

@@ -54,7 +54,7 @@ def test_a_heading_with_fields_and_no_id_stops_the_plan_at_its_line(project: Pro
     assert [(f["code"], f["line"]) for f in found if f["severity"] == "error"] == [("task.heading-without-id", line)]
     told = project.quick(command, "1")
     assert f"{PLAN}:{line}" in told.out + told.err
-    assert "this heading has no id" in told.out + told.err
+    assert "This heading has no task id" in told.out + told.err
 
 
 def test_a_plan_that_was_started_before_goes_on_under_the_rules_of_its_lock(project: Project) -> None:
@@ -68,7 +68,7 @@ def test_a_plan_that_was_started_before_goes_on_under_the_rules_of_its_lock(proj
     assert project.quick("next").code == 0
     checked = project.quick("check-plan", "1", "--json")
     assert (checked.code, checked.data["contract_hash"]) == (0, hash)
-    assert [f["code"] for f in checked.data["findings"] if "no id" in f["message"]] == ["task.heading-without-id"]
+    assert [f["code"] for f in checked.data["findings"] if "no task id" in f["message"]] == ["task.heading-without-id"]
     waiting = project.quick("decisions", "--json").data["decisions"]
     assert waiting
     assert project.quick("amend", "1", "--decision", "all the same", "--yes", "--json").code == 0

@@ -183,7 +183,7 @@ def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: 
     assert [c["resolves"] for o in answer.data["judged_by"] for j in o["judgements"] for c in j["citations"]] == [
         False
     ] * 3
-    assert "`a.txt:2` (not there)" in project.read(".planning/phases/1/1-VERIFICATION.md")
+    assert "`a.txt:2` (does not exist)" in project.read(".planning/phases/1/1-VERIFICATION.md")
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
     told = '```json\n{"verdict": "PASS", "judgements": []}\n```\n'
     (project.folder / "verifier.json").write_text(told + said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
@@ -245,7 +245,7 @@ def test_a_phase_of_which_no_task_is_proven_has_not_passed(sandbox: GitSandbox, 
     assert (row["state"], row["verification"]) == ("completed", "partial")
     assert project.json("verify-work", "1").error["hint"] == "idumb verify-work 1 --gaps"
     shown = project.idumb("verify-work", "1", "--gaps")
-    assert (shown.code, "nothing speaks for the work" in shown.out) == (1, True)
+    assert (shown.code, "nothing proves the work" in shown.out) == (1, True)
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert f"- {words}" in report.partition("## Gaps")[2]
     assert "The work of T1-01" in project.read(".planning/phases/1/02-PLAN.md")

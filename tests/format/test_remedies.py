@@ -62,7 +62,7 @@ acceptance:
     human: true
 ```
 """
-SIGNS_OF_INDENTATION = re.compile(r"\b(?:indent\w*|margin|spaces?)\b")
+SIGNS_OF_INDENTATION = re.compile(r"\b(?:indent\w*|first column|spaces?)\b")
 
 
 def found_in(body: str, head: str = HEAD, others: tuple[bytes, ...] = ()) -> list[Finding]:
@@ -133,20 +133,23 @@ def test_a_field_beside_its_checklist_task_is_sent_below_it() -> None:
     found = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
     codes = [f.code for f in errors(found)]
     assert codes == ["task.no-acceptance", "field.misplaced", "field.misplaced"]
-    assert found[1].mend == "indent it by 2 spaces, below the task, instead of 0"
+    assert found[1].mend == "indent it by 2 spaces instead of 0, below the task"
 
 
 def test_a_box_that_is_not_indented_is_sent_below_its_field() -> None:
     found = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
     assert [(f.code, f.mend.partition(",")[0]) for f in errors(found)] == [
-        ("field.empty", "in line 21 it is indented by 0 spaces: indent it by 2"),
+        ("field.empty", "on line 21 it is indented by 0 spaces: indent it by 2"),
         ("task.box-without-id", "indent it by 2 spaces below Acceptance"),
     ]
 
 
 @pytest.mark.parametrize(
     ("key", "mend"),
-    [("protected: [a]", "indent it, if it belongs to scope"), ("scope:\n  mode: strict", "write it at the margin")],
+    [
+        ("protected: [a]", "if it belongs to scope, indent it"),
+        ("scope:\n  mode: strict", "if it is a key of the plan, remove its indentation"),
+    ],
 )
 def test_a_key_of_the_frontmatter_in_the_wrong_depth_is_sent_where_it_belongs(key: str, mend: str) -> None:
     head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
@@ -175,7 +178,7 @@ def test_a_file_of_another_tool_is_named_and_nothing_else_is_said(name: str) -> 
     (found,) = found_in(FOREIGN[name], head="")
     tool = re.sub(r" with.*", "", name)
     assert (found.code, found.severity) == ("plan.foreign-format", ERROR)
-    assert found.message == f"this is a file of {tool}, and idumb does not read that format"
+    assert found.message == f"This file is in the format of {tool}, which idumb does not read"
     assert found.found == FOREIGN[name].split("\n")[found.line - 1].strip()
 
 
@@ -199,4 +202,4 @@ def test_an_indented_section_of_tasks_is_named_once_for_each_task_and_in_time() 
     found = errors(found_in(f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"))
     outside = [f for f in found if f.code == "task.outside-section"]
     assert len(outside) == 100
-    assert {f.mend for f in outside} == {"remove the tab before ## Tasks in line 18"}
+    assert {f.mend for f in outside} == {"remove the tab before ## Tasks on line 18"}

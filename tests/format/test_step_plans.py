@@ -156,8 +156,8 @@ version: 2
         ("plan.unknown-key", 10),
     ]
     near = {f.found: f.mend for f in read(text).findings}
-    assert near["stesp"] == "did you mean steps?"
-    assert near["rnu"] == "did you mean run?"
+    assert near["stesp"] == "did you mean `steps`?"
+    assert near["rnu"] == "did you mean `run`?"
 
 
 @pytest.mark.parametrize(

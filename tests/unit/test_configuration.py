@@ -153,9 +153,9 @@ def test_a_role_names_the_builder_as_the_setting_of_that_name_does() -> None:
 
 def test_an_unknown_key_is_named_with_the_nearest() -> None:
     assert problems("biulder: steps\n") == [
-        ".idumb/config.yaml:1:1 biulder: biulder is no key of the configuration Did you mean builder?"
+        ".idumb/config.yaml:1:1 biulder: Unknown key `biulder` Did you mean `builder`?"
     ]
-    assert "Did you mean max_attempts?" in problems("run:\n  max_attempt: 3\n")[0]
+    assert "Did you mean `max_attempts`?" in problems("run:\n  max_attempt: 3\n")[0]
 
 
 def test_every_mistake_is_reported_at_once_with_its_line() -> None:
@@ -169,13 +169,13 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ".idumb/config.yaml:6:18",
         ".idumb/config.yaml:7:1",
     ]
-    assert "Did you mean task?" in found[0]
+    assert "Did you mean `task`?" in found[0]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("builder: coder\nbindings: {codec: {adapter: command, argv: [x]}}\n", "Did you mean codec?"),
+        ("builder: coder\nbindings: {codec: {adapter: command, argv: [x]}}\n", "Did you mean `codec`?"),
         ("builder: nobody\n", "Define nobody under `bindings`."),
         ("validator: steps\n", "'steps' is not"),
         ("bindings: {a: {argv: [x]}}\n", "adapter"),
@@ -183,7 +183,7 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("bindings: {a: {adapter: command, argv: run it}}\n", "a list"),
         ("bindings: {steps: {adapter: command, argv: [x]}}\n", "other than steps, human, editor"),
         ("bindings: {editor: {adapter: command, argv: [x]}}\n", "other than steps, human, editor"),
-        ("bindings: {a b: {adapter: x}}\n", "without blanks"),
+        ("bindings: {a b: {adapter: x}}\n", "without spaces"),
         ("bindings: {a: {adapter: x, options: 3}}\n", "keys with values"),
         ("bindings: {a: {adapter: x, environment: [A=1]}}\n", "without its value"),
         ("environment: [IDUMB_TASK]\n", "name of an environment variable"),
@@ -195,38 +195,38 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("run: {workspace: there}\n", "one of here, clone"),
         ("limits: {memory: lots}\n", "a size such as 512M"),
         ("limits: {memory: 0}\n", "a size such as 512M"),
-        ("limits: {ram: 4G}\n", "limits.ram is no key"),
+        ("limits: {ram: 4G}\n", "Unknown key `limits.ram`"),
         ("bindings: {a: {adapter: x, limits: {cpu: soon}}}\n", "a time such as 90s"),
         ("run: {idle_timeout: none}\n", "a time such as 90s"),
-        ("gates: {limit: {level: 1}}\n", "Did you mean limits?"),
+        ("gates: {limit: {level: 1}}\n", "Did you mean `limits`?"),
         ("gates: {validator: {level: 3}}\n", "a level: 0, 1 or 2"),
         ("gates: {validator: {timeout: 10m}}\n", "between 30s and 300s, as level 1 has it"),
         ("gates: {validator: {level: 2, timeout: 2m}}\n", "between 10s and 60s, as level 2 has it"),
         ("gates: {validator: {level: 0, timeout: 2m}}\n", "level 0 has no timeout"),
-        ("gates: {limits: {timeout: 40s}}\n", "for a gate, which waits for nothing"),
+        ("gates: {limits: {timeout: 40s}}\n", "a gate has no timeout"),
         ("levels: {1: 10s}\n", "between 30s and 300s"),
-        ("levels: {0: 10s}\n", "levels.0 is no key"),
-        ("roles: {bilder: {}}\n", "Did you mean builder?"),
+        ("levels: {0: 10s}\n", "Unknown key `levels.0`"),
+        ("roles: {bilder: {}}\n", "Did you mean `builder`?"),
         ("roles: {planner: {binding: nobody}}\n", "Define nobody under `bindings`."),
         ("roles: {planner: {binding: steps}}\n", "'steps' is not"),
         ("roles: {planner: {prompt: ../../x}}\n", "the name of a template in .idumb/prompts/"),
         ("roles: {planner: {ceiling: {cost_usd: 0}}}\n", "an amount of dollars above 0"),
         ("roles: {planner: {ceiling: {cost_usd: cheap}}}\n", "an amount of dollars above 0"),
-        ("roles: {planner: {ceiling: {money: 3}}}\n", "roles.planner.ceiling.money is no key"),
-        ("roles: {validator: {timeout: 40s}}\n", "by gates.validator"),
+        ("roles: {planner: {ceiling: {money: 3}}}\n", "Unknown key `roles.planner.ceiling.money`"),
+        ("roles: {validator: {timeout: 40s}}\n", "set gates.validator.timeout"),
         (
             "builder: a\nroles: {builder: {binding: b}}\nbindings: {a: {adapter: x}, b: {adapter: x}}\n",
             "roles.builder.binding: 'b' is not a, as `builder` says",
         ),
         ("profile: cheap\n", "Define cheap under `profiles`."),
-        ("profile: budgte\nprofiles: {budget: {}}\n", "Did you mean budget?"),
-        ("profiles: {budget: {bilder: x}}\n", "profiles.budget.bilder is no key"),
-        ("profiles: {a b: {}}\n", "without blanks"),
-        ("ceilings: {phase: {}}\n", "ceilings.phase is no key"),
+        ("profile: budgte\nprofiles: {budget: {}}\n", "Did you mean `budget`?"),
+        ("profiles: {budget: {bilder: x}}\n", "Unknown key `profiles.budget.bilder`"),
+        ("profiles: {a b: {}}\n", "without spaces"),
+        ("ceilings: {phase: {}}\n", "Unknown key `ceilings.phase`"),
         ("ceilings: {run: {time: soon}}\n", "a time such as 90s"),
         ("builder: &a x\nvalidator: *a\n", "anchors"),
-        ("builder: x\nbuilder: y\n", "second time"),
-        ("builder: [\n", "not readable YAML"),
+        ("builder: x\nbuilder: y\n", "first used on line 1"),
+        ("builder: [\n", "Invalid YAML"),
         ("- a\n", "keys with values"),
         ("builder: ''\n", "a text"),
     ],
@@ -252,8 +252,8 @@ def test_loading_raises_one_error_that_carries_all_findings(tmp_path: Path) -> N
         configuration.load(str(tmp_path))
     assert caught.value.code == "config.invalid"
     assert len(caught.value.findings) == 2
-    assert caught.value.message.startswith(".idumb/config.yaml:1: biulder")
-    assert caught.value.hint == "Did you mean builder?"
+    assert caught.value.message.startswith(".idumb/config.yaml:1: Unknown key `biulder`")
+    assert caught.value.hint == "Did you mean `builder`?"
 
 
 def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "line", "mend"),
     [
-        ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "Did you mean allow?"),
-        ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "Did you mean write_file?"),
+        ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "Did you mean `allow`?"),
+        ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "Did you mean `write_file`?"),
         ("allow: run\n", "policy.bad-value", 1, ""),
         ("allow:\n", "policy.bad-value", 1, ""),
         ("allow: [[run]]\n", "policy.bad-value", 1, ""),
@@ -108,7 +108,7 @@ def test_the_system_wide_policy_stands_first_and_the_repository_cannot_widen_it(
 
 
 def test_a_file_that_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not there"):
+    with pytest.raises(InputError, match="does not exist"):
         policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), True)])
     assert policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NO_POLICY
 

@@ -30,7 +30,7 @@ def load(path: str) -> Script:
         raise InputError(
             "script.unreadable",
             f"The script {path} cannot be read: {problem.strerror or problem}",
-            hint=f"Look at `ls -l {path}`",
+            hint=f"ls -l {path}",
         ) from None
     return read(data, path)
 
@@ -41,7 +41,7 @@ def read(data: bytes, path: str) -> Script:
     rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems, quick=False), problems)
     if not rules and not problems.findings:
         problems.error(
-            "script.empty", 0, "the script has no rule", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"
+            "script.empty", 0, "The script has no rules", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"
         )
     if wrong := errors(problems.sorted()):
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -71,7 +71,7 @@ def _node(fence: Fence, problems: Problems) -> Node | None:
     body, place = steps.body_of(fence, problems.source)
     node = yaml_nodes.read(body, place, problems, "model")
     if node is None and not problems.any_error:
-        problems.error("script.bad-value", fence.start, "the rule is empty", accepted="answers", mend="add `answers`")
+        problems.error("script.bad-value", fence.start, "The rule is empty", accepted="answers", mend="add `answers`")
     return node
 
 
@@ -79,7 +79,7 @@ def _rule(node: Node, title: str, problems: Problems) -> Rule | None:
     try:
         return _made(node, title)
     except WrongValue as wrong:
-        message = f"{wrong.found!r} cannot stand here; it takes {wrong.accepted}"
+        message = f"{wrong.found!r} is not {wrong.accepted}"
         problems.error(
             "script.bad-value", wrong.at, message, found=wrong.found, accepted=wrong.accepted, mend=wrong.mend
         )
@@ -125,10 +125,11 @@ def _call(action: str, node: Node) -> Call:
     given = _keys(node, names)
     for name in names:
         if name not in given:
-            raise WrongValue(node.start, shown(node), f"{' and '.join(f'`{n}`' for n in names)} for `{action}`")
+            keys = " and ".join(f"`{one}`" for one in names)
+            raise WrongValue(node.start, shown(node), f"a mapping with {keys} for `{action}`")
     values = {name: anything(value) if name == "arguments" else _text(value) for name, value in given.items()}
     if not isinstance(values.get("arguments", {}), dict):
-        raise WrongValue(given["arguments"].start, shown(given["arguments"]), "arguments by their names")
+        raise WrongValue(given["arguments"].start, shown(given["arguments"]), "a mapping of argument names to values")
     return Call(action, values)
 
 
@@ -138,8 +139,8 @@ def _keys(node: Node, known: tuple[str, ...]) -> dict[str, Node]:
     for key, _ in node.pairs:
         if key.value not in known:
             near = nearest(key.value, known)
-            mend = f"Did you mean {near}?" if near else "Take the key out."
-            raise WrongValue(key.start, key.value, f"the keys {', '.join(known)}", mend)
+            mend = f"Did you mean `{near}`?" if near else "Remove the key."
+            raise WrongValue(key.start, key.value, f"one of the keys {', '.join(known)}", mend)
     return {key.value: value for key, value in node.pairs}
 
 
@@ -157,7 +158,8 @@ def _fault(node: Node) -> str:
     text = _text(node)
     if text not in script.FAULTS:
         near = nearest(text, script.FAULTS)
-        raise WrongValue(node.start, text, ", ".join(script.FAULTS), f"Did you mean {near}?" if near else "")
+        fix = f"Did you mean `{near}`?" if near else ""
+        raise WrongValue(node.start, text, "one of " + ", ".join(script.FAULTS), fix)
     return text
 
 

@@ -41,7 +41,7 @@ def read(path: str, data: bytes) -> OldFile | None:
     except _Unreadable as problem:
         return _unknown(path, data, str(problem), match[1] if match else None)
     if match is None:
-        return None if found.get("run") else _unknown(path, data, "no kind of file that idumb knows")
+        return None if found.get("run") else _unknown(path, data, "its kind is not known to idumb")
     return _progress(path, data, found, match[1]) if match[2] else _checkpoint(path, data, found, match[1])
 
 
@@ -69,7 +69,7 @@ def _checkpoint(path: str, data: bytes, found: Mapping[str, Any], phase: str) ->
     if found.get("run"):
         return None
     if not isinstance(found.get("task_id"), str) or not isinstance(found.get("status"), str):
-        return _unknown(path, data, "it names no `task_id` and `status`", phase)
+        return _unknown(path, data, "it has no `task_id` and `status`", phase)
     files = [str(name) for name in _list(found, "files_modified")]
     return OldFile(
         path, legacy.CHECKPOINT, canonical_json.digest(data.hex()), {**found, "files_modified": files}, phase
@@ -93,15 +93,15 @@ def _tasks(found: Mapping[str, Any], name: str) -> list[str]:
 
 def _object(data: bytes) -> dict[str, Any]:
     if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
-        raise _Unreadable("it has conflict markers of git")
+        raise _Unreadable("it has git conflict markers")
     try:
         value = canonical_json.decode(
             data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number
         )
     except ValueError as problem:
-        raise _Unreadable(f"it is no JSON: {problem}") from problem
+        raise _Unreadable(f"it is not JSON: {problem}") from problem
     if not isinstance(value, dict):
-        raise _Unreadable("it holds no JSON object")
+        raise _Unreadable("it is not a JSON object")
     # What goes into the log must be text that can be written; half a surrogate pair cannot.
     return dict(json.loads(json.dumps(value).encode("ascii")))
 

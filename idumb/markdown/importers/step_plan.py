@@ -32,10 +32,10 @@ def parse(data: bytes, path: str) -> ParsedPlan:
         problems.error(
             "plan.bad-name",
             0,
-            f"a step plan cannot be at {path!r}",
+            f"{path!r} is not a valid path of a step plan",
             field="path",
             found=path,
-            accepted="folders and a name of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json",
+            accepted="a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json",
             mend="rename the file",
         )
     if phase is None or problems.findings:
@@ -60,8 +60,8 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
     made = steps.from_nodes(node, problems)
     items = node.items if isinstance(node, Sequence) else []
     if len(items) > plan_parser.MAX_TASKS:
-        message = f"the plan has {len(items)} steps"
-        accepted = f"{plan_parser.MAX_TASKS} steps"
+        message = f"The plan has {len(items)} steps"
+        accepted = f"at most {plan_parser.MAX_TASKS} steps"
         problems.error("plan.too-many-tasks", node.start, message, field="steps", accepted=accepted, mend="split it")
     return Plan(
         path=path,
@@ -90,7 +90,7 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
             problems.error(
                 "plan.no-steps",
                 root.start if root is not None else 0,
-                "a step plan is an object with the key `steps`",
+                "A step plan must be a mapping with the key `steps`",
                 field="plan",
                 accepted="steps: a list of steps",
                 mend="put the list under `steps:`",
@@ -105,15 +105,15 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
         problems.error(
             "plan.unknown-key",
             key.start,
-            f"a step plan has no key `{key.value}`",
+            f"Unknown key `{key.value}` in a step plan",
             field=key.value[:80],
             found=key.value,
             accepted=", ".join(KEYS),
-            mend=f"did you mean {near}?" if near else "remove it",
+            mend=f"did you mean `{near}`?" if near else "remove it",
         )
     if "steps" not in found:
         problems.error(
-            "plan.missing-key", root.start, "a step plan needs `steps`", field="steps",
+            "plan.missing-key", root.start, "The step plan has no `steps`", field="steps",
             accepted="steps: a list of steps", mend="add steps",
         )  # fmt: skip
     return found
@@ -147,11 +147,11 @@ def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]
         problems.error(
             "step.unreadable-patch",
             node.start,
-            "the patch names no file",
+            "The patch does not name a file",
             field="steps",
             found=str(step.arguments["patch"])[:80].partition("\n")[0],
-            accepted="a patch as `git diff` makes it",
-            mend="keep the lines that begin with --- and +++",
+            accepted="a patch in the format of `git diff`",
+            mend="keep the lines that start with --- and +++",
         )
         return ()
     return claims

@@ -41,8 +41,8 @@ def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
 def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     read = plan_parser.parse(data, path).as_agreed
     if read.plan is None:
-        words, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
-        raise InputError("plan.invalid", words, findings=read.findings, details={"phase": folder})
+        message, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
+        raise InputError("plan.invalid", message, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
         made = writeback.encode(candidate)
@@ -54,14 +54,14 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         if found.plan is None and change.kind == amendment.ADD:
             raise InputError(
                 "amend.task-invalid",
-                f"The task that is to be added to {path} is not valid.",
+                f"The new task for {path} is not valid.",
                 findings=errors(found.findings),
-                hint="idumb help plan-format shows tasks in each notation",
+                hint="idumb help plan-format shows every notation of tasks",
             )
     raise InputError(
         "amend.cannot-write",
-        f"{path} has no place in which this change can be written without changing anything else.",
-        hint="Change the plan in an editor, then idumb plan-diff and idumb amend --from-file",
+        f"This change cannot be written to {path} without changing something else.",
+        hint="Edit the plan, then run idumb plan-diff and idumb amend --from-file",
     )
 
 

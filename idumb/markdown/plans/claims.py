@@ -73,7 +73,7 @@ class _Claims:
                 if isinstance(entry, yaml_nodes.Scalar) and not entry.is_null:
                     self._text(yaml_text(entry, literal=entry is not value), key.value)
                 else:
-                    self._error("field.not-text", entry.start, f"{key.value} holds a list of texts", "")
+                    self._error("field.not-text", entry.start, f"{key.value} must be a list of texts", "")
 
     def _bullet(self, bullet: Bullet) -> None:
         verb = bullet.text.s.removesuffix(":")
@@ -82,11 +82,14 @@ class _Claims:
         elif verb in self.verbs and not bullet.fences:
             for child in bullet.children:
                 for stray in child.children:
-                    self._error("field.unexpected-content", stray.start, "nothing can hang below a path", "")
+                    self._error("field.unexpected-content", stray.start, "A path cannot have nested bullets", "")
                 self._text(child.text, verb)
         else:
             self._error(
-                "field.unexpected-content", bullet.start, "only a bullet with a verb alone has bullets below it", verb
+                "field.unexpected-content",
+                bullet.start,
+                "Only a bullet that holds just a verb can have nested bullets",
+                verb,
             )
 
     def _text(self, text: Text, verb: str | None) -> None:
@@ -106,7 +109,7 @@ class _Claims:
                 verb, bare = word.text.removesuffix(":"), 0
                 at += 1
                 if at == len(parts):
-                    self._error("field.empty-item", word.at, f"`{verb}` names nothing", item.s)
+                    self._error("field.empty-item", word.at, f"`{verb}` has no path or name after it", item.s)
                 continue
             bare += word.bare
             if verb is None:
@@ -125,16 +128,16 @@ class _Claims:
             return at + 1
         to = parts[at + 1 : at + 3]
         if len(to) < 2 or to[0].text != "to" or not to[0].bare:
-            self._error("files.move", parts[at].at, "a move is written `move A to B`", item.s)
+            self._error("files.move", parts[at].at, "A move must be written `move A to B`", item.s)
             return len(parts)
         self.found.append((verb, parts[at].text, to[1].text))
         return at + 3
 
     def _odd_word(self, item: Text, word: Word) -> None:
         if ";" in word.text:
-            self._error("field.semicolon", word.at, "items are parted by commas, not by semicolons", item.s)
+            self._error("field.semicolon", word.at, "Separate items with commas, not with semicolons", item.s)
         else:
-            self._error("field.bare-blank", word.at, "a path with a blank stands in backticks", item.s)
+            self._error("field.bare-blank", word.at, "A path that contains a space must be in backticks", item.s)
 
     def _no_verb(self, word: str, at: int) -> None:
         near = nearest(word, self.verbs)

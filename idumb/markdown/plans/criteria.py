@@ -74,7 +74,7 @@ def _without_box(text: Text, start: int, rules: Rules, problems: Problems) -> Te
             problems.warning(
                 "criterion.ticked",
                 start,
-                "a criterion is ticked; status is not kept in plans",
+                "This criterion is ticked, but plans do not record status",
                 field=rules.label,
                 found=box[0].strip(),
                 mend="write [ ]",
@@ -84,17 +84,17 @@ def _without_box(text: Text, start: int, rules: Rules, problems: Problems) -> Te
         problems.error(
             "box.malformed",
             text.at(0),
-            "this looks like a box and is none",
+            "This looks like a checkbox but is not one",
             field=rules.label,
             found=text.s[:40],
             accepted="- [ ] text",
-            mend="write - [ ] with one blank inside and one behind",
+            mend="write - [ ] with one space inside the brackets and one after them",
         )
         return None
     problems.warning(
         "criterion.no-box",
         start,
-        "a criterion has no box",
+        "This criterion has no checkbox",
         field=rules.label,
         found=text.s,
         mend="write - [ ] before it",
@@ -117,11 +117,11 @@ def from_text(text: Text, rules: Rules, problems: Problems, fences: Bullet | Non
     problems.error(
         "criterion.no-text",
         text.at(0),
-        "a criterion says nothing",
+        "This criterion has no text",
         field=rules.label,
         found=text.s,
         accepted="- [ ] text — proof",
-        mend="say what must hold",
+        mend="write what must be true",
     )
     return None
 
@@ -134,7 +134,7 @@ def _number(text: Text, rules: Rules, problems: Problems) -> tuple[str, Text]:
         problems.error(
             "criterion.bad-id",
             text.at(0),
-            "this looks like the id of a criterion and is none",
+            "This looks like a criterion id but is not one",
             field=rules.label,
             found=text.s[:40],
             accepted="AC-1: text",
@@ -174,11 +174,11 @@ def _near_miss(tail: Text, rules: Rules, problems: Problems) -> None:
     problems.error(
         "criterion.bad-proof",
         tail.at(0),
-        f"`{tail.s}` looks like a proof and is none",
+        f"`{tail.s}` looks like a proof but is not one",
         field=rules.label,
         found=tail.s,
         accepted=PROOFS if rules.task else PROOFS.replace("— verify, ", ""),
-        mend="write the proof exactly so, or put the word into backticks",
+        mend="write the proof exactly as shown, or put the word in backticks",
     )
 
 
@@ -193,11 +193,11 @@ def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
         problems.error(
             "criterion.two-proofs",
             text.at(second.start()),
-            "a criterion has two proofs",
+            "This criterion has two proofs",
             field=rules.label,
             found=text.s,
             accepted="one proof",
-            mend="make two criteria of it, or join the commands with &&",
+            mend="split it into two criteria, or join the commands with &&",
         )
     elif stray and draft.proof != plan.UNPROVEN:
         draft.proof = draft.proof or plan.UNPROVEN  # reported here, so not a second time as unproven
@@ -236,11 +236,11 @@ def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules, prob
     problems.error(
         "criterion.two-proofs",
         child.start,
-        "a criterion has two proofs",
+        "This criterion has two proofs",
         field=rules.label,
         found=child.text.s,
         accepted="one proof",
-        mend="make two criteria of it, or join the commands with &&",
+        mend="split it into two criteria, or join the commands with &&",
     )
 
 
@@ -248,11 +248,11 @@ def _nested_box(child: Bullet, rules: Rules, problems: Problems) -> None:
     problems.error(
         "criterion.nested-box",
         child.start,
-        "a box stands below a criterion, where it would count for nothing",
+        "This checkbox is below a criterion and would be ignored",
         field=rules.label,
         found=child.text.s,
-        accepted="bullets without a box",
-        mend="make it a criterion of its own, or take its box away",
+        accepted="bullets without a checkbox",
+        mend="make it a separate criterion, or remove its checkbox",
     )
 
 
@@ -286,7 +286,7 @@ def _nothing_to_verify(draft: Draft, rules: Rules, problems: Problems) -> None:
     problems.error(
         "criterion.nothing-to-verify",
         draft.at,
-        "a criterion is proven by Verify, and the task has no Verify",
+        "This criterion is proven by Verify, but the task has no Verify",
         field=rules.label,
         found="verify",
         accepted="a field Verify with commands",
@@ -296,7 +296,7 @@ def _nothing_to_verify(draft: Draft, rules: Rules, problems: Problems) -> None:
 
 def _unproven(draft: Draft, rules: Rules, problems: Problems) -> None:
     """Said here for plans that are not legal; of a legal plan intake says it, by the mode that it is judged by."""
-    message = f"nothing proves “{draft.text}”"
+    message = f"Nothing proves “{draft.text}”"
     mend = "add — check: and a command in backticks, or — human"
     problems.warning("criterion.unproven", draft.at, message, field=rules.label, found=draft.text, mend=mend)
 
@@ -311,10 +311,10 @@ def _ids(drafts: list[Draft], rules: Rules, problems: Problems) -> list[str]:
             problems.error(
                 "criterion.bad-id",
                 draft.at,
-                "this number of a criterion is too large",
+                "The number of this criterion is too large",
                 field=rules.label,
                 found=draft.number,
-                accepted="AC- and a number of at most 18 digits",
+                accepted="AC- and at most 18 digits",
                 mend="give it another number",
             )
         elif number in taken:
@@ -322,10 +322,10 @@ def _ids(drafts: list[Draft], rules: Rules, problems: Problems) -> list[str]:
             problems.error(
                 "criterion.duplicate-id",
                 draft.at,
-                f"{draft.number} stands here a second time (first in line {first})",
+                f"Duplicate id {draft.number}, first used on line {first}",
                 field=rules.label,
                 found=draft.number,
-                accepted="ids that differ",
+                accepted="unique ids",
                 mend="give it another number",
             )
         taken.setdefault(number, draft)

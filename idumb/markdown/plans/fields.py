@@ -155,7 +155,7 @@ def _other(block: Block, looker: Looker) -> None:
             problems.error(
                 "field.numbered",
                 block.start,
-                f"{label.shown} stands in a numbered list",
+                f"{label.shown} is in a numbered list",
                 field=label.shown,
                 found=text.s,
                 accepted="- **Label:** value",
@@ -173,7 +173,7 @@ def _no_bullet(at: int, label: str, line: str, problems: Problems) -> None:
     problems.error(
         "field.no-bullet",
         at,
-        f"{label} stands in bold, but not in a bullet",
+        f"{label} is bold but not in a bullet",
         field=label,
         found=line,
         accepted=f"- **{label}:** value",
@@ -185,7 +185,7 @@ def _no_colon(item: Item, label: Label, problems: Problems) -> None:
     problems.error(
         "field.no-colon",
         item.start,
-        f"{label.shown} has no colon",
+        f"{label.shown} has no colon after it",
         field=label.shown,
         found=label.shown,
         accepted=f"- **{label.shown}:** value",
@@ -197,11 +197,11 @@ def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> Non
     problems.error(
         "field.misplaced",
         item.start,
-        f"{label.shown} belongs to no task here",
+        f"{label.shown} belongs to no task",
         field=label.shown,
         found=label.shown,
-        accepted="fields of a checklist task are bullets below its box, those of a YAML task are keys",
-        mend=f"indent it by {indent} spaces, below the task, instead of {problems.source.place(item.start)[1] - 1}"
+        accepted="bullets below the checkbox of a task, or keys of a YAML task",
+        mend=f"indent it by {indent} spaces instead of {problems.source.place(item.start)[1] - 1}, below the task"
         if indent
         else "move it into the task",
     )
@@ -211,14 +211,16 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, ab
     shown = label.shown if label and label.colon else text.s
     near = labels.nearest_label(shown[:60])
     known = ", ".join(labels.SHOWN.values())
-    mend = f"did you mean {near}?" if near else "part it from the fields by a line of text, or call it x-…"
+    mend = f"did you mean `{near}`?" if near else "put a line of text between it and the fields, or rename it to x-…"
     if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
         spaces = above.column - problems.source.place(above.start)[1] + 1
-        mend = f"indent it by {spaces} spaces below {owner}, if it is its value"
+        mend = f"if it is a value of {owner}, indent it by {spaces} spaces below that field"
     problems.error(
         "task.unknown-label" if label and label.colon else "task.not-a-field",
         item.start,
-        f"`{shown}` is no label, and it stands among the fields of a task",
+        f"Unknown label `{shown}`"
+        if label and label.colon
+        else f"`{shown}` is not a field, but is among the fields of a task",
         field="task",
         found=shown,
         accepted=known,

@@ -55,14 +55,14 @@ def findings(source: Source) -> tuple[Finding, ...]:
         source.starts[line],
         said(name),
         found=source.lines[line].strip(),
-        accepted="a plan of idumb: type: plan, phase, plan, title, goal, and tasks",
-        mend="write its tasks as `idumb help plan-format` shows, or let idumb plan-phase write the plan",
+        accepted="an idumb plan: type: plan, phase, plan, title, goal, and tasks",
+        mend="rewrite it as `idumb help plan-format` shows, or let idumb plan-phase write a plan",
     )
     return problems.sorted()
 
 
-def said(tool: str, file: str = "this") -> str:
-    return f"{file} is a file of {tool}, and idumb does not read that format"
+def said(tool: str, file: str = "This file") -> str:
+    return f"{file} is in the format of {tool}, which idumb does not read"
 
 
 _BY_KEYS: tuple[tuple[str, Callable[[frozenset[str]], bool]], ...] = (

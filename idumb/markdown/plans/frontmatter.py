@@ -46,8 +46,8 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
         problems.error(
             "plan.frontmatter-too-large",
             source.starts[0],
-            "the frontmatter is larger than 64 KiB",
-            accepted="64 KiB",
+            "The frontmatter is larger than 64 KiB",
+            accepted="at most 64 KiB",
             mend="move long texts into the body of the plan",
         )
         return found
@@ -56,13 +56,13 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
         _Reader(found, problems).read(node)
     elif node is not None or not problems.any_error:
         problems.error(
-            "plan.no-frontmatter", source.starts[0], "the frontmatter holds no keys", accepted="key: value", mend=_ADD
+            "plan.no-frontmatter", source.starts[0], "The frontmatter has no keys", accepted="key: value", mend=_ADD
         )
     return found
 
 
-_MARGIN = "write --- in line {} at the margin, with neither tab nor space before it"
-_ADD = "begin the file with ---, type: plan, phase, plan, title, goal and ---"
+_MARGIN = "remove any tab and spaces before --- on line {}"
+_ADD = "start the file with ---, type: plan, phase, plan, title, goal and ---"
 
 
 def _closing(source: Source, problems: Problems) -> int | None:
@@ -71,7 +71,7 @@ def _closing(source: Source, problems: Problems) -> int | None:
         problems.error(
             "plan.no-frontmatter",
             source.starts[0],
-            "a plan begins with frontmatter",
+            "The plan does not start with frontmatter",
             found=lines[0],
             accepted="---",
             mend=_MARGIN.format(1) if lines[0].strip() == "---" else _ADD,
@@ -84,10 +84,10 @@ def _closing(source: Source, problems: Problems) -> int | None:
     problems.error(
         "plan.frontmatter-never-closed",
         source.starts[0],
-        "the frontmatter is opened and never closed",
+        "The frontmatter is never closed",
         found="---",
         accepted="---",
-        mend=_MARGIN.format(indented) if indented else "close it with --- on a line of its own",
+        mend=_MARGIN.format(indented) if indented else "close it with --- on a separate line",
     )
     return None
 
@@ -105,7 +105,7 @@ class _Reader:
         given = {key.value for key, _ in node.pairs}
         missing = [k for k in REQUIRED if k not in given]
         for name in missing:
-            message = f"the frontmatter needs `{name}`"
+            message = f"The frontmatter has no `{name}`"
             self._error("plan.missing-key", self.problems.source.starts[0], name, message, mend=f"add {name}:")
 
     def _key(self, key: Scalar, node: Node) -> None:
@@ -115,10 +115,10 @@ class _Reader:
             return
         if name not in _KEYS:
             near = nearest(name, _KEYS)
-            mend = f"did you mean {near}?" if near else f"remove it, or call it x-{name}"
+            mend = f"did you mean `{near}`?" if near else f"remove it, or rename it to x-{name}"
             if owner := next((one for one, keys in _INNER.items() if name in keys), ""):
-                mend = f"indent it, if it belongs to {owner}; otherwise {mend}"
-            self._error("plan.unknown-key", key.start, name, f"unknown key `{name}`", found=name, mend=mend)
+                mend = f"if it belongs to {owner}, indent it; otherwise {mend}"
+            self._error("plan.unknown-key", key.start, name, f"Unknown key `{name}`", found=name, mend=mend)
             return
         line = self.problems.source.place(node.start)[0]
         self.found.spans[name] = Span(node.start, node.end, line)
@@ -137,7 +137,7 @@ class _Reader:
         )
 
     def _bad(self, name: str, node: Node, message: str = "") -> None:
-        message = message or f"`{name}` does not hold {_ACCEPTED.get(name, 'this')}"
+        message = message or f"`{name}` must be {_ACCEPTED.get(name, 'something else')}"
         self._error("plan.bad-value", node.start, name, message, found=self._shown(node))
 
     def _shown(self, node: Node) -> str:
@@ -150,7 +150,9 @@ class _Reader:
 
     def type(self, name: str, node: Node) -> None:
         if not isinstance(node, Scalar) or node.value != "plan":
-            self._error("plan.wrong-type", node.start, name, "the type of a plan is `plan`", found=self._shown(node))
+            self._error(
+                "plan.wrong-type", node.start, name, "The type of a plan must be `plan`", found=self._shown(node)
+            )
 
     def text(self, name: str, node: Node) -> str | None:
         if isinstance(node, Scalar) and node.value.strip():
@@ -292,14 +294,14 @@ class _Reader:
                 found[key.value] = value
             else:
                 near = nearest(key.value, keys)
-                mend = f"did you mean {near}?" if near else "remove it"
+                mend = f"did you mean `{near}`?" if near else "remove it"
                 if key.value in _KEYS:
-                    mend = f"write it at the margin, if it is a key of the plan; otherwise {mend}"
-                message = f"`{name}` has no key `{key.value}`"
+                    mend = f"if it is a key of the plan, remove its indentation; otherwise {mend}"
+                message = f"Unknown key `{key.value}` in `{name}`"
                 self._error("plan.unknown-key", key.start, name, message, found=key.value, mend=mend)
         missing = [k for k, required in keys.items() if required and k not in found]
         for absent in missing:
-            self._error("plan.missing-key", node.start, name, f"`{name}` needs `{absent}`", mend=f"add {absent}:")
+            self._error("plan.missing-key", node.start, name, f"`{name}` has no `{absent}`", mend=f"add {absent}:")
         return None if missing else found
 
     def _text_of(self, name: str, node: Node | None) -> str | None:
@@ -318,7 +320,7 @@ class _Reader:
 
     def _unique(self, name: str, node: Node, ids: list[str]) -> None:
         for id in sorted(id for id, count in Counter(ids).items() if count > 1):
-            self._error("plan.duplicate-id", node.start, name, f"`{id}` stands twice in `{name}`", found=id)
+            self._error("plan.duplicate-id", node.start, name, f"Duplicate id `{id}` in `{name}`", found=id)
 
 
 _KEYS: dict[str, Callable[[_Reader, str, Node], Any]] = {

@@ -23,15 +23,15 @@ def explained(findings: Sequence[Finding], source: Source, first: int, found: It
 
 def _explained(finding: Finding, source: Source, first: int, data: set[int]) -> Finding:
     at = finding.line - 1
-    told = "indent" in finding.mend or ("margin" in finding.mend and not indentation.has_tab(source.lines[at]))
-    if told:
+    in_first_column = "first column" in finding.mend and not indentation.has_tab(source.lines[at])
+    if "indent" in finding.mend or in_first_column:
         return finding
     following = next((n for n in range(at + 1, min(at + _BELOW, len(source.lines))) if source.lines[n].strip()), at)
     for line in (at, following):
         fault = None if line < first or line in data else _fault(finding, source.lines, at, line)
         if fault is not None:
             message, mend = fault
-            where = "" if line == at else f"in line {line + 1} "
+            where = "" if line == at else f"on line {line + 1} "
             return replace(finding, mend=f"{where}{message}: {mend}; otherwise {finding.mend}")
     return finding
 

@@ -78,7 +78,7 @@ def _group(blocks: list[Block], looker: Looker) -> None:
         looker.problems.error(
             "steps.no-task",
             fence.start,
-            "steps stand under a group heading, in no task",
+            "These steps are under a group heading, outside a task",
             field="steps",
             found=fence.info,
             accepted="a task",

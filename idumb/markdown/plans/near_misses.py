@@ -118,11 +118,11 @@ class Looker:
                 self.problems.error(
                     "task.foreign-tag",
                     offset,
-                    "this is a task in the tags of GSD, which idumb does not read",
+                    "This task is in the tag format of GSD, which idumb does not read",
                     field="task",
                     found=text,
                     accepted=f"### {self.free}: Title",
-                    mend=f"write it as ### {self.free}: and the title, with fields below",
+                    mend=f"write it as ### {self.free}: and the title, with its fields below",
                 )
         lines = [text.strip() for _, text in block.pieces]
         if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and like_yaml_task(lines):
@@ -141,37 +141,37 @@ class Looker:
         self.problems.error(
             "task.unread",
             at,
-            f"`{text[:60]}` looks like a task and is not read as one",
+            f"`{text[:60]}` looks like a task but is not one",
             field="task",
             found=text,
             accepted=f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}",
-            mend="write the marker of a task before it, or put it into a fence `example`",
+            mend="write the marker of a task before it, or put it in a fence `example`",
         )
 
     def _unread_fence(self, fence: Fence) -> None:
         meant = in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"), self.prefix)
         if meant is None:
             return
-        what = "a task" if meant == TASK else "steps"
+        content = "a task" if meant == TASK else "steps"
         self.problems.error(
             "fence.unread",
             fence.start,
-            f"this fence holds {what}, and nothing reads it",
+            f"This fence holds {content} but would be ignored",
             field="fence",
             found=fence.mark + fence.info,
-            accepted=", ".join(DATA_FENCES) + ", at the margin",
-            mend=f"write {fence.mark}{meant} at the margin, or {fence.mark}yaml example if it only shows something",
+            accepted=", ".join(DATA_FENCES) + ", starting in the first column",
+            mend=f"write {fence.mark}{meant} in the first column, or {fence.mark}yaml example for an example",
         )
 
     def _no_heading(self, offset: int, text: str) -> None:
         self.problems.error(
             "task.not-a-heading",
             offset,
-            "this looks like the heading of a task and is none in Markdown",
+            "This looks like a task heading but is not a Markdown heading",
             field="task",
             found=text,
             accepted=f"### {self.free}: Title",
-            mend="write it at the margin, with one blank behind the #",
+            mend="start it in the first column, with one space after the #",
         )
 
     def _box(self, at: int, text: str, *, boxes: bool) -> None:
@@ -180,22 +180,22 @@ class Looker:
             self.problems.error(
                 "box.unexpected",
                 at,
-                "a box stands where it would count for nothing",
+                "This checkbox is outside a task and would be ignored",
                 field="task",
                 found=text,
-                accepted="boxes of tasks at the margin, boxes of criteria under Acceptance",
-                mend="make it a criterion, a task at the margin, or a bullet without a box",
+                accepted="checkboxes of tasks in the first column, checkboxes of criteria under Acceptance",
+                mend="make it a criterion, a task in the first column, or a bullet without a checkbox",
             )
 
     def _nested(self, at: int, text: str) -> None:
         self.problems.error(
             "task.nested",
             at,
-            "a task stands inside a list or a quote",
+            "This task is inside a list or a quote",
             field="task",
             found=text,
-            accepted=f"### {self.free}: Title at the margin",
-            mend="write it at the margin",
+            accepted=f"### {self.free}: Title in the first column",
+            mend="start it in the first column",
         )
 
 
@@ -203,11 +203,11 @@ def broken_box(at: int, text: str, problems: Problems) -> None:
     problems.error(
         "box.malformed",
         at,
-        "this looks like a box and is none",
+        "This looks like a checkbox but is not one",
         field="task",
         found=text[:60],
         accepted="- [ ] text",
-        mend="write - [ ] with one blank inside and one behind",
+        mend="write - [ ] with one space inside the brackets and one after them",
     )
 
 
@@ -220,11 +220,11 @@ def near_fence(info: str, at: int, problems: Problems) -> bool:
     problems.error(
         "fence.misplaced" if exact else "fence.near-miss",
         at,
-        "this fence is indented or nested" if exact else f"`{info}` is almost `{meant}`",
+        "This fence is indented or nested" if exact else f"`{info}` looks like `{meant}`",
         field="fence",
         found=info,
-        accepted=", ".join(DATA_FENCES) + ", at the margin",
-        mend="write it at the margin" if exact else f"write {meant}, or another word for an example",
+        accepted=", ".join(DATA_FENCES) + ", starting in the first column",
+        mend="start it in the first column" if exact else f"write {meant}, or use another word for an example",
     )
     return True
 

@@ -173,9 +173,9 @@ class _Outliner:
         self._error(
             "field.no-task",
             item.start,
-            f"{labels.SHOWN.get(name, name)} stands in `## Tasks` and belongs to no task",
+            f"{labels.SHOWN.get(name, name)} is in `## Tasks` but belongs to no task",
             self.source.lines[item.line].strip(),
-            "write the heading of the task above it",
+            "write the heading of the task above this field",
         )
         return True
 
@@ -212,7 +212,7 @@ class _Outliner:
         self._error(
             "task.heading-without-id",
             heading.start,
-            "this heading has no id, and the fields below it belong to no task",
+            "This heading has no task id, so the fields below it belong to no task",
             heading.text,
             f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text",
             f"{'#' * max(heading.level, 3)} {self._free}: Title",
@@ -267,9 +267,9 @@ class _Outliner:
         self._error(
             code,
             heading.start,
-            f"there is a second section `{title}` (the first is in line {first + 1})",
+            f"Duplicate section `{title}`, first used on line {first + 1}",
             heading.text,
-            "put everything into one section",
+            "move everything into one section",
             f"one section `{title}`",
         )
 
@@ -295,16 +295,16 @@ class _Outliner:
         m = _HEADING.fullmatch(heading.text)
         at, text = heading.start, heading.text
         if heading.level <= 2:
-            self._error("task.heading-level", at, "a task heading has level 3 to 6", text, f"write ### {text}")
+            self._error("task.heading-level", at, "A task heading must have level 3 to 6", text, f"write ### {text}")
         elif not m and (near := re.match(rf"({_ID})\s+(.*)", text)) and self._valid(near[1]):
             mend = f"write {'#' * heading.level} {near[1]}: {near[2]}"
-            self._error("task.no-colon", at, "a task heading has a colon or a dash behind the id", text, mend)
+            self._error("task.no-colon", at, "A task heading needs a colon or a dash after the id", text, mend)
         elif not m or not self._valid(m[1]):
-            mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, a colon and a title"
-            self._error("task.bad-id", at, f"`{text}` looks like a task and has no valid id", text, mend)
+            mend = f"write {self.prefix}, two or more digits, optionally a lower-case letter, a colon and a title"
+            self._error("task.bad-id", at, f"`{text}` looks like a task but has no valid id", text, mend)
         elif heading.indent:
-            message = f"a task heading is indented by {indentation.spaces(heading.indent)}"
-            self._error("task.indented", at, message, text, "write it at the margin")
+            message = f"This task heading is indented by {indentation.spaces(heading.indent)}"
+            self._error("task.indented", at, message, text, "start it in the first column")
         else:
             self._outside(at, text)
 
@@ -314,11 +314,11 @@ class _Outliner:
         lines = enumerate(self.source.lines)
         return next((n for n, line in lines if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
 
-    def _outside(self, at: int, text: str, message: str = "tasks stand only in the section `## Tasks`") -> None:
+    def _outside(self, at: int, text: str, message: str = "This task is outside the section `## Tasks`") -> None:
         mend = "move it into the section ## Tasks"
         if self._indented_section is not None:
-            what = "tab" if indentation.has_tab(self.source.lines[self._indented_section]) else "indentation"
-            mend = f"remove the {what} before ## Tasks in line {self._indented_section + 1}"
+            whitespace = "tab" if indentation.has_tab(self.source.lines[self._indented_section]) else "indentation"
+            mend = f"remove the {whitespace} before ## Tasks on line {self._indented_section + 1}"
         self._error("task.outside-section", at, message, text, mend)
 
     def _item(self, item: Item) -> None:
@@ -328,7 +328,7 @@ class _Outliner:
             self._box(item, text, box)
             return
         if near_misses.YAML_ID.match(text):
-            self._outside(item.start, text, "a YAML task stands outside of `## Tasks`, or deeper than its lists do")
+            self._outside(item.start, text, "This YAML task is outside `## Tasks`, or is nested too deeply")
         elif self._titled_item(item, text):
             self._look_inside(item)
             return
@@ -375,10 +375,12 @@ class _Outliner:
             self.looker.look(child, boxes=self._boxes_count)
 
     def _numbered(self, item: Item, text: str) -> None:
-        self._error("box.numbered", item.start, "boxes stand in bullets, not in numbered lists", text, "write - [ ]")
+        self._error(
+            "box.numbered", item.start, "A checkbox must be in a bullet, not in a numbered list", text, "write - [ ]"
+        )
 
     def _no_id(self, item: Item, text: str) -> None:
-        mend = f"write - [ ] {self._free} and the title, or put the box under Acceptance"
+        mend = f"write - [ ] {self._free} and the title, or move the checkbox under Acceptance"
         above = _innermost(self.above) if self.above else None
         label = fields.empty_label(above) if above is not None else ""
         if above is not None and label:
@@ -387,7 +389,7 @@ class _Outliner:
         self._error(
             "task.box-without-id",
             item.start,
-            "a box in the tasks has no id",
+            "This checkbox in `## Tasks` has no task id",
             text,
             mend,
             f"- [ ] {self._free} Title",
@@ -397,8 +399,8 @@ class _Outliner:
         m = _BOX.fullmatch(rest)
         bad = not m or not self._valid(m[1])
         if bad:
-            mend = f"write {self.prefix}, two digits or more and at most one lower-case letter, and a title"
-            self._error("task.bad-id", item.start, f"`{rest}` looks like a task and has no valid id", rest, mend)
+            mend = f"write {self.prefix}, two or more digits, optionally a lower-case letter, and a title"
+            self._error("task.bad-id", item.start, f"`{rest}` looks like a task but has no valid id", rest, mend)
             m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         if item.ordered:
             self._numbered(item, rest)
@@ -406,7 +408,7 @@ class _Outliner:
             self.problems.warning(
                 "task.ticked",
                 item.start,
-                "a task is ticked; status is not kept in plans",
+                "This task is ticked, but plans do not record status",
                 field="task",
                 found=box[0].strip(),
                 mend="write [ ]",
@@ -432,7 +434,7 @@ class _Outliner:
                 self._error(
                     "steps.no-task",
                     fence.start,
-                    "steps stand in no task",
+                    "These steps are outside a task",
                     fence.info,
                     "move them into a task",
                     "a task",

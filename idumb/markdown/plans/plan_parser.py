@@ -73,12 +73,16 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
     source = Source(text, path, others)
     problems = Problems(source)
     if too_large:
-        problems.error("plan.too-large", 0, "the plan is larger than 32 MiB", accepted="32 MiB", mend="split it")
+        problems.error(
+            "plan.too-large", 0, "The plan is larger than 32 MiB", accepted="at most 32 MiB", mend="split it"
+        )
     elif bad >= 0:
-        message = f"byte {data[bad]:#04x} is not UTF-8"
+        message = f"The plan is not UTF-8: unexpected byte {data[bad]:#04x}"
         problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", mend="save the file as UTF-8")
     elif "\0" in text:
-        problems.error("plan.nul", text.index("\0"), "a plan holds no NUL character", accepted="text", mend="remove it")
+        problems.error(
+            "plan.nul", text.index("\0"), "The plan contains a NUL character", accepted="text", mend="remove it"
+        )
     return text, source, problems
 
 
@@ -95,8 +99,8 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
         problems.error(
             "plan.line-too-long",
             source.starts[n],
-            "the line is longer than 64 KiB",
-            accepted="64 KiB, but for step fences",
+            "The line is longer than 64 KiB",
+            accepted="at most 64 KiB, except in step fences",
             mend="break the line, or move the text into a file",
         )
 
@@ -136,13 +140,15 @@ def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> No
         problems.error(
             "plan.no-tasks",
             problems.source.starts[0],
-            "the plan has no tasks",
+            "The plan has no tasks",
             accepted=f"### {context.looker.free}: Title in a section ## Tasks",
             mend="write a task",
         )
     if len(read) > MAX_TASKS:
-        message = f"the plan has {len(read)} tasks"
-        problems.error("plan.too-many-tasks", problems.source.starts[0], message, accepted=f"{MAX_TASKS} tasks a phase")
+        message = f"The plan has {len(read)} tasks"
+        problems.error(
+            "plan.too-many-tasks", problems.source.starts[0], message, accepted=f"at most {MAX_TASKS} tasks in a phase"
+        )
     first: dict[str, Task] = {}
     for task in read:
         if task.id in first and task.span:
@@ -150,10 +156,10 @@ def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> No
             problems.error(
                 "task.duplicate-id",
                 task.span.start,
-                f"{task.id} stands here a second time (first in line {line})",
+                f"Duplicate id {task.id}, first used on line {line}",
                 field="id",
                 found=task.id,
-                accepted="ids that differ",
+                accepted="unique ids",
                 mend=f"give one of them the id {context.looker.free}",
             )
         if task.id:
@@ -167,9 +173,9 @@ def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Cri
         problems.error(
             "plan.criteria-twice",
             source.starts[drawn.success_line],
-            "success criteria stand in the frontmatter and in a section",
+            "Success criteria are given twice: in the frontmatter and in a section",
             field="success_criteria",
-            accepted="one of the two",
+            accepted="one of them",
             mend="keep one of them",
         )
     drafts = head.criteria

@@ -104,7 +104,9 @@ def _steps(entries: Iterator[_Entry], at: int, problems: Problems) -> tuple[Step
         if step:
             found.append(step)
     if not count and not problems.any_error:
-        problems.error("steps.empty", at, "there is no step", field="steps", accepted="a list of steps", mend="add one")
+        problems.error(
+            "steps.empty", at, "There are no steps", field="steps", accepted="a list of steps", mend="add one"
+        )
     return tuple(found)
 
 
@@ -120,23 +122,23 @@ def _json(body: str, place: Callable[[int], int], problems: Problems) -> Iterato
     try:
         while (position := _skip(body, position)) < len(body) and body[position] != "]":
             if body[position] != "{":
-                raise ValueError("a step is an object")
+                raise ValueError("a step must be an object")
             value, end = _DECODER.raw_decode(body, position)
             yield place(position), value
             position = _after(body, end, listed=listed)
         if listed and (position >= len(body) or body[position + 1 :].strip()):
-            raise ValueError("the list is not closed, or something follows it")
+            raise ValueError("the list is not closed, or text follows it")
         if not listed and position < len(body):
-            raise ValueError("a list is closed that was never opened")
+            raise ValueError("unexpected closing bracket")
     except (ValueError, RecursionError) as error:
         at = getattr(error, "pos", position)
         problems.error(
             "json.unreadable",
             place(min(at, max(len(body) - 1, 0))),
-            f"this is not readable JSON: {getattr(error, 'msg', error)}",
+            f"Invalid JSON: {getattr(error, 'msg', error)}",
             field="steps",
             found=body[position : position + 60].partition("\n")[0],
-            accepted="a list of objects, or one object a line",
+            accepted="a list of objects, or one object per line",
             mend="check quotes, commas and brackets",
         )
 
@@ -153,13 +155,13 @@ def _after(body: str, end: int, *, listed: bool) -> int:
         if body[at : at + 1] == ",":
             at = _skip(body, at + 1)
             if body[at : at + 1] == "]":
-                raise ValueError("a comma stands before the end of the list")
+                raise ValueError("trailing comma in the list")
             return at
         if body[at : at + 1] == "]" or at == len(body):
             return at
         raise ValueError("a comma is missing between steps")
     if at < len(body) and "\n" not in body[end:at]:
-        raise ValueError("one object a line")
+        raise ValueError("write one object per line")
     return at
 
 
@@ -199,7 +201,12 @@ def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
             yield item.start, item
         return
     problems.error(
-        "steps.not-a-list", node.start, "steps are a list", field="steps", accepted="- tool: …", mend="begin it with -"
+        "steps.not-a-list",
+        node.start,
+        "Steps must be a list",
+        field="steps",
+        accepted="- tool: …",
+        mend="start each step with -",
     )
 
 
@@ -210,7 +217,7 @@ def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Ste
     found: list[_Bad] = []
     made = None
     try:
-        fields, places = _mapping(entry, at, "a step")
+        fields, places = _mapping(entry, at, "A step")
         found += _keys(fields, places, at)
         tool = _tool(fields.get("tool"), places, found)
         arguments = _arguments(tool, fields.get("arguments"), places("arguments"), found) if tool else {}
@@ -229,9 +236,9 @@ def _tool(tool: Any, places: Callable[[str], int], found: list[_Bad]) -> str | N
         return str(tool)
     if tool is not None:
         near = nearest(str(tool), step_tools.TOOLS)
-        mend = f"did you mean {near}?" if near else "write a tool of the list"
+        mend = f"did you mean `{near}`?" if near else "use a tool from the list"
         accepted = ", ".join(step_tools.TOOLS)
-        message = f"there is no tool `{tool}`" if isinstance(tool, str) else "the tool is not a text"
+        message = f"Unknown tool `{tool}`" if isinstance(tool, str) else "The tool must be a text"
         bad = _Bad("step.unknown-tool", message, places("tool"), found=str(tool)[:80], accepted=accepted, mend=mend)
         found.append(bad)
     return None
@@ -255,12 +262,12 @@ def _checked(key: str, kind: str, value: Any, at: int, found: list[_Bad]) -> Any
     if checked is None:
         accepted = step_tools.ACCEPTED[kind]
         shown = str(value)[:80] if isinstance(value, str | int | float | None) else ""
-        message = f"{key} is not {accepted}"
+        message = f"{key} must be {accepted}"
         found.append(_Bad("step.bad-value", message, at, found=shown, accepted=accepted, mend=f"write {accepted}"))
     return checked
 
 
-def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[str], int]]:
+def _mapping(entry: Any, at: int, subject: str) -> tuple[dict[str, Any], Callable[[str], int]]:
     """Keys and plain values, and where each key stands."""
     if isinstance(entry, yaml_nodes.Mapping):
         starts = {key.value: key.start for key, _ in entry.pairs}
@@ -269,10 +276,10 @@ def _mapping(entry: Any, at: int, what: str) -> tuple[dict[str, Any], Callable[[
     if isinstance(entry, dict):
         twice = getattr(entry, "twice", None)
         if twice is not None:
-            words = f"the key `{twice}` stands here twice"
-            raise _Bad("yaml.duplicate-key", words, at, found=twice, accepted=yaml_nodes.ACCEPTED, mend="keep one")
+            message = f"Duplicate key `{twice}`"
+            raise _Bad("yaml.duplicate-key", message, at, found=twice, accepted=yaml_nodes.ACCEPTED, mend="keep one")
         return entry, lambda _: at
-    raise _Bad("step.not-a-mapping", f"{what} is a mapping", at, accepted="tool, intent, arguments")
+    raise _Bad("step.not-a-mapping", f"{subject} must be a mapping", at, accepted="tool, intent, arguments")
 
 
 def _plain(node: yaml_nodes.Node) -> Any:
@@ -292,16 +299,21 @@ def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iter
     for key in fields:
         if key not in KEYS:
             near = nearest(key, KEYS)
-            mend = f"did you mean {near}?" if near else "remove it"
+            mend = f"did you mean `{near}`?" if near else "remove it"
             accepted = ", ".join(KEYS)
             yield _Bad(
-                "step.unknown-key", f"a step has no key `{key}`", places(key), found=key, accepted=accepted, mend=mend
+                "step.unknown-key",
+                f"Unknown key `{key}` in a step",
+                places(key),
+                found=key,
+                accepted=accepted,
+                mend=mend,
             )
     for key in _REQUIRED:
         if fields.get(key) is None:
             place = places(key) if key in fields else at
             accepted = ", ".join(_REQUIRED)
-            yield _Bad("step.missing-key", f"a step needs `{key}`", place, accepted=accepted, mend=f"add {key}")
+            yield _Bad("step.missing-key", f"This step has no `{key}`", place, accepted=accepted, mend=f"add {key}")
 
 
 def _arguments(tool: str, given: Any, at: int, found: list[_Bad]) -> dict[str, Any]:
@@ -316,12 +328,12 @@ def _arguments(tool: str, given: Any, at: int, found: list[_Bad]) -> dict[str, A
             checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), found)
             continue
         near = nearest(key, shape)
-        mend = f"did you mean {near}?" if near else "remove it"
-        message = f"{tool} has no argument `{key}`"
+        mend = f"did you mean `{near}`?" if near else "remove it"
+        message = f"Unknown argument `{key}` of {tool}"
         found.append(_Bad("step.unknown-argument", message, places(key), found=key, accepted=accepted, mend=mend))
     for key, kind in shape.items():
         if key not in fields and not kind.endswith("?"):
-            message = f"{tool} needs `{key}`"
+            message = f"{tool} needs the argument `{key}`"
             found.append(_Bad("step.missing-argument", message, at, accepted=accepted, mend=f"add {key}"))
     one_of = step_tools.ONE_OF.get(tool)
     if one_of and (one_of[0] in fields) == (one_of[1] in fields):

@@ -31,7 +31,7 @@ def _malformed(code: str, text: Text, label: str, accepted: str, problems: Probl
     problems.error(
         code,
         text.at(0),
-        f"`{text.s}` is not what {label} holds",
+        f"`{text.s}` is not a valid value of {label}",
         field=label,
         found=text.s,
         accepted=accepted,
@@ -94,12 +94,12 @@ def interfaces(value: Value, problems: Problems) -> tuple[Interface, ...]:
     if value.is_none:
         return ()
     if value.inline.s:
-        accepted = "one public name a bullet, its properties nested below it"
+        accepted = "one public name per bullet, with its properties in nested bullets"
         _malformed("interface.malformed", value.inline, value.label, accepted, problems)
     bullets = value.bullets or list(_interface_nodes(value.node))
     beside = next((b for b in value.bullets if _BESIDE.match(b.text.s)), None)
     if beside is not None:
-        accepted = "the public name in a bullet, and its properties in bullets nested below it"
+        accepted = "one public name per bullet, with its properties in nested bullets"
         _malformed("interface.malformed", beside.text, value.label, accepted, problems)
         return ()
     return tuple(_interface(bullet, value.label, problems) for bullet in bullets)
@@ -117,7 +117,7 @@ def _interface_nodes(node: yaml_nodes.Node | None) -> Iterator[Bullet]:
 def _interface(bullet: Bullet, label: str, problems: Problems) -> Interface:
     name = inline.unquote(bullet.text.s)
     if name == bullet.text.s and re.search(r"[\s:,]", name):
-        _malformed("interface.malformed", bullet.text, label, "one public name a bullet, in backticks", problems)
+        _malformed("interface.malformed", bullet.text, label, "one public name per bullet, in backticks", problems)
     properties: dict[str, str] = {}
     for child in bullet.children:
         key, colon, text = child.text.s.partition(":")
@@ -231,7 +231,7 @@ def options(value: Value, problems: Problems) -> tuple[Option, ...]:
         if m and m[1] not in found:
             found[m[1]] = Option(m[1], m[2])
         else:
-            _malformed("option.malformed", text, value.label, "bullets `id: text`, each id once", problems)
+            _malformed("option.malformed", text, value.label, "bullets `id: text` with unique ids", problems)
     scalars.below(value, problems)
     return tuple(found.values())
 
@@ -250,7 +250,7 @@ def handoffs(value: Value, problems: Problems) -> tuple[Handoff, ...]:
         if m:
             found.append(Handoff(m[1], m[2].strip() if m[2] else None))
         else:
-            _malformed("handoff.malformed", text, value.label, "agent (type), several as bullets", problems)
+            _malformed("handoff.malformed", text, value.label, "agent (type); several in bullets", problems)
     scalars.below(value, problems)
     return tuple(found)
 

@@ -82,11 +82,11 @@ def _twice(reading: Reading, value: Value, problems: Problems) -> None:
     problems.error(
         "task.duplicate-label",
         value.label_at,
-        f"{value.label} stands in {reading.id} a second time (first in line {first})",
+        f"Duplicate field {value.label} in {reading.id}, first used on line {first}",
         field=shown,
         found=value.label,
         accepted="each field once",
-        mend="join the two",
+        mend="merge the two",
     )
 
 
@@ -115,11 +115,11 @@ def _bad_dependency(one: str, at: int, context: Context) -> None:
     context.problems.error(
         "task.bad-dependency",
         at,
-        f"`{one}` is no task id of phase {context.phase}",
+        f"`{one}` is not a task id of phase {context.phase}",
         field="Depends on",
         found=one,
         accepted=f"T{context.phase}-01, …, or none",
-        mend="name the tasks; a plan of the phase that must come first stands under depends_on in the frontmatter",
+        mend="name tasks; to depend on another plan, write depends_on in the frontmatter",
     )
 
 
@@ -144,11 +144,11 @@ def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> No
             problems.error(
                 "steps.two-fences",
                 fence.start,
-                f"{reading.id} has steps in two places (first in line {first})",
+                f"{reading.id} has two step fences, the first on line {first}",
                 field="steps",
                 found=fence.info,
-                accepted="one fence a task",
-                mend="join the two",
+                accepted="one step fence per task",
+                mend="merge the two",
             )
             continue
         reading.spans["steps"] = (fence.start, problems.source.end_of(fence.end_line - 1))
@@ -202,7 +202,7 @@ def finished(reading: Reading, context: Context) -> Task:
             field="title",
             found=reading.id,
             accepted=f"{reading.id}: Title",
-            mend="write a title behind the id",
+            mend="write a title after the id",
         )
     given["acceptance"] = _acceptance(reading, context)
     source = problems.source
@@ -239,10 +239,10 @@ def _no_acceptance(reading: Reading, problems: Problems) -> None:
     problems.error(
         "task.no-acceptance",
         reading.start,
-        f"{reading.id} says nowhere when it is done",
+        f"{reading.id} has no acceptance criterion",
         field="Acceptance",
-        accepted="- **Acceptance:** with boxes below",
-        mend="add - **Acceptance:** and - [ ] what must hold — check: and a command in backticks",
+        accepted="- **Acceptance:** with checkboxes below it",
+        mend="add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks",
     )
 
 
@@ -289,11 +289,11 @@ def usable(value: Value, problems: Problems) -> bool:
         problems.error(
             "field.two-places",
             value.label_at,
-            f"{value.label} has a value on its line and bullets below",
+            f"{value.label} has both a value on its line and bullets below it",
             field=value.label,
             found=value.inline.s,
             accepted="one of them",
-            mend="put everything into the bullets",
+            mend="move everything into the bullets",
         )
         return False
     return _no_strays(value, problems)
@@ -308,9 +308,9 @@ def _no_strays(value: Value, problems: Problems) -> bool:
         problems.error(
             "field.unexpected-content",
             at,
-            f"{value.label} cannot hold what stands here",
+            f"{value.label} cannot hold this content",
             field=value.label,
-            accepted="a value on the line, or bullets below",
+            accepted="a value on the line, or bullets below it",
             mend="write it as bullets, or move it into the description",
         )
     return not strays
@@ -323,7 +323,7 @@ def _empty_value(value: Value, problems: Problems) -> None:
         f"{value.label} has no value",
         field=value.label,
         accepted="a value, or none",
-        mend=f"{'indent its value below it, or ' * (value.node is not None)}write none if there is nothing",
+        mend=f"{'indent its value below it, or ' * (value.node is not None)}write none",
     )
 
 
@@ -352,7 +352,7 @@ def _bad_node(value: Value, node: yaml_nodes.Node | None, problems: Problems) ->
     problems.error(
         "field.not-text",
         node.start if node else value.label_at,
-        f"{value.label} does not hold {accepted}",
+        f"{value.label} must be {accepted}",
         field=value.label,
         accepted=accepted,
         mend=f"write {accepted}",

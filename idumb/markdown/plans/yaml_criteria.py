@@ -24,12 +24,19 @@ def _from_node(node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems)
     if isinstance(node, yaml_nodes.Scalar) and not node.is_null:
         text = yaml_text(node)
         if criteria.BOX.match(text.s) or criteria.BROKEN_BOX.match(text.s):
-            _bad_node(node.start, "a criterion in YAML has no box", text.s, rules, problems, "criterion.box-in-yaml")
+            _bad_node(
+                node.start,
+                "A criterion in YAML must not have a checkbox",
+                text.s,
+                rules,
+                problems,
+                "criterion.box-in-yaml",
+            )
             return None
         return criteria.from_text(Text(text.s, text.marks), rules, problems)
     if isinstance(node, yaml_nodes.Mapping):
         return _from_mapping(node, rules, problems)
-    _bad_node(node.start, "a criterion is a text or a mapping", "", rules, problems, "criterion.not-text")
+    _bad_node(node.start, "A criterion must be a text or a mapping", "", rules, problems, "criterion.not-text")
     return None
 
 
@@ -49,11 +56,11 @@ def _from_mapping(node: yaml_nodes.Mapping, rules: criteria.Rules, problems: Pro
             near = nearest(key.value, _KEYS)
             mend = f"did you mean {near}?" if near else ""
             _bad_node(
-                key.start, f"unknown key `{key.value}`", key.value, rules, problems, "criterion.unknown-key", mend
+                key.start, f"Unknown key `{key.value}`", key.value, rules, problems, "criterion.unknown-key", mend
             )
     text = pairs["text"][1] if "text" in pairs else None
     if not isinstance(text, yaml_nodes.Scalar) or text.is_null:
-        _bad_node(node.start, "a criterion needs a text", "", rules, problems, "criterion.no-text")
+        _bad_node(node.start, "This criterion has no text", "", rules, problems, "criterion.no-text")
         return None
     line = problems.source.place(node.start)[0]
     draft = criteria.Draft(text.value.strip(), node.start, Span(node.start, node.end, line))
@@ -72,14 +79,14 @@ def _mapping_id(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, pro
     if isinstance(node, yaml_nodes.Scalar) and criteria.ID.fullmatch(node.value + ":"):
         draft.number = node.value
     else:
-        _bad_node(key.start, "the id of a criterion is AC- and a number", "", rules, problems, "criterion.bad-id")
+        _bad_node(key.start, "A criterion id must be AC- and a number", "", rules, problems, "criterion.bad-id")
 
 
 def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, problems: Problems) -> None:
     given = [name for name in (plan.CHECK, *criteria.MARKS, plan.CHANGED) if name in pairs]
     if len(given) > 1:
         at = pairs[given[1]][0].start
-        _bad_node(at, "a criterion has two proofs", ", ".join(given), rules, problems, "criterion.two-proofs")
+        _bad_node(at, "This criterion has two proofs", ", ".join(given), rules, problems, "criterion.two-proofs")
     if not given:
         return
     key, node = pairs[given[0]]
@@ -88,11 +95,20 @@ def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, 
         if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
             draft.command = inline.code(node.value.strip()) or node.value.strip()
         else:
-            _bad_node(key.start, "check holds a command", "", rules, problems, "command.empty")
+            _bad_node(key.start, "check must be a command", "", rules, problems, "command.empty")
     elif draft.proof == plan.VERIFY and not rules.task:
-        _bad_node(key.start, "there is no Verify here", "verify", rules, problems, "criterion.bad-proof")
+        _bad_node(
+            key.start, "Success criteria cannot be proven by verify", "verify", rules, problems, "criterion.bad-proof"
+        )
     elif draft.proof == plan.CHANGED and not rules.task:
-        _bad_node(key.start, "a phase has no files of its own", "changed", rules, problems, "criterion.bad-proof")
+        _bad_node(
+            key.start,
+            "Success criteria cannot be proven by changed files",
+            "changed",
+            rules,
+            problems,
+            "criterion.bad-proof",
+        )
     else:
         _mapping_mark(draft, key, node, rules, problems)
 
@@ -108,4 +124,4 @@ def _mapping_mark(
     if draft.proof == plan.HUMAN and texts and len(texts) == len(entries) and not false:
         draft.notes = tuple(texts)
         return
-    _bad_node(key.start, f"{draft.proof} is true, or absent", "", rules, problems, "criterion.bad-proof")
+    _bad_node(key.start, f"{draft.proof} must be true or absent", "", rules, problems, "criterion.bad-proof")

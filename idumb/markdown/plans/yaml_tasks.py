@@ -33,9 +33,9 @@ def _not_a_task(at: int, problems: Problems) -> None:
     problems.error(
         "task.not-a-mapping",
         at,
-        "a YAML task is a mapping",
+        "A YAML task must be a mapping",
         field="task",
-        accepted="a mapping with id, title and the fields, or a list of them",
+        accepted="a mapping with id, title and fields, or a list of such mappings",
         mend="write id: and title:",
     )
 
@@ -88,7 +88,7 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
     context.problems.error(
         f"task.no-{name}",
         value.start if value else node.start,
-        f"a YAML task needs `{name}`",
+        f"This YAML task has no `{name}`",
         field=name,
         accepted=f"{name}: and a text",
         mend=f"add {given}",
@@ -101,11 +101,11 @@ def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
         context.problems.error(
             "task.bad-id",
             pairs["id"][1].start,
-            f"`{task.id}` is no task id of phase {context.phase}",
+            f"`{task.id}` is not a task id of phase {context.phase}",
             field="id",
             found=task.id,
             accepted=context.looker.free,
-            mend=f"write T{context.phase}-, two digits or more and at most one lower-case letter",
+            mend=f"write T{context.phase}-, two or more digits and optionally a lower-case letter",
         )
 
 
@@ -127,11 +127,11 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
         problems.error(
             "task.unknown-label",
             key.start,
-            f"`{key.value}` is no key of a task",
+            f"Unknown key `{key.value}` in a task",
             field="task",
             found=key.value,
             accepted=", ".join([*_YAML_ONLY, *labels.FIELDS]),
-            mend=f"did you mean {near}?" if near else "indent it below its key, remove it, or call it x-…",
+            mend=f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…",
         )
 
 
@@ -146,7 +146,7 @@ def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> Non
         problems.error(
             "task.yaml-item-without-id",
             problems.source.starts[previous.line],
-            "an item of a YAML list of tasks begins with its id",
+            "Each item in a YAML list of tasks must start with its id",
             field="task",
             found=problems.source.lines[previous.line].strip(),
             accepted=f"- id: {context.looker.free}",

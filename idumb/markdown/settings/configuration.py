@@ -50,7 +50,7 @@ def load(root: str) -> Settings:
         return Settings(prompts=prompt_files.load(root))
     except OSError as problem:
         raise InputError(
-            "config.unreadable", f"{PATH} cannot be read: {problem.strerror}", hint=f"Look at `ls -l {PATH}`."
+            "config.unreadable", f"{PATH} cannot be read: {problem.strerror}", hint=f"ls -l {PATH}"
         ) from problem
     settings, findings = read(data)
     if settings is None:
@@ -61,7 +61,7 @@ def load(root: str) -> Settings:
             "config.invalid",
             f"{first.place}: {first.message}{more}",
             findings=findings,
-            hint=first.mend or f"Correct {PATH}; idumb help configuration explains every key.",
+            hint=first.mend or f"Fix {PATH}; idumb help configuration explains every key.",
         )
     settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
     _require_templates(settings)
@@ -91,8 +91,8 @@ def _require_templates(settings: Settings) -> None:
         if named not in settings.prompts and named not in agent.ROLES:
             place = f"{prompt_files.FOLDER}/{named}{prompt_files.ENDING}"
             raise InputError(
-                "prompt.missing", f"The role {role} names the prompt template {named}, but there is no {place}.",
-                hint=f"Write {place}, or take `prompt` out of roles.{role} in {PATH}",
+                "prompt.missing", f"The role {role} uses the prompt template {named}, but {place} does not exist.",
+                hint=f"Write {place}, or remove `prompt` from roles.{role} in {PATH}",
             )  # fmt: skip
 
 
@@ -113,11 +113,11 @@ def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding,
 
 def _decoded(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise ValueError(f"has more than {MAX_BYTES} bytes")
+        raise ValueError(f"is larger than {MAX_BYTES} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise ValueError(f"is not UTF-8 at byte {problem.start}") from None
+        raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
 
 
 class _Reading:
@@ -180,10 +180,10 @@ class _Reading:
             made = GateSettings(**self._section(value, where, _GATE))
             kind, usual = levels.KNOWN[key.value]
             if made.timeout is not None and kind == levels.GATE:
-                self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", "for a gate, which waits for nothing")
+                self._not_allowed(f"{where}.timeout", key.start, f"{made.timeout}s", "a gate has no timeout")
             elif made.timeout is not None and key.value == agent.BUILDER:
-                words = "for builders, whose time is that of the task or of roles.builder"
-                self._wrong(f"{where}.timeout", key.start, f"{made.timeout}s", words)
+                reason = "the task or roles.builder sets the timeout of builders"
+                self._not_allowed(f"{where}.timeout", key.start, f"{made.timeout}s", reason)
             elif made.timeout is not None:
                 self._in_range(f"{where}.timeout", key.start, usual if made.level is None else made.level, made.timeout)
             found[key.value] = made
@@ -206,16 +206,16 @@ class _Reading:
         for key, value in self._pairs(node, "bindings"):
             where = f"bindings.{key.value}"
             if key.value in _BUILT_IN or not values.NAME.fullmatch(key.value):
-                self._wrong(where, key.start, key.value, f"a name without blanks, other than {', '.join(_BUILT_IN)}")
+                self._wrong(where, key.start, key.value, f"a name without spaces, other than {', '.join(_BUILT_IN)}")
                 continue
             fields = self._section(value, where, _BINDING)
             adapter = fields.pop("adapter", None)
             if "limits" in fields:
                 fields["limits"] = Limits(**self._section(fields["limits"], f"{where}.limits", _LIMITS))
             if adapter is None:
-                self._wrong(where, key.start, "no adapter", "adapter: command", "Add `adapter: command`.")
+                self._missing(where, key.start, "adapter", "adapter: command")
             elif adapter == "command" and not fields.get("argv"):
-                self._wrong(where, key.start, "no argv", "argv: [program, argument, ...]", "Add `argv`.")
+                self._missing(where, key.start, "argv", "argv: [program, argument, ...]")
             found[key.value] = Binding(key.value, adapter or "", **fields)
         return found
 
@@ -232,7 +232,7 @@ class _Reading:
         if name in known:
             return name
         near = nearest(name, known)
-        mend = f"Did you mean {near}?" if near else f"Define {name} under `{section}`."
+        mend = f"Did you mean `{near}`?" if near else f"Define {name} under `{section}`."
         self._wrong(where, at, name, ", ".join(known) or f"defined under `{section}`", mend)
         return None
 
@@ -248,7 +248,7 @@ class _Reading:
             if "ceiling" in fields:
                 fields["ceiling"] = self._ceiling(fields["ceiling"], f"{where}.ceiling")
             if key.value == agent.VALIDATOR and "timeout" in fields:
-                self._wrong(f"{where}.timeout", key.start, f"{fields['timeout']}s", "set here, but by gates.validator")
+                self._not_allowed(f"{where}.timeout", key.start, f"{fields['timeout']}s", "set gates.validator.timeout")
             found[key.value] = RoleSettings(**fields)
         return found
 
@@ -258,7 +258,7 @@ class _Reading:
         for key, value in self._pairs(node, "profiles"):
             where = f"profiles.{key.value}"
             if not values.NAME.fullmatch(key.value):
-                self._wrong(where, key.start, key.value, "a name without blanks")
+                self._wrong(where, key.start, key.value, "a name without spaces")
                 continue
             found[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
         return found
@@ -307,11 +307,27 @@ class _Reading:
         self._problems.error(
             "config.unknown-key",
             key.start,
-            f"{name} is no key of the configuration",
+            f"Unknown key `{name}`",
             field=name,
             found=key.value,
             accepted=", ".join(known),
-            mend=f"Did you mean {near}?" if near else "Take the key out.",
+            mend=f"Did you mean `{near}`?" if near else "Remove the key.",
+        )
+
+    def _missing(self, where: str, at: int, key: str, accepted: str) -> None:
+        self._problems.error(
+            "config.bad-value", at, f"{where} has no `{key}`", field=where, accepted=accepted, mend=f"Add `{accepted}`."
+        )
+
+    def _not_allowed(self, name: str, at: int, found: str, reason: str) -> None:
+        self._problems.error(
+            "config.bad-value",
+            at,
+            f"{name} is not allowed: {reason}",
+            field=name,
+            found=found,
+            accepted="no value",
+            mend=f"Remove {name}.",
         )
 
     def _wrong(self, name: str, at: int, found: str, accepted: str, mend: str = "") -> None:

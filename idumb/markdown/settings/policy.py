@@ -37,10 +37,10 @@ def _one(place: str, shown: str, *, required: bool) -> Policy | None:
         data = named_files.read(place, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as problem:
         if required:
-            raise _unreadable(shown, "it is not there") from problem
+            raise _unreadable(shown, "the file does not exist") from problem
         return None
     except OSError as problem:
-        raise _unreadable(shown, problem.strerror or "the system refuses") from problem
+        raise _unreadable(shown, problem.strerror or str(problem)) from problem
     made, findings = read(data, shown)
     if made is None:
         wrong = [f for f in findings if f.severity == ERROR]
@@ -55,9 +55,7 @@ def _one(place: str, shown: str, *, required: bool) -> Policy | None:
 
 
 def _unreadable(shown: str, why: str) -> InputError:
-    return InputError(
-        "policy.unreadable", f"The policy {shown} cannot be read: {why}.", hint=f"Look at `ls -l {shown}`."
-    )
+    return InputError("policy.unreadable", f"The policy {shown} cannot be read: {why}.", hint=f"ls -l {shown}")
 
 
 def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
@@ -78,11 +76,11 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
 def _decoded(data: bytes) -> tuple[str, str]:
     """The text, and why there is none."""
     if len(data) > MAX_BYTES:
-        return "", f"the policy has more than {MAX_BYTES} bytes"
+        return "", f"The policy is larger than {MAX_BYTES} bytes"
     try:
         return data.decode("utf-8"), ""
     except UnicodeDecodeError as problem:
-        return "", f"byte {problem.start} is not UTF-8"
+        return "", f"The policy is not UTF-8: unexpected byte at offset {problem.start}"
 
 
 def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
@@ -98,8 +96,8 @@ def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
             found[key.value] = _tools(key.value, value, problems)
             continue
         near = nearest(key.value, _KEYS)
-        mend = f"Did you mean {near}?" if near else "Take the key out."
-        message = f"{key.value} is no key of a policy"
+        mend = f"Did you mean `{near}`?" if near else "Remove the key."
+        message = f"Unknown key `{key.value}` in a policy"
         problems.error(
             "policy.unknown-key",
             key.start,
@@ -128,6 +126,6 @@ def _tools(key: str, node: Node, problems: Problems) -> list[str]:
 def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:
     shown = node.value if isinstance(node, Scalar) else "a list" if isinstance(node, Sequence) else "a mapping"
     near = nearest(shown, step_tools.TOOLS) if isinstance(node, Scalar) else None
-    mend = f"Did you mean {near}?" if near else f"Write {accepted}."
+    mend = f"Did you mean `{near}`?" if near else f"Write {accepted}."
     message = f"{field}: {shown!r} is not {accepted}"
     problems.error("policy.bad-value", node.start, message, field=field, found=shown, accepted=accepted, mend=mend)

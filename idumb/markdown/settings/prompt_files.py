@@ -28,33 +28,31 @@ def load(root: str) -> Mapping[str, str]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as problem:
-        raise _unreadable(FOLDER, problem.strerror or "the system refuses") from problem
+        raise _unreadable(FOLDER, problem.strerror or str(problem)) from problem
     for part in (os.path.dirname(folder), folder):
         if stat.S_ISLNK(os.lstat(part).st_mode):
             raise _unreadable(os.path.relpath(part, root), "it is a symbolic link")
     if len(names) > MAX_FILES:
-        raise _unreadable(FOLDER, f"it has more than {MAX_FILES} templates")
+        raise _unreadable(FOLDER, f"it contains more than {MAX_FILES} templates")
     return {name.removesuffix(ENDING): _text(os.path.join(folder, name), f"{FOLDER}/{name}") for name in names}
 
 
 def _text(path: str, shown: str) -> str:
     if not setting_values.TEMPLATE.fullmatch(os.path.basename(path).removesuffix(ENDING)):
-        raise _unreadable(shown, "its name may have letters, digits, `_`, `.` and `-` only")
+        raise _unreadable(shown, "its name may contain only letters, digits, `_`, `.` and `-`")
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise _unreadable(shown, "it is a symbolic link")
         data = named_files.read(path, MAX_BYTES + 1)
     except OSError as problem:
-        raise _unreadable(shown, problem.strerror or "the system refuses") from problem
+        raise _unreadable(shown, problem.strerror or str(problem)) from problem
     if len(data) > MAX_BYTES:
-        raise _unreadable(shown, f"it has more than {MAX_BYTES} bytes")
+        raise _unreadable(shown, f"it is larger than {MAX_BYTES} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise _unreadable(shown, f"it is not UTF-8 at byte {problem.start}") from problem
+        raise _unreadable(shown, f"it is not UTF-8: unexpected byte at offset {problem.start}") from problem
 
 
 def _unreadable(shown: str, why: str) -> InputError:
-    return InputError(
-        "prompt.unreadable", f"The prompt template {shown} cannot be used: {why}.", hint=f"Look at `ls -l {shown}`."
-    )
+    return InputError("prompt.unreadable", f"The prompt template {shown} cannot be used: {why}.", hint=f"ls -l {shown}")

@@ -115,7 +115,7 @@ def one_of(choices: tuple[str, ...]) -> Reader:
             return str(node.value)
         near = nearest(shown(node), choices)
         raise WrongValue(
-            node.start, shown(node), f"one of {', '.join(choices)}", f"Did you mean {near}?" if near else ""
+            node.start, shown(node), f"one of {', '.join(choices)}", f"Did you mean `{near}`?" if near else ""
         )
 
     return reader
@@ -150,14 +150,14 @@ def glob(node: Node) -> str:
     text = words(node)
     problem = paths.problem(text)
     if problem is not None:
-        raise WrongValue(node.start, text, f"a path or glob inside the repository: it {problem}", "Correct the path.")
+        raise WrongValue(node.start, text, f"a path or glob inside the repository: it {problem}", "Fix the path.")
     return text
 
 
 def branch_name(node: Node) -> str:
     text = words(node)
     if "{" in text.replace("{phase}", ""):
-        raise WrongValue(node.start, text, "the name of a branch, in which {phase} is the number of the phase")
+        raise WrongValue(node.start, text, "the name of a branch; {phase} is replaced by the number of the phase")
     return text
 
 

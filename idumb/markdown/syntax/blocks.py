@@ -144,7 +144,7 @@ class _Scanner:
             self.problems.error(
                 "comment.never-closed",
                 self.comment,
-                "a comment is opened and never closed",
+                "This comment is never closed",
                 found="<!--",
                 accepted="-->",
                 mend="write --> at the end of a line",
@@ -316,10 +316,10 @@ class _Scanner:
         self.problems.error(
             "fence.never-closed",
             fence.start,
-            "a fence is opened and never closed",
+            "This fence is never closed",
             found=fence.mark + fence.info,
             accepted=fence.mark,
-            mend=f"close it with {fence.mark} on a line of its own, indented by at most three spaces",
+            mend=f"close it with {fence.mark} on a separate line, indented by at most three spaces",
         )
 
     def _atx(self, rest: str, indent: int) -> int | None:
@@ -430,8 +430,8 @@ class _Scanner:
             self.problems.error(
                 "plan.too-deep",
                 self._offset(self.idx + indent),
-                f"lists and quotes are nested more than {MAX_NESTING} deep",
-                accepted=f"{MAX_NESTING} levels",
+                f"Lists and quotes are nested more than {MAX_NESTING} levels deep",
+                accepted=f"at most {MAX_NESTING} levels",
                 mend="nest less",
             )
             return False

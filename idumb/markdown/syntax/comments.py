@@ -17,10 +17,10 @@ def cut(paragraph: Paragraph, source: Source, problems: Problems) -> None:
         problems.error(
             "comment.inside-line",
             unclosed,
-            "a comment begins inside a line and does not end on it",
+            "This comment starts inside a line and does not end on it",
             found="<!--",
-            accepted="a comment on one line, or one that begins its line",
-            mend="begin the comment on a line of its own",
+            accepted="a comment on one line, or at the start of a line",
+            mend="start the comment on a new line",
         )
     for (offset, _), cuts in zip(paragraph.pieces, ranges, strict=True):
         if cuts:
@@ -46,8 +46,8 @@ def check_end(rest: str, begin: int, problems: Problems) -> None:
         problems.error(
             "comment.text-after",
             begin,
-            "text stands behind a comment that began its line; a reader of the page does not see it as Markdown",
+            "Text after a comment that starts a line is not rendered as Markdown",
             found=rest.strip(),
-            accepted="nothing behind the comment",
-            mend="put the text on a line of its own",
+            accepted="nothing after the comment",
+            mend="move the text to a new line",
         )

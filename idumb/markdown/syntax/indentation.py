@@ -17,14 +17,14 @@ Fault = tuple[str, str]
 def in_yaml(lines: Sequence[str], number: int) -> Fault | None:
     """YAML continues a mapping or a list exactly where one of its lines begins."""
     if has_tab(lines[number]):
-        return "a tab indents this line, and YAML is indented with spaces", "replace the tab with spaces"
+        return "This line is indented with a tab, but YAML requires spaces", "replace the tab with spaces"
     levels = sorted({level for pair in _levels(lines, number) for level in pair})
     width = width_of(lines[number])
     if not levels or width in levels:
         return None
     accepted = " or ".join(map(str, levels))
-    message = f"this line is indented by {spaces(width)}; the lines above it by {accepted}"
-    return message, f"indent it by {accepted}, as the lines that it belongs to"
+    message = f"This line is indented by {spaces(width)}, the lines above it by {accepted}"
+    return message, f"indent it by {accepted}, like the lines it belongs to"
 
 
 def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
@@ -36,7 +36,7 @@ def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
     if not _STRUCTURE.match(line.strip()):
         return None
     if has_tab(line):
-        return "a tab indents it", "replace the tab with spaces"
+        return "it is indented with a tab", "replace the tab with spaces"
     width, levels = width_of(line), _levels(lines, number)
     if width and line.lstrip().startswith("#"):
         levels = []
@@ -44,9 +44,9 @@ def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
     if not width or any(width == begin or text <= width <= text + 3 for begin, text in lists):
         return None
     if not lists:
-        return f"{spaces(width)} indent it", "write it at the margin"
+        return f"it is indented by {spaces(width)}", "remove the indentation"
     accepted = " or ".join(str(level) for level in sorted({level for pair in lists for level in pair}))
-    return f"it is indented by {spaces(width)}", f"indent it by {accepted}, as the lines that it belongs to"
+    return f"it is indented by {spaces(width)}", f"indent it by {accepted}, like the lines it belongs to"
 
 
 def _levels(lines: Sequence[str], number: int) -> list[tuple[int, int]]:

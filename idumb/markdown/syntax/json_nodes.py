@@ -40,7 +40,7 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         code, message, at, found, mend = refused.problem
     except ValueError as error:  # of a string that is never closed, or holds a bad escape or a control character
         at = min(int(getattr(error, "pos", reader.at)), max(len(text) - 1, 0))
-        code, message = "json.unreadable", f"this is not readable JSON: {getattr(error, 'msg', error)}"
+        code, message = "json.unreadable", f"Invalid JSON: {getattr(error, 'msg', error)}"
         found, mend = _shown(text, at), "check quotes and escapes"
     problems.error(code, place(at), message, field=field, found=found, accepted="JSON", mend=mend)
     return None
@@ -71,7 +71,7 @@ class _Reader:
         node = self._value(0)
         self._skip()
         if self.at < len(self.text):
-            raise self._unexpected("the end", "remove what follows the one value")
+            raise self._unexpected("the end", "remove everything after the first value")
         return node
 
     def _skip(self) -> str:
@@ -81,7 +81,7 @@ class _Reader:
 
     def _unexpected(self, wanted: str, mend: str = "check quotes, commas and brackets") -> _Refused:
         shown = _shown(self.text, self.at)
-        message = f"this is not readable JSON: {wanted} is expected here"
+        message = f"Invalid JSON: expected {wanted}"
         return _Refused("json.unreadable", message, min(self.at, max(len(self.text) - 1, 0)), shown, mend)
 
     def _value(self, depth: int) -> Node:
@@ -89,7 +89,9 @@ class _Reader:
         if sign == '"':
             return self._string()
         if depth >= MAX_DEPTH and sign in {"[", "{"}:
-            raise _Refused("plan.too-deep", f"JSON is nested more than {MAX_DEPTH} deep", self.at, "", "nest less")
+            raise _Refused(
+                "plan.too-deep", f"JSON is nested more than {MAX_DEPTH} levels deep", self.at, "", "nest less"
+            )
         if sign == "[":
             return self._sequence(depth)
         if sign == "{":
@@ -105,7 +107,7 @@ class _Reader:
     def _literal(self) -> Literal:
         begin, found = self.at, _LITERAL.match(self.text, self.at)
         if found is None:
-            raise self._unexpected("a value", "texts stand in double quotes; NaN and Infinity are no JSON")
+            raise self._unexpected("a value", "put texts in double quotes; JSON has no NaN or Infinity")
         self.at = found.end()
         text = found[0]
         native = (
@@ -134,7 +136,7 @@ class _Reader:
         if sign == ",":
             self.at += 1
             if self._skip() == close:
-                raise self._unexpected("a value", "remove the comma before the end")
+                raise self._unexpected("a value", "remove the trailing comma")
         return sign == ","
 
     def _mapping(self, depth: int) -> Mapping:

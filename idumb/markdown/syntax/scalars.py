@@ -37,7 +37,7 @@ def single(value: Value, problems: Problems, accepted: str) -> Text | None:
     problems.error(
         "field.one-value",
         value.label_at,
-        f"{value.label} holds one value",
+        f"{value.label} takes one value",
         field=value.label,
         found=", ".join(t.s for t in texts),
         accepted=accepted,
@@ -76,7 +76,7 @@ def chosen(text: Text, label: str, choices: tuple[str, ...], problems: Problems)
     problems.error(
         "field.bad-choice",
         text.at(0),
-        f"`{text.s}` is not a value of {label}",
+        f"`{text.s}` is not a valid value of {label}",
         field=label,
         found=text.s,
         accepted=", ".join(choices),
@@ -97,7 +97,7 @@ def name(value: Value, problems: Problems) -> str | None:
     problems.error(
         "field.bad-name",
         text.at(0),
-        f"`{text.s}` is not a name: a name has no blanks and no commas",
+        f"`{text.s}` is not a name: a name cannot contain spaces or commas",
         field=value.label,
         found=text.s,
         accepted="one name",
@@ -124,10 +124,10 @@ def _unexpected(label: str, at: int, problems: Problems) -> None:
     problems.error(
         "field.unexpected-content",
         at,
-        f"{label} cannot hold what stands here",
+        f"{label} cannot hold this content",
         field=label,
-        accepted="one value a bullet",
-        mend="put it into the description of the task",
+        accepted="one value per bullet",
+        mend="move it into the description of the task",
     )
 
 
@@ -147,11 +147,11 @@ def split(text: Text, label: str, problems: Problems) -> Iterator[Text]:
             problems.error(
                 "field.empty-item",
                 text.at(min(start, max(len(text.s) - 1, 0))),
-                f"{label} has a comma with nothing beside it",
+                f"{label} has an empty item between commas",
                 field=label,
                 found=text.s,
                 accepted="items between commas",
-                mend="remove the comma, or write what is missing",
+                mend="remove the comma, or write the missing item",
             )
 
 
@@ -178,11 +178,11 @@ def _blank_in_path(text: Text, label: str, problems: Problems) -> None:
     problems.error(
         "field.bare-blank",
         text.at(0),
-        f"`{text.s}` holds a blank",
+        f"`{text.s}` contains a space",
         field=label,
         found=text.s,
-        accepted="paths with blanks in backticks, others between commas",
-        mend=f"write `{text.s}` in backticks if it is one path, or put commas between",
+        accepted="paths separated by commas; paths with spaces in backticks",
+        mend=f"for one path, write `{text.s}` in backticks; for several, separate them with commas",
     )
 
 
@@ -233,11 +233,11 @@ def bare_command(text: Text, label: str, problems: Problems, *, empty: bool = Fa
     problems.error(
         "command.empty" if empty else "command.bare",
         text.at(0),
-        "the command is empty" if empty else f"`{text.s}` is not a command in backticks and nothing else",
+        "The command is empty" if empty else f"`{text.s}` is not one command in backticks",
         field=label,
         found=text.s,
         accepted=COMMANDS,
-        mend="put the whole command in backticks, in double ones where it holds backticks",
+        mend="put the whole command in backticks; if it contains backticks, use double ones",
     )
 
 
@@ -249,11 +249,11 @@ def fenced(fence: Fence, label: str, problems: Problems) -> str | None:
     problems.error(
         "command.fence",
         fence.start,
-        "a command of several lines stands in a fence `sh`" if fence.info != "sh" else "the command is empty",
+        "A command of several lines must be in a fence `sh`" if fence.info != "sh" else "The command is empty",
         field=label,
         found=fence.mark + fence.info,
         accepted="```sh",
-        mend="write sh behind the backticks, and the command inside",
+        mend="write sh after the opening backticks, and the command inside the fence",
     )
     return None
 
@@ -270,9 +270,9 @@ def unknown_ids(
         problems.error(
             code,
             at,
-            f"{what} `{one}` is not declared in the frontmatter",
+            f"The {what} `{one}` is not declared in the frontmatter",
             field=label,
             found=one,
-            accepted=", ".join(sorted(ids)) or "none is declared",
-            mend=f"did you mean {near}?" if near else f"declare it under {label.lower()} in the frontmatter",
+            accepted=", ".join(sorted(ids)) or "none declared",
+            mend=f"did you mean `{near}`?" if near else f"declare it under {label.lower()} in the frontmatter",
         )

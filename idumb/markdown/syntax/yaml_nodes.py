@@ -15,7 +15,7 @@ from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.problems import Problems
 
 MAX_DEPTH = 20
-ACCEPTED = "keys and values of plain YAML, each key once"
+ACCEPTED = "plain YAML keys and values, each key once"
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -70,11 +70,11 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         lines, number = text.split("\n"), text.count("\n", 0, at)
         words = _words_of(error)
         check = (
-            "check how this line and the one above it are indented, and " if "did not find expected" in words else ""
+            "check the indentation of this line and the line above, and " if "did not find expected" in words else ""
         )
         message, mend = indentation.in_yaml(lines, number) or (
-            f"this is not readable YAML: {words}",
-            f"{check}quote values that hold a colon, a hash or a bracket",
+            f"Invalid YAML: {words}",
+            f"{check}quote values that contain a colon, a hash or a bracket",
         )
         found = lines[number].strip(" \r").replace("\t", "\\t")
         problems.error("yaml.unreadable", place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
@@ -114,7 +114,7 @@ class _Reader:
                 documents += 1
                 if documents > 1:
                     at = event.start_mark.index
-                    raise _Refused("yaml.second-document", "a second YAML document begins here", at, "---", "remove it")
+                    raise _Refused("yaml.second-document", "A second YAML document starts here", at, "---", "remove it")
             elif kind not in {"StreamStartEvent", "StreamEndEvent", "DocumentEndEvent", "CommentEvent"}:
                 node = self.node(event, 0)
         return None if isinstance(node, Scalar) and node.plain and not node.value else node
@@ -126,18 +126,18 @@ class _Reader:
         if kind == "ScalarEvent":
             return Scalar(_paired(event.value), not event.style, self.place(at), self.place(event.end_mark.index))
         if depth >= MAX_DEPTH:
-            raise _Refused("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} deep", at, "", "nest less")
+            raise _Refused("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} levels deep", at, "", "nest less")
         if kind == "SequenceStartEvent":
             return self._sequence(at, depth)
         return self._mapping(at, depth)
 
     def _refuse(self, event: Any, kind: str, at: int) -> None:
         if kind == "AliasEvent":
-            raise _Refused("yaml.alias", "aliases are not read in plans", at, f"*{event.anchor}", "write it out")
+            raise _Refused("yaml.alias", "YAML aliases are not allowed", at, f"*{event.anchor}", "write it out")
         if event.anchor:
-            raise _Refused("yaml.anchor", "anchors are not read in plans", at, f"&{event.anchor}", "remove it")
+            raise _Refused("yaml.anchor", "YAML anchors are not allowed", at, f"&{event.anchor}", "remove it")
         if getattr(event, "tag", None) and event.tag != "!":
-            raise _Refused("yaml.tag", "tags are not read in plans", at, str(event.tag), "remove it")
+            raise _Refused("yaml.tag", "YAML tags are not allowed", at, str(event.tag), "remove it")
 
     def _sequence(self, at: int, depth: int) -> Sequence:
         items: list[Node] = []
@@ -166,10 +166,12 @@ class _Reader:
     def _key(self, event: Any, depth: int) -> Scalar:
         key = self.node(event, depth + 1)
         if not isinstance(key, Scalar):
-            raise _Refused("yaml.key", "a key must be a plain text", event.start_mark.index, "", "use a text as key")
+            raise _Refused(
+                "yaml.key", "A key must be a plain text", event.start_mark.index, "", "use a text as the key"
+            )
         if key.plain and key.value == "<<":
             raise _Refused(
-                "yaml.merge", "merge keys are not read in plans", event.start_mark.index, "<<", "write it out"
+                "yaml.merge", "YAML merge keys are not allowed", event.start_mark.index, "<<", "write it out"
             )
         return key
 
@@ -180,7 +182,7 @@ def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> No
     problems.error(
         "yaml.duplicate-key",
         key.start,
-        f"the key `{key.value}` stands here a second time (first in line {line})",
+        f"Duplicate key `{key.value}`, first used on line {line}",
         field=field,
         found=key.value,
         accepted=ACCEPTED,

@@ -9,7 +9,7 @@ def plan_diff(data: phrases.Data) -> str:
     since = data["since"]
     what = f"phase {markup.one_line(data['phase'])} since {_locked(since)}"
     if data["same"]:
-        return "\n".join([f"Nothing changed in {what}.", *phrases.commands(data)]) + "\n"
+        return "\n".join([f"No changes in {what}.", *phrases.commands(data)]) + "\n"
     lines = [f"Changed in {what}:", *_lines(data), f"  contract {data['contract_hash']}"]
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
@@ -27,9 +27,9 @@ def _lines(data: phrases.Data) -> list[str]:
 
 def amend(data: phrases.Data) -> str:
     """The new version of the contract, what it changes, and which tasks may be tried again."""
-    lines = [f"Phase {markup.one_line(data['phase'])} goes on under version {data['version']} of its contract."]
+    lines = [f"Phase {markup.one_line(data['phase'])} continues with version {data['version']} of its contract."]
     lines += [f"  {markup.one_line(line)}" for line in data["what"]]
     lines += [f"  {markup.one_line(one['words'])}" for one in data["completed_work"]]
-    lines += [f"  {task} may be tried again" for task in data["reset"]]
+    lines += [f"  {task} can be retried" for task in data["reset"]]
     lines.append(f"  contract {data['contract_hash']}")
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"

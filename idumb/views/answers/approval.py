@@ -11,14 +11,14 @@ def approve(data: phrases.Data) -> str:
     if data["status"] == "revoked":
         parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]
         taken = " and ".join(quantities.counted(count, what) for count, what in parts if count)
-        return "\n".join([f"Phase {phase}: {taken} taken back.", *phrases.commands(data)]) + "\n"
+        return "\n".join([f"Phase {phase}: {taken} withdrawn.", *phrases.commands(data)]) + "\n"
     lines = [] if data["asked"] else [markup.visible(line) for line in data["shown"]]
     until = f", until {data['expires']}" if data["expires"] else ""
     lines += ["", f"Phase {phase} approved by {markup.one_line(data['by'])}{until}."]
     lines.append(f"  phase hash {data['plan_hash']}")
     lines.append(f"  contract   {data['contract_hash']}")
     if data["accepted"]:
-        lines.append(f"  accepted, though they cannot be taken back: {', '.join(data['accepted'])}")
+        lines.append(f"  accepted, although they cannot be undone: {', '.join(data['accepted'])}")
     if data.get("no_longer_accepted"):
         lines.append(f"  no longer accepted: {', '.join(data['no_longer_accepted'])}")
     if data["file"]:

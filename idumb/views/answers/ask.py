@@ -29,7 +29,7 @@ def _task(task: phrases.Data, *, shown: bool) -> list[str]:
     head += [f"  problem: {markup.one_line(agent['problem'])}"] if agent["problem"] else []
     head += [f"  writes:  {markup.one_line(', '.join(task['allowed']) or 'nothing')}"]
     if not task["prompt"]:
-        return [*head, "  It is given no prompt.", ""]
+        return [*head, "  It receives no prompt.", ""]
     if not shown:
         return [*head, ""]
     return [*head, _RULE, *(markup.visible(line) for line in task["prompt"].rstrip("\n").split("\n")), _RULE, ""]

@@ -15,7 +15,7 @@ def dlq(data: phrases.Data) -> str:
 
 def _list(data: phrases.Data) -> str:
     if not data["dead_letters"]:
-        return "No dead letter is parked.\n"
+        return "There are no dead letters.\n"
     rows = [
         (
             one["id"] if one["task"] is None else one["task"],
@@ -34,6 +34,6 @@ def _one(one: phrases.Data) -> str:
     words = ("class", "state", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
     lines = [f"{one['id']}: {markup.one_line(one['reason'])}"]
     lines += [f"  {name + ':':<10}{markup.one_line(str(one[name]))}" for name in words if one.get(name) is not None]
-    lines += [f"  not to be tried again: {markup.one_line(one['why_not'])}"] if one["why_not"] else []
+    lines += [f"  cannot be retried: {markup.one_line(one['why_not'])}"] if one["why_not"] else []
     lines += [f"  {quantities.moment(e['at'])} {e['kind']} {e['task'] or ''}".rstrip() for e in one.get("events", ())]
     return "\n".join([*lines, *phrases.commands(one)]) + "\n"

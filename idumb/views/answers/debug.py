@@ -17,7 +17,7 @@ def debug(data: phrases.Data) -> str:
         lines += ["", *_task(task)]
     lines += ["", *_since(data["since"])] if data["since"] else []
     lines += ["", *_verification(data["verification"])] if data["verification"] else []
-    lines += ["", "What can be done:", *(_remedy(one) for one in data["checklist"])]
+    lines += ["", "What you can do:", *(_remedy(one) for one in data["checklist"])]
     lines += ["", *_diagnosis(data["diagnosis"])] if data["diagnosis"] else []
     lines += ["", *_amendment(data["amendment"])] if data["amendment"] else []
     return "\n".join([*lines, "", *phrases.commands(data)]) + "\n"
@@ -40,8 +40,8 @@ def _envelope(row: phrases.Data) -> list[str]:
     """In what two attempts differ, and in what nobody knows whether they do."""
     one, other = row["attempts"]
     parts, unknown = ", ".join(row["parts"]), ", ".join(row["unknown"])
-    differ = [f"  attempts {one} and {other} ran under another {parts}"] if parts else []
-    open_ = [f"  whether attempts {one} and {other} ran under the same {unknown} is not known"] if unknown else []
+    differ = [f"  attempts {one} and {other} had a different {parts}"] if parts else []
+    open_ = [f"  unknown whether attempts {one} and {other} had the same {unknown}"] if unknown else []
     return [*differ, *open_]
 
 
@@ -68,13 +68,13 @@ def _quoted(text: str, most: int = _OUTPUT_LINES, indent: str = "      | ") -> l
     if not text.strip():
         return []
     kept = markup.visible(text.rstrip("\n")).split("\n")
-    hidden = [f"{indent}({len(kept) - most} lines before)"] if len(kept) > most else []
+    hidden = [f"{indent}({quantities.counted(len(kept) - most, 'earlier line')} omitted)"] if len(kept) > most else []
     return [*hidden, *(f"{indent}{line}" for line in kept[-most:])]
 
 
 def _change(row: phrases.Data) -> list[str]:
     if not row["files"]:
-        return [f"    changed nothing since {row['since']}"]
+        return [f"    no changes since {row['since']}"]
     return [f"    changed since {row['since']}:", *_files(row, "      "), *_diff(row)]
 
 
@@ -86,14 +86,14 @@ def _files(row: phrases.Data, indent: str) -> list[str]:
 
 def _diff(row: phrases.Data) -> list[str]:
     lines = markup.visible(row["diff"].rstrip("\n")).split("\n") if row["diff"].strip() else []
-    cut = [f"      | ({len(lines) - _DIFF_LINES} lines more)"] if len(lines) > _DIFF_LINES else []
+    cut = [f"      | ({quantities.counted(len(lines) - _DIFF_LINES, 'more line')})"] if len(lines) > _DIFF_LINES else []
     return [*(f"      | {line}" for line in lines[:_DIFF_LINES]), *cut]
 
 
 def _since(row: phrases.Data) -> list[str]:
     commit = f" (commit {quantities.short(row['commit'])})" if row["commit"] else ""
     if not row["files"]:
-        return [f"Nothing changed since the last good checkpoint, {row['checkpoint']}{commit}."]
+        return [f"No changes since the last good checkpoint, {row['checkpoint']}{commit}."]
     return [f"Changed since the last good checkpoint, {row['checkpoint']}{commit}:", *_files(row, "  ")]
 
 
@@ -115,13 +115,13 @@ def _diagnosis(found: phrases.Data) -> list[str]:
     who = markup.one_line(str(found["binding"]))
     if found["failure"]:
         return [f"No diagnosis from {who}: {markup.one_line(found['failure'])}"]
-    lines = [f"Diagnosis of {who}, an opinion:", *_quoted(found["text"], 400, "  | ")]
+    lines = [f"Diagnosis by {who} (an opinion):", *_quoted(found["text"], 400, "  | ")]
     gone = [f"{c['file']}:{c['line']}" for c in found["citations"] if not c["resolves"]]
-    return [*lines, f"  Cited and not there: {markup.one_line(', '.join(gone))}"] if gone else lines
+    return [*lines, f"  Cited lines that do not exist: {markup.one_line(', '.join(gone))}"] if gone else lines
 
 
 def _amendment(found: phrases.Data) -> list[str]:
     if found["path"] is None:
-        return [f"The plan that it offers is no amendment: {markup.one_line(found['problem'])}"]
-    lines = [f"An amendment of {markup.one_line(found['plan'])} is ready, and nothing is changed yet:"]
+        return [f"The proposed plan is not a valid amendment: {markup.one_line(found['problem'])}"]
+    lines = [f"An amendment of {markup.one_line(found['plan'])} is ready; nothing has changed yet:"]
     return [*lines, *(f"  {markup.one_line(line)}" for line in found["what"])]

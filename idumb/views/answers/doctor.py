@@ -65,13 +65,13 @@ def _mend(symptom: phrases.Data) -> str:
 def deinit(data: phrases.Data) -> str:
     """What went and what stays."""
     if not data["removed"]:
-        return "There is nothing of idumb's in this repository's git folder.\n"
-    lines = ["idumb is taken out of this repository."]
-    lines += [f"  gone:  {quantities.counted(data['refs'], 'ref')} below refs/idumb/:"] if data["refs"] else []
-    lines += [f"         {name}" for name in data["ref_names"]]
-    lines += [f"  gone:  {folder['what']}: {markup.one_line(folder['path'])}" for folder in data["folders"]]
-    lines += [f"  gone:  {quantities.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
-    lines += [f"  stays: {markup.one_line(what)}" for what in data["stays"]]
-    lines += [f"  backup of all that is gone: {markup.one_line(data['backup'])}"] if data["backup"] else []
-    lines += [f"  brings it back: {markup.one_line(command)}" for command in data["next"]]
+        return "idumb has no data in this repository's git folder.\n"
+    lines = ["Removed idumb from this repository."]
+    lines += [f"  removed: {quantities.counted(data['refs'], 'ref')} under refs/idumb/:"] if data["refs"] else []
+    lines += [f"           {name}" for name in data["ref_names"]]
+    lines += [f"  removed: {folder['what']}: {markup.one_line(folder['path'])}" for folder in data["folders"]]
+    lines += [f"  removed: {quantities.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
+    lines += [f"  kept:    {markup.one_line(what)}" for what in data["stays"]]
+    lines += [f"  backup:  {markup.one_line(data['backup'])}"] if data["backup"] else []
+    lines += [f"  restore: {markup.one_line(command)}" for command in data["next"]]
     return "\n".join(lines) + "\n"

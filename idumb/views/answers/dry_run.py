@@ -8,22 +8,22 @@ from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 
 _ENDS = {
-    "complete": "every task would be done",
-    "waiting": "it would wait for a person",
-    "partial": "it would be partly done",
-    "failed": "it would fail",
+    "complete": "every task would complete",
+    "waiting": "the run would wait for you",
+    "partial": "the run would complete in part",
+    "failed": "the run would fail",
 }
 
 
 def rehearsed(data: phrases.Data) -> str:
     told = data["dry_run"]
     lines = [f"Dry run of phase {data['phase']}: {_ENDS.get(data['outcome'], data['outcome'])}. Nothing was changed."]
-    lines += [f"Because: {markup.one_line(data['reason'])}"] if data.get("reason") else []
+    lines += [f"Reason: {markup.one_line(data['reason'])}"] if data.get("reason") else []
     lines += ["", "Tasks:", *phrases.columns([_task(row) for row in told["tasks"]])]
     lines += _part("Not rehearsed:", [(row["task"], markup.one_line(row["why"])) for row in told["not_rehearsed"]])
     lines += _part("Ran in the copy:", [_command(row) for row in told["commands"]])
     lines += _part("Would commit:", [(row["task"], markup.one_line(row["subject"])) for row in told["would_commit"]])
-    lines += _part("Left behind by what ran:", [(markup.one_line(path),) for path in told["left_behind"]])
+    lines += _part("Files left behind:", [(markup.one_line(path),) for path in told["left_behind"]])
     record = data.get("verification")
     lines += ["", f"Verification {record['status']}: {markup.one_line(record['reason'])}"] if record else []
     if not told["files"]:

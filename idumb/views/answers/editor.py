@@ -24,7 +24,7 @@ def upcoming(data: phrases.Data) -> str:
     lines = []
     if data["open"]:
         found = data["open"]
-        lines.append(f"{found['task']} is open since {found['since']}, for {markup.one_line(found['by'])}.")
+        lines.append(f"{found['task']} has been open since {found['since']} for {markup.one_line(found['by'])}.")
     if data["task"] is None:
         lines.append(f"No task of phase {data['phase']} can run now.")
     else:
@@ -34,8 +34,8 @@ def upcoming(data: phrases.Data) -> str:
         rows = [(t["id"], markup.one_line(t["title"]), _why(t)) for t in data["others"]]
         lines += ["Not yet:", *phrases.columns(rows), ""]
     ways = [markup.one_line(way) for one in data["blocked"] for way in one["actions"]]
-    lines += ["To let blocked tasks run:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
-    asked = [f"Waits for an answer: {one['id']}  {markup.one_line(one['what'])}" for one in data["decisions"]]
+    lines += ["To unblock tasks:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
+    asked = [f"Waiting for an answer: {one['id']}  {markup.one_line(one['what'])}" for one in data["decisions"]]
     lines += [*asked, ""] if asked else []
     return _ended([*lines, *phrases.commands(data)])
 
@@ -68,8 +68,8 @@ def _proof(found: phrases.Data) -> str:
 
 
 def given_up(data: phrases.Data) -> str:
-    lines = [f"{data['task']}: attempt {data['attempt']} is given up; what was there is kept: {data['kept']}"]
-    lines += [f"- put back: {markup.one_line(path)}" for path in data["put_back"][:20]]
+    lines = [f"{data['task']}: attempt {data['attempt']} is given up; its files are kept in {data['kept']}"]
+    lines += [f"- restored: {markup.one_line(path)}" for path in data["put_back"][:20]]
     return _ended([*lines, "", *phrases.commands(data)])
 
 

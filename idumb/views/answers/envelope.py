@@ -60,7 +60,7 @@ def _compared(data: phrases.Data) -> str:
         for sign, side in zip("-+", part["values"], strict=True):
             lines += [f"  {sign} {_value(side)}", *_source(side)]
     if not data["differences"]:
-        lines.append("Every part that is known is the same.")
+        lines.append("All known parts are the same.")
     if data["unknown"]:
-        lines.append(f"Not known, so not compared: {', '.join(map(_name, data['unknown']))}")
+        lines.append(f"Unknown, so not compared: {', '.join(map(_name, data['unknown']))}")
     return "\n".join(lines) + "\n"

@@ -27,10 +27,10 @@ def _list(data: phrases.Data) -> str:
         for one in data["handoffs"]
     ]
     failed = [
-        f"Not handed on: {one['task']} to {markup.one_line(one['to_agent'])}: {markup.one_line(one['reason'])}"
+        f"Not handed off: {one['task']} to {markup.one_line(one['to_agent'])}: {markup.one_line(one['reason'])}"
         for one in data.get("failed", ())
     ]
-    return "\n".join([*(phrases.columns(rows, "") if rows else ["No handoff fits."]), *failed]) + "\n"
+    return "\n".join([*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *failed]) + "\n"
 
 
 def _one(one: phrases.Data) -> str:

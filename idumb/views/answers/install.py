@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from idumb.views import markup, phrases, quantities
 
-_DONE = {"create": "created", "update": "updated", "remove": "removed", "current": "as it was"}
-_MEANT = {"create": "would create", "update": "would update", "remove": "would remove", "current": "as it is"}
-_KEPT = {"edited": "left, changed by you", "foreign": "left, not idumb's"}
+_DONE = {"create": "created", "update": "updated", "remove": "removed", "current": "unchanged"}
+_MEANT = {"create": "would create", "update": "would update", "remove": "would remove", "current": "would not change"}
+_KEPT = {"edited": "kept, changed by you", "foreign": "kept, not created by idumb"}
 
 
 def install(data: phrases.Data) -> str:
@@ -16,15 +16,15 @@ def install(data: phrases.Data) -> str:
     words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}
     lines = [f"{words[row['action']]}: {markup.one_line(row['path'])}" for row in data["files"]]
     if not lines:
-        lines = [f"Nothing of idumb's is in {markup.one_line(' and '.join(data['folders']))}."]
+        lines = [f"idumb has no files in {markup.one_line(' or '.join(data['folders']))}."]
     elif data["next"] and not data["dry_run"]:
-        lines.append(f"Call them in {data['host']} as {markup.one_line(data['typed'])} and so on.")
+        lines.append(f"In {data['host']}, type {markup.one_line(data['typed'])} and so on.")
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
 def _list(data: phrases.Data) -> str:
     if not data["installed"]:
-        return "No slash commands of idumb's are installed here.\n"
+        return "No idumb slash commands are installed here.\n"
     return "".join(_place(row) for row in data["installed"])
 
 

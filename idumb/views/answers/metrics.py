@@ -8,9 +8,9 @@ from idumb.views import markup, phrases, quantities
 
 def metrics(data: phrases.Data) -> str:
     lines = [f"Run {data['run']} of phase {markup.one_line(data['phase'])}"]
-    lines += [_call(row) for row in data["calls"]] or ["  no agent was asked"]
+    lines += [_call(row) for row in data["calls"]] or ["  no agent calls"]
     lines += [f"  {row['by']} {markup.one_line(row['name'])}: {_sum(row)}" for row in data["sums"]]
-    return "\n".join([*lines, f"In all: {_sum(data['total'])}"]) + "\n"
+    return "\n".join([*lines, f"Total: {_sum(data['total'])}"]) + "\n"
 
 
 def _call(row: phrases.Data) -> str:

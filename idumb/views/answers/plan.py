@@ -20,13 +20,13 @@ def _taken_over(told: phrases.Data | None) -> list[str]:
     if not told:
         return []
     files = quantities.counted(len(told["files"]), "file")
-    lines = ["", f"Taken over from an old iDumb: {files}; nothing of it counts as proven."]
+    lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
     lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in told["phases"]]
     lines += [f"  state: phase {markup.one_line(told['phase'])}"] if told.get("phase") else []
     known = [quantities.counted(len(told[key]), one, many) for key, one, many in _TOLD if told[key]]
     lines += [f"  {', '.join(known)}"] if known else []
     lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in told["not_understood"]]
-    return [*lines, "  copies of the files are kept in idumb/legacy/ of the git folder"]
+    return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
 
 
 _TOLD = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
@@ -38,7 +38,7 @@ def _unread(file: phrases.Data) -> str:
 
 def _old_phase(told: phrases.Data) -> str:
     counted = ((len(told[word]), word) for word in ("completed", "failed", "blocked"))
-    return ", ".join(f"{number} {word}" for number, word in counted if number) or "nothing was done"
+    return ", ".join(f"{number} {word}" for number, word in counted if number) or "no work was done"
 
 
 def check_plan(data: phrases.Data) -> str:
@@ -88,7 +88,7 @@ def _next(data: phrases.Data) -> list[str]:
             f"  without a terminal: idumb approve {named} --hash {data['contract_hash']}{markup.one_line(answers)}",
         ]
     if data.get("consent"):
-        return [f"Next: {command} (you consented to this contract before)"]
+        return [f"Next: {command} (you already consented to this contract)"]
     return [
         f"Next: {command} (it shows what will run, and asks)",
         f"  without a terminal: {command} --approve {data['contract_hash']}",

@@ -36,7 +36,7 @@ def research(data: phrases.Data) -> str:
     if not data["written"]:
         said = f"{path} is current.\n" if data["standing"] == "current" else ""
         return said + "".join(f"{line}\n" for line in phrases.commands(data) if said)
-    kept = [f"What was there is kept in {markup.one_line(data['kept'])}"] if data["kept"] else []
+    kept = [f"The previous file is kept in {markup.one_line(data['kept'])}"] if data["kept"] else []
     return "\n".join([f"Wrote {path}.", *kept, *phrases.commands(data)]) + "\n"
 
 
@@ -49,5 +49,5 @@ def discuss(data: phrases.Data) -> str:
             lines += [f"    {markup.one_line(one['why'])}"] if one["why"] else []
     done = len(data["questions"]) - len(data["open"])
     lines += [f"{done} of {quantities.counted(len(data['questions']), 'question')} answered."]
-    lines += [f"They are in {markup.one_line(data['path'])}"] if data["path"] else []
+    lines += [f"The questions are in {markup.one_line(data['path'])}"] if data["path"] else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"

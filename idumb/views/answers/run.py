@@ -163,7 +163,7 @@ _ENDINGS = {
 
 def ways(choices: Sequence[phrases.Data]) -> list[str]:
     """The ways on from a run that stands still: the command of each, and below it what it is and leads to."""
-    lines = ["Ways on:"]
+    lines = ["Next actions:"]
     for choice in choices:
         lines.append(f"  {markup.one_line(choice['command'])}")
         lines.append(f"      {markup.one_line(choice['text'])}: {markup.one_line(choice['consequence'])}")
@@ -186,14 +186,14 @@ def decisions(data: phrases.Data) -> str:
     if "remembered" in data:
         return _remembered(data)
     if not data["decisions"]:
-        return "No question waits for an answer.\n"
+        return "No questions are waiting for an answer.\n"
     return "\n\n".join("\n".join(_decision(decision)) for decision in data["decisions"]) + "\n"
 
 
 def _remembered(data: phrases.Data) -> str:
     """Answers that are given without asking, each with the command that takes it back."""
     if not data["remembered"]:
-        return "No answer is remembered.\n"
+        return "No answers are saved.\n"
     lines = []
     for one in data["remembered"]:
         lines.append(f"{one['id']}  {one['kind']}: {markup.one_line(one['choice'])}, by {markup.one_line(one['by'])}")
@@ -204,11 +204,11 @@ def _remembered(data: phrases.Data) -> str:
 
 def decided(data: phrases.Data) -> str:
     forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
-    said = "forgotten; you are asked again from now on" if forgotten else f"{data['choice']} is recorded"
+    said = "forgotten; idumb will ask again" if forgotten else f"{data['choice']} is recorded"
     lines = [f"{data['decision']}: {said}."]
-    lines += [f"- The plan tells of it, as version {data['version']} of the contract"] if data.get("version") else []
+    lines += [f"- Recorded in the plan, as version {data['version']} of the contract"] if data.get("version") else []
     lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
-    lines += [f"- Remembered: idumb decide --forget {kept} takes it back"] if kept else []
+    lines += [f"- Saved for the next time. To undo: idumb decide --forget {kept}"] if kept else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
@@ -220,7 +220,7 @@ def settled(data: phrases.Data) -> str:
     if data.get("commit"):
         lines.append(f"commit {quantities.short(data['commit'])}")
     elif data.get("left"):
-        lines.append(f"Its changes stay in the work tree, uncommitted: {wording.listed(_paths(data['left']))}")
+        lines.append(f"Its changes stay uncommitted in the working tree: {wording.listed(_paths(data['left']))}")
     lines += _blocked(data)
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
@@ -236,10 +236,10 @@ def rolled_back(data: phrases.Data) -> str:
         return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
     lines = [f"{markup.one_line(what)}."]
     lines.append(f"- Tasks: {wording.listed(data['tasks'], 12) or 'none'}")
-    lines.append(f"- Files put back: {wording.listed(_paths(data['paths']), 12) or 'none'}")
+    lines.append(f"- Files restored: {wording.listed(_paths(data['paths']), 12) or 'none'}")
     lines.append(f"- Commit: {quantities.short(data['commit'])}")
-    lines += [f"- Taken back by commands: {wording.listed(data['compensated'])}"] if data.get("compensated") else []
-    lines += [f"- The state before is kept: {data['kept']}"] if data.get("kept") else []
+    lines += [f"- Undone by commands: {wording.listed(data['compensated'])}"] if data.get("compensated") else []
+    lines += [f"- Previous state kept in {data['kept']}"] if data.get("kept") else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
@@ -248,7 +248,7 @@ def paused(data: phrases.Data) -> str:
     reason = markup.one_line(data["reason"])
     if data["ended"] == "asked":
         owner = data["owner"]
-        words = f"Phase {data['phase']} stops after the task that it is at ({reason}): process {owner['pid']}."
+        words = f"Phase {data['phase']} will pause after the current task ({reason}): process {owner['pid']}."
     else:
         already = "already " if data["ended"] == "paused already" else ""
         words = f"Phase {data['phase']} is {already}{reason}."
@@ -256,11 +256,11 @@ def paused(data: phrases.Data) -> str:
 
 
 _STOPPED = {
-    "nothing ran": "Nothing runs in this work tree.",
+    "nothing ran": "Nothing is running in this working tree.",
     "interrupted": "Stopped at a safe point",
-    "finished by itself": "It ended by itself before it could be stopped",
-    "killed": "Killed, for it did not answer; the next command recovers what it was doing",
-    "fenced off": "Its right to write is taken away; whatever it still writes is refused",
+    "finished by itself": "The run ended before it could be stopped",
+    "killed": "Killed because it did not respond; the next command recovers its work",
+    "fenced off": "Ownership taken over; all further writes by that process are refused",
 }
 
 
@@ -289,7 +289,7 @@ def verified(data: phrases.Data) -> str:
     lines += [f"  not done: {task} is {standing}" for task, standing in data.get("unfinished", {}).items()]
     lines += _agents_said(data)
     weak = data["status"] == "partial" and data.get("decision") is None
-    alone = "nothing speaks for the work" if weak else "the tasks' own checks are all that speaks"
+    alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
     lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
     lines.append(f"Report: {markup.one_line(data['report'])}")
     lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []
@@ -302,7 +302,9 @@ def _agents_said(data: phrases.Data) -> list[str]:
     for opinion in data.get("judged_by", ()):
         lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")
         for one in opinion["judgements"]:
-            places = (f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (not there)") for c in one["citations"])
+            places = (
+                f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (does not exist)") for c in one["citations"]
+            )
             said = f"{one['criterion']} does not hold: {one['why']} [{', '.join(places) or 'nothing cited'}]"
             lines += [] if one["holds"] else [f"    {markup.one_line(said)}"]
     return lines

@@ -45,7 +45,7 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
 
 def _asked(of: Mapping[str, Any], indent: str) -> list[str]:
     """The questions of a phase, or those about no phase."""
-    return [f"{indent}waits for your answer: {d['id']}  {d['what']}" for d in of.get("decisions", ())]
+    return [f"{indent}waiting for your answer: {d['id']}  {d['what']}" for d in of.get("decisions", ())]
 
 
 def _blocked(row: Mapping[str, Any]) -> list[str]:
@@ -67,7 +67,7 @@ def _told(elsewhere: Mapping[str, Any]) -> list[str]:
     )
     by = elsewhere.get("by", "its reports")
     verified = f"; verification {elsewhere['verification'] or 'unknown'}" if by == "its reports" else ""
-    return [f"  done elsewhere, told by {by}, not witnessed here: {named or 'nothing'}{verified}"]
+    return [f"  done elsewhere according to {by}, not recorded here: {named or 'nothing'}{verified}"]
 
 
 def _state(row: Mapping[str, Any]) -> str:
@@ -114,7 +114,7 @@ def _why(task: Mapping[str, Any]) -> str:
 def roadmap(view: Mapping[str, Any]) -> str:
     """One line a phase: its state is read from the log each time, never from the file."""
     if not view["phases"]:
-        return _ended(["ROADMAP.md names no phase, and there is no phase folder.", *_closing(view)])
+        return _ended(["ROADMAP.md lists no phases, and there are no phase folders.", *_closing(view)])
     rows = [(row["phase"], row["title"] or "-", _state(row), _share(row["tasks"])) for row in view["phases"]]
     return _ended([*_columns([("PHASE", "TITLE", "STATE", "DONE"), *rows], ""), "", *_closing(view)])
 

@@ -34,13 +34,13 @@ def _ways_out(data: phrases.Data) -> list[str]:
     last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
     strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
     if data.get("actions"):
-        return ["", "To let it run:", *(f"  {markup.one_line(action)}" for action in data["actions"])]
+        return ["", "To unblock it:", *(f"  {markup.one_line(action)}" for action in data["actions"])]
     if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
         return []
-    lines = ["", f"When the cause is mended: {advice.retry(data['phase'])}"]
+    lines = ["", f"After you fix the cause: {advice.retry(data['phase'])}"]
     if strays:
         lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
-    return [*lines, f"To take the task as it is: {advice.accept(data['id'])}"]
+    return [*lines, f"To accept the task as it is: {advice.accept(data['id'])}"]
 
 
 def _reason(data: phrases.Data) -> str:
@@ -87,7 +87,11 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
     lines += [_commit(one) for one in (attempt.get("committed") or {}).get("commits", ())]
     back = attempt.get("bring_back") or ()
-    lines += ["  Undeclared changes may be your own, made meanwhile. As these files were before:"] if back else []
+    lines += (
+        ["  Undeclared changes may be your own. To restore these files as they were before the attempt:"]
+        if back
+        else []
+    )
     lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
@@ -107,7 +111,8 @@ def _kept(attempt: phrases.Data) -> list[str]:
 def _commit(one: phrases.Data) -> str:
     """A commit of the builder's own."""
     by = one["author"] if one["author"] == one["committer"] else f"{one['author']}, committed by {one['committer']}"
-    return f"  its commit {quantities.short(one['commit'])} {markup.one_line(one['subject'])} ({markup.one_line(by)})"
+    commit, subject = quantities.short(one["commit"]), markup.one_line(one["subject"])
+    return f"  builder's commit: {commit} {subject} ({markup.one_line(by)})"
 
 
 def _used(attempt: phrases.Data) -> list[str]:
@@ -134,7 +139,7 @@ def _changed(line: phrases.Data) -> str:
 def _symbol(line: phrases.Data) -> str:
     where = f" in {markup.one_line(line['path'])}" if line["path"] else ""
     if line["status"] == "not judged" and not line.get("declared"):
-        return f"symbols{where}: not judged, the language is not known"
+        return f"symbols{where}: not judged, because the language is unknown"
     said = f"{line['actual']} " if line.get("actual") else ""
     declared = "as declared" if line["status"] == "declared" else f"declared {line.get('declared') or 'nothing'}"
     status = "" if line["status"] == "declared" else f"{line['status']}: "
@@ -153,7 +158,11 @@ def _evidence(found: phrases.Data) -> list[str]:
 
 def _last(output: str) -> Sequence[str]:
     kept = markup.visible(output.rstrip("\n")).split("\n")
-    hidden = [f"({len(kept) - _OUTPUT_LINES} lines before)"] if len(kept) > _OUTPUT_LINES else []
+    hidden = (
+        [f"({quantities.counted(len(kept) - _OUTPUT_LINES, 'earlier line')} omitted)"]
+        if len(kept) > _OUTPUT_LINES
+        else []
+    )
     return [*hidden, *kept[-_OUTPUT_LINES:]]
 
 
@@ -174,7 +183,7 @@ def _lines(file: phrases.Data) -> str:
 def log(data: phrases.Data) -> str:
     """One line an event: number, time, kind, task, and what tells it from others of its kind."""
     if not data["events"]:
-        return "No event fits.\n"
+        return "No events match.\n"
     rows = [
         (str(e["seq"]), quantities.moment(e["at"]), e["kind"], _where(e), markup.clip(markup.one_line(_gist(e)), 100))
         for e in data["events"]
@@ -190,14 +199,14 @@ def audit(data: phrases.Data) -> str:
         return _workspace(data)
     count = quantities.counted(data["events"], "event")
     if data["broken_at"] is not None:
-        return f"Intact for {count} only; broken at event {data['broken_at']}.\n"
+        return f"Only {count} intact: the chain breaks at event {data['broken_at']}.\n"
     known = f"Confirmed outside the database up to event {data['witnessed']}." if data["witnessed"] else ""
     return f"Intact: {count}, chained without a gap. Head: {data['head']}\n" + (f"{known}\n" if known else "")
 
 
 def _workspace(data: phrases.Data) -> str:
     lines = [f"- {markup.one_line(line)}" for line in data["broken"]]
-    lines += [f"- changed since, by no task: {markup.one_line(path)}" for path in data["unexpected"]]
+    lines += [f"- changed by no task: {markup.one_line(path)}" for path in data["unexpected"]]
     words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
     return "\n".join([f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]) + "\n"
 

@@ -133,7 +133,7 @@ def _sentence(known: TaskState, kept: Checkpoint) -> list[str]:
 
 def _ledger(ledger: Sequence[Mapping[str, Any]] | None) -> list[str]:
     if ledger is None:
-        return ["The ledger is not known here; `idumb show` reads it from the event log."]
+        return ["The ledger is not available here; `idumb show` reads it from the event log."]
     if not ledger:
         return ["Nothing was declared and nothing changed."]
     rows = (
@@ -157,7 +157,5 @@ def _subject(line: Mapping[str, Any]) -> str:
 
 def _deviations(known: TaskState) -> list[str]:
     lines = [f"- {markup.prose(text)}" for text in known.work.deviations]
-    lines += [
-        f"- {markup.code(path)} was taken into the task's scope by a person" for path in known.work.accepted_paths
-    ]
+    lines += [f"- {markup.code(path)} was added to the task's scope by a person" for path in known.work.accepted_paths]
     return lines or ["None."]

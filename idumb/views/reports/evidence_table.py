@@ -25,7 +25,7 @@ _WORDS = {
 def render(events: Sequence[Recorded]) -> list[str]:
     """Table lines; a sentence where nothing was recorded."""
     if not events:
-        return ["No evidence is recorded."]
+        return ["No evidence recorded."]
     return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(found) for found in events))
 
 
@@ -96,7 +96,7 @@ def tail(found: Recorded, lines: int = 20) -> list[str]:
     """The last lines of what the check printed, as a fenced block."""
     kept = str(found.get("output") or "").rstrip("\n").split("\n")
     if kept == [""]:
-        return ["It printed nothing."]
+        return ["No output."]
     shown = kept[-lines:]
     note = [f"The last {lines} of {len(kept)} kept lines:", ""] if len(kept) > lines else []
     return [*note, *markup.block("\n".join(shown), "text")]

@@ -22,7 +22,7 @@ def render(
         "phase": phase,
         "plan": identity,
         "title": f"Gaps of phase {phase}",
-        "goal": f"What the verification of phase {phase} left open holds",
+        "goal": f"Close what the verification of phase {phase} left open",
         "mode": contract.mode,
     }
     lines = [*markup.frontmatter(head), "", "## Tasks"]
@@ -34,7 +34,7 @@ def render(
 def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> list[str]:
     text = wording.one_line(gap.text)
     lines = [f"id: {identity}", f"title: {_quoted('Close ' + gap.subject + ': ' + markup.clip(text, _TITLE))}"]
-    lines += [f"description: {_quoted(f'{gap.subject}, {text}: {gap.why}. Find out why, and mend it.')}"]
+    lines += [f"description: {_quoted(f'{gap.subject}, {text}: {gap.why}. Find the cause and fix it.')}"]
     lines += [] if builder else ["kind: human-action"]
     if reach:
         lines += ["files:"]

@@ -184,8 +184,8 @@ def _picture(facts: _Facts) -> list[str]:
     undone |= {needed for task_id in tuple(undone) for needed in facts.contract.dependencies[task_id]}
     whole = f"`idumb graph {facts.contract.phase}` draws all {len(facts.where)} tasks."
     if not undone or len(undone) > MOST_NODES:
-        return [f"The graph is too large to read here; {whole}"]
-    return [f"Only tasks that are not done and what they need are drawn; {whole}", "", *_mermaid(facts, undone)]
+        return [f"The graph is too large to show here; {whole}"]
+    return [f"Only unfinished tasks and their dependencies are shown; {whole}", "", *_mermaid(facts, undone)]
 
 
 def _mermaid(facts: _Facts, only: set[str]) -> list[str]:
@@ -262,9 +262,9 @@ def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
             "",
         ]
     if not bad:
-        lines += ["No check failed; the reason above is all that is recorded.", ""]
+        lines += ["No check failed; only the reason above is recorded.", ""]
     if task.context.feedback:
-        lines += ["What the validator said:", "", *markup.block(task.context.feedback, "text"), ""]
+        lines += ["Validator:", "", *markup.block(task.context.feedback, "text"), ""]
     return [*lines, f"**Remediation:** {advice.remediation(facts.contract.phase, task_id, task.attempt.outcome)}"]
 
 
@@ -296,7 +296,7 @@ def _deviations(facts: _Facts) -> list[str]:
     groups = (
         ("Files modified outside scope", outside),
         ("Scope changes accepted", accepted),
-        ("Tasks left out", [f"{markup.prose(i)}: {_reason(facts.task(i))}" for i in facts.ids(outcome.SKIPPED)]),
+        ("Tasks skipped", [f"{markup.prose(i)}: {_reason(facts.task(i))}" for i in facts.ids(outcome.SKIPPED)]),
         ("Timeline deviations", _late(facts)),
         ("The run as a whole", [markup.prose(text) for text in facts.deviations]),
     )
@@ -359,8 +359,8 @@ def _totals(counts: LineCounts, files: Sequence[str]) -> str:
 
 def _waiting(facts: _Facts, task: str) -> str:
     if facts.task(task).decisions:
-        return f"- {markup.prose(task)} waits for a person: `idumb decisions` lists what is asked."
-    return f"- {markup.prose(task)} waits for an answer: write it, then `{advice.resume(facts.contract.phase)}`"
+        return f"- {markup.prose(task)} waits for you: `idumb decisions` lists the questions."
+    return f"- {markup.prose(task)} waits for an answer: write it, then run `{advice.resume(facts.contract.phase)}`"
 
 
 def _next_steps(facts: _Facts) -> list[str]:
@@ -373,15 +373,15 @@ def _next_steps(facts: _Facts) -> list[str]:
     steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).attempt.outcome)}" for i in failed]
     steps += [_waiting(facts, i) for i in facts.ids(outcome.WAITING)]
     if facts.ids(outcome.READY, outcome.PENDING):
-        steps.append(f"- Go on with the tasks that are left: `{advice.resume(phase)}`")
+        steps.append(f"- Continue with the remaining tasks: `{advice.resume(phase)}`")
     if failed:
         ways = f"`{advice.accept(failed[0])}` or `idumb skip {failed[0]} --why REASON`"
-        steps.append(f"- Or leave failed tasks as they are ({ways}), then `{advice.resume(phase)}`")
+        steps.append(f"- Or keep failed tasks as they are ({ways}), then `{advice.resume(phase)}`")
     if any(one["kind"] == run.EXHAUSTED and one["task"] in failed for one in facts.state.decisions.values()):
-        steps.append("- What follows for tasks without an attempt left is a question: `idumb decisions`")
+        steps.append("- Decide what to do about tasks that have no attempts left: `idumb decisions`")
     if result == "partial":
         steps.append(f"- Verify what is done so far: `{advice.verify(phase)}`")
-    return steps or [f"- `idumb status {phase}` shows where the phase stands."]
+    return steps or [f"- `idumb status {phase}` shows the state of the phase."]
 
 
 _SECTIONS = (

@@ -53,7 +53,7 @@ def render_unverified(contract: Contract, why: str, *, now: str) -> str:
     """The document of a phase of which nothing is proven any more: what was judged is in the history of the file."""
     lines = [*markup.frontmatter(_frontmatter(contract, {"status": UNVERIFIED}, now)), ""]
     lines += [f"# Phase {markup.prose(contract.phase)} Verification", ""]
-    lines += [f"- **Verdict:** {UNVERIFIED} ({markup.prose(why or 'tasks were taken back since it was judged')})"]
+    lines += [f"- **Verdict:** {UNVERIFIED} ({markup.prose(why or 'tasks were rolled back after the verification')})"]
     return "\n".join(lines) + "\n"
 
 
@@ -116,14 +116,14 @@ def _shown(found: evidence_table.Recorded) -> str:
 def _requirements(record: Record) -> list[str]:
     """From each requirement back to the tasks that serve it and to how their criteria are proven."""
     if not record.get("requirements"):
-        return ["No requirement is declared."]
+        return ["None declared."]
     return markup.table(
         ("Requirement", "Met", "Tasks and their criteria"),
         (
             (
                 markup.prose(f"{row['id']}: {row['text']}" if row["text"] else row["id"]),
                 "yes" if row["met"] else "no",
-                "<br>".join(_serving(task) for task in row["tasks"]) or "no task serves it",
+                "<br>".join(_serving(task) for task in row["tasks"]) or "no task covers it",
             )
             for row in record["requirements"]
         ),
@@ -175,7 +175,7 @@ def _weak(contract: Contract, record: Record) -> list[str]:
 
 def _agents(record: Record) -> list[str]:
     """What verifier and skeptic said, beside the proofs; a citation of what is not there is marked."""
-    lines = ["No check passes because of them. A refutation counts where a line that it cites is there.", ""]
+    lines = ["Opinions never make a check pass. A refutation counts if it cites a line that exists.", ""]
     for opinion in record["judged_by"]:
         who = f"{opinion['role']} ({markup.prose(opinion['binding'])})"
         if opinion["verdict"] is None:
@@ -195,7 +195,8 @@ def _refuted(record: Record) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _judged(one: Mapping[str, Any]) -> str:
     cited = ", ".join(
-        markup.code(f"{c['file']}:{c['line']}") + ("" if c["resolves"] else " (not there)") for c in one["citations"]
+        markup.code(f"{c['file']}:{c['line']}") + ("" if c["resolves"] else " (does not exist)")
+        for c in one["citations"]
     )
     word = "holds" if one["holds"] else "does not hold"
     return f"{markup.prose(one['criterion'])} {word}: {markup.prose(one['why'])} [{cited or 'nothing cited'}]"
@@ -203,7 +204,7 @@ def _judged(one: Mapping[str, Any]) -> str:
 
 def _speaks(record: Record) -> str:
     weak = record["status"] == "partial" and record.get("decision") is None
-    return "nothing speaks for the work." if weak else "only the tasks' own checks speak."
+    return "nothing proves the work." if weak else "only the tasks' own checks prove the work."
 
 
 def _gaps(contract: Contract, record: Record) -> list[str]:
@@ -223,4 +224,4 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
         lines.append(f"- The plan declares no success criterion, invariant or test: {_speaks(record)}")
     if not lines:
         return ["None."]
-    return [*lines, "", f"When they are closed: `{advice.verify(contract.phase)}`"]
+    return [*lines, "", f"After you close them: `{advice.verify(contract.phase)}`"]

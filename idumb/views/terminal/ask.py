@@ -29,8 +29,8 @@ _APPROVAL = "approval"
 _YES = ("y", "yes")
 _PLANS_OWN = "decision"
 _WORDS = {
-    ("failure", "retry"): "Words for the next attempt",
-    ("exhausted", "retry"): "Words for the next attempts",
+    ("failure", "retry"): "Instructions for the next attempt",
+    ("exhausted", "retry"): "Instructions for the next attempts",
     ("criterion", "no"): "What is wrong, for the next attempt",
 }
 """Kinds of questions and choices with which a person may say something to the builder; asked in a line of its own."""
@@ -102,7 +102,7 @@ class Terminal:
             choice = chosen(decision, typed)
             if choice is not None:
                 return Answer(decision.id, choice, self._who, self._guidance((decision.kind, choice), ends))
-            self._say(f"That is no choice: it takes {_takes(decision)}.\n")
+            self._say(f"That is not a choice. Type {_takes(decision)}.\n")
         return None
 
     def _guidance(self, said: tuple[str, str], ends: float) -> str:
@@ -200,7 +200,7 @@ def question(decision: Decision) -> str:
     most = len(decision.evidence) if decision.kind == _APPROVAL else _MOST_EVIDENCE
     lines += [f"  {_line(text)}" for text in decision.evidence[:most]]
     hidden = len(decision.evidence) - most
-    lines += [f"  and {hidden} lines more, which are not shown"] if hidden > 0 else []
+    lines += [f"  and {hidden} more lines, not shown"] if hidden > 0 else []
     lines += [""] if decision.evidence else []
     width = max((len(c.id) for c in decision.choices), default=0)
     lines += [

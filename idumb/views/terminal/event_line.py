@@ -80,7 +80,7 @@ def _locked(event: Event, known: Knowledge) -> str:
 
 def _attempt_started(event: Event, known: Knowledge) -> str:
     if event.payload.get("adopted"):
-        return f"{known.named(event)} … done, says an old iDumb; its checks decide"
+        return f"{known.named(event)} … done according to an old iDumb; its checks decide"
     return f"{known.named(event)} … attempt {event.attempt or 1}"
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from idumb.views.answers import debug
 
-RAN = "  attempts 1 and 2 ran under another adapter"
-OPEN = "  whether attempts 1 and 2 ran under the same model is not known"
+RAN = "  attempts 1 and 2 had a different adapter"
+OPEN = "  unknown whether attempts 1 and 2 had the same model"
 
 
 @pytest.mark.parametrize(

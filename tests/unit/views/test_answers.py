@@ -43,7 +43,7 @@ def test_a_finding_names_its_place_what_is_accepted_and_the_mend() -> None:
         ".planning/phases/1/01-PLAN.md:12: error: Task id T1-01 is used twice. [task.duplicate-id]\n"
         "    found:    T1-01\n"
         "    accepted: an id unique in the phase\n"
-        "    mend:     Give this task an unused id.\n"
+        "    fix:      Give this task an unused id.\n"
         "\n"
         "Phase 1: 1 plan, 1 error.\n"
     )
@@ -111,7 +111,7 @@ def test_a_waiting_run_shows_each_question_with_its_commands() -> None:
     text = answer.render("execute-phase", _run("waiting", decisions=[DECISION]))
     assert "T1-05.work: Which name?\n  why: two fit\n  - read the list\n  idumb decide T1-05.work a\n" in text
     assert "idumb decide T1-05.work a" in answer.render("decisions", {"decisions": [DECISION]})
-    assert answer.render("decisions", {"decisions": []}) == "No question waits for an answer.\n"
+    assert answer.render("decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
 
 
 def test_a_run_that_was_complete_already_says_so() -> None:
@@ -134,7 +134,7 @@ def test_status_tells_counts_questions_and_the_next_command() -> None:
     assert answer.render("status", _view()) == (
         "Phase 1 Slugs: failed\n"
         "  1 of 3 done: 1 completed, 1 failed, 1 blocked\n"
-        "  waits for your answer: T1-05.work  Which name?\n"
+        "  waiting for your answer: T1-05.work  Which name?\n"
         "Next: idumb resume 1  (1 failed)\n"
     )
 
@@ -142,7 +142,7 @@ def test_status_tells_counts_questions_and_the_next_command() -> None:
 def test_next_tells_what_can_run_and_why_the_others_cannot() -> None:
     assert answer.render("next", _view()) == (
         "Next: idumb resume 1  (1 failed)\n"
-        "  waits for your answer: T1-05.work  Which name?\n"
+        "  waiting for your answer: T1-05.work  Which name?\n"
         "\n"
         "Can run now:\n"
         "  T1-04  Title of T1-04\n"
@@ -202,8 +202,8 @@ def test_rollback_and_undo_say_what_went_back_and_where_the_present_is() -> None
     data = {"phase": "1", "to": "T1-01", "paths": ["a.py"], "tasks": ["T1-02"], "commit": "1a2b3c4d5e",
             "kept": "refs/x", "next": ["idumb undo"]}  # fmt: skip
     assert answer.render("rollback", data) == (
-        "Phase 1 is rolled back to T1-01.\n- Tasks: T1-02\n- Files put back: a.py\n- Commit: 1a2b3c4\n"
-        "- The state before is kept: refs/x\nNext: idumb undo\n"
+        "Phase 1 is rolled back to T1-01.\n- Tasks: T1-02\n- Files restored: a.py\n- Commit: 1a2b3c4\n"
+        "- Previous state kept in refs/x\nNext: idumb undo\n"
     )
     assert answer.render("undo", {**data, "what": "undo of rollback"}).startswith("Undone: undo of rollback.\n")
     assert "nothing had to change" in answer.render("rollback", {**data, "paths": [], "tasks": []})
@@ -211,7 +211,7 @@ def test_rollback_and_undo_say_what_went_back_and_where_the_present_is() -> None
 
 def test_accepted_changes_that_are_not_committed_are_named() -> None:
     data = {"task": _row("T1-02", "skipped", reason="later"), "commit": None, "left": ["a.py"], "next": []}
-    assert "stay in the work tree, uncommitted: a.py" in answer.render("skip", data)
+    assert "stay uncommitted in the working tree: a.py" in answer.render("skip", data)
 
 
 def test_verification_shows_each_check_and_what_is_not_met() -> None:
@@ -221,7 +221,7 @@ def test_verification_shows_each_check_and_what_is_not_met() -> None:
     text = answer.render("verify-work", data)
     assert "  failed  SC-1  pytest -q\n" in text
     assert "  REQ-1 is not met\n" in text
-    assert "the tasks' own checks are all that speaks" in answer.render("verify-work", {**data, "evidence": []})
+    assert "only the tasks' own checks prove the work" in answer.render("verify-work", {**data, "evidence": []})
 
 
 def _task(**more: Any) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def test_show_tells_declared_and_done() -> None:
         "AC-1: it works — check `true`",
         "failed AC-1: false (exit 1)",
         "Attempt 1 by steps: timed out in 1m01s: AC-1 failed",
-        "(20 lines before)",
+        "(20 earlier lines omitted)",
         "    | line 29",
         "undeclared: x (declared nothing, created)",
         "residue: core",
@@ -272,7 +272,7 @@ def test_diff_and_log_are_plain() -> None:
     assert answer.render("log", {"events": [event]}) == (
         "7  2026-01-02 03:04:05 UTC  evidence.recorded  T1-01.2  AC-1 true passed\n"
     )
-    assert answer.render("log", {"events": []}) == "No event fits.\n"
+    assert answer.render("log", {"events": []}) == "No events match.\n"
 
 
 @pytest.mark.parametrize("outcome", ["complete", "partial", "failed", "waiting"])

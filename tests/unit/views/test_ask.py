@@ -46,7 +46,7 @@ def test_yes_and_no_answer_what_can_be_run_or_left(typed: str, choice: str) -> N
 def test_a_prompt_says_what_it_takes_and_that_nothing_typed_is_a_no() -> None:
     """R-ASK-1."""
     assert _asked("maybe\n\n")[1].endswith(
-        "Your choice (1, run or yes; 2 or no; empty: no): That is no choice: it takes 1, run or yes; 2 or no.\n"
+        "Your choice (1, run or yes; 2 or no; empty: no): That is not a choice. Type 1, run or yes; 2 or no.\n"
         "Your choice (1, run or yes; 2 or no; empty: no): No.\n"
     )
 
@@ -151,14 +151,14 @@ def test_a_display_is_still_while_a_person_is_asked() -> None:
 
 
 class _Mumbling(io.StringIO):
-    """A screen before which somebody types what is no choice, once."""
+    """A screen before which an unclear answer is typed, once."""
 
     def __init__(self, keyboard: int) -> None:
         super().__init__()
         self.keyboard = keyboard
 
     def write(self, text: str) -> int:
-        if text.startswith("Your choice") and "That is no choice" not in self.getvalue():
+        if text.startswith("Your choice") and "That is not a choice" not in self.getvalue():
             os.write(self.keyboard, b"mumble\n")
         return super().write(text)
 
@@ -212,4 +212,4 @@ def test_an_unclear_answer_does_not_make_a_question_wait_longer(keyboard: tuple[
     terminal = ask.Terminal(keyboard[1], shown, "pat", timeout=lambda: 10.0, now=lambda: next(moments))
     assert terminal.ask(QUESTION) is None
     assert not terminal.interactive
-    assert "That is no choice" in shown.getvalue()
+    assert "That is not a choice" in shown.getvalue()

@@ -211,7 +211,7 @@ def test_a_skipped_task_is_named_with_its_reason_and_blocks_what_needs_it() -> N
     assert "- T1-01: not now" in _section(text, "Deviations from Plan")
     assert "T1-01 (skipped)" in _section(text, "Blocked Tasks")
     assert _front(text)["tasks_skipped"] == 1
-    assert "Mend T1-01" not in text
+    assert "Fix T1-01" not in text
 
 
 def test_work_of_an_earlier_run_is_named_and_not_counted_again() -> None:
@@ -294,7 +294,7 @@ def test_large_graphs_are_drawn_in_part_and_said_to_be() -> None:
     for task_id in contract.order[:190]:
         log.add("task.completed", task_id)
     overview = _section(_summary(log, line_counts={}), "Overview")
-    assert "Only tasks that are not done" in overview
+    assert "Only unfinished tasks and their dependencies are shown" in overview
     assert overview.count("<br/>") == 10
 
 
@@ -308,7 +308,7 @@ def test_verification_ties_criteria_to_evidence_and_requirements_to_tasks() -> N
     assert "T1-01 test 1: titles become slugs | proven" in _section(text, "Tests")
     requirements = _section(text, "Requirements")
     assert "| REQ-1: lower-case ASCII | yes | T1-01 (completed): AC-1 check |" in requirements
-    assert "| REQ-9: nobody does this | no | no task serves it |" in requirements
+    assert "| REQ-9: nobody does this | no | no task covers it |" in requirements
     assert "- REQ-9 is not met" in _section(text, "Gaps")
 
 
