@@ -732,7 +732,7 @@ def test_an_approval_without_the_task_takes_back_that_it_was_accepted(project: P
     approve(project, "--accept-irreversible", "T1-01")
     found = approve(project).data
     assert found["no_longer_accepted"] == ["T1-01"]
-    assert "the acceptance of T1-01 ends with this approval" in found["shown"]
+    assert "this approval ends the acceptance of T1-01" in found["shown"]
     refused(run(project), "irreversible.not-accepted")
     assert approve(project, "--accept-irreversible", "T1-01").data["no_longer_accepted"] == []
     assert run(project).code == 0

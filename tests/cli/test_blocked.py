@@ -105,7 +105,7 @@ def test_skip_says_what_stays_blocked_before_it_acts(project: Project) -> None:
     """R-RUN-5, R-ASK-1."""
     said = skip(project)
     assert said.code == 0
-    assert said.err.startswith("T1-01 is to be left out, and T1-02, T1-03 stay blocked.\n")
+    assert said.err.startswith("Skipping T1-01 leaves T1-02, T1-03 blocked.\n")
     assert f"Next: {ACCEPT}" in said.out
     held = project.quick("skip", "T1-02", "--why", "no", "--json").data["blocked"]
     assert (held[0]["by"], held[0]["tasks"]) == ("T1-02", ["T1-03"])

@@ -163,7 +163,7 @@ def test_a_plan_that_cannot_be_taken_is_not_kept(project: Project) -> None:
             "is completed, and completed tasks cannot be amended",
         ),
         (plan.replace("- **Depends on:** T1-01", "- **Depends on:** T1-07"), "cannot be executed"),
-        (plan, "is the one that is there"),
+        (plan, "is the current plan"),
     ):
         (project.folder / "reply.md").write_text(f"Here:\n````markdown\n{offered}````\n", encoding="utf-8")
         kept = debug(project, "--approve", consent).data["amendment"]

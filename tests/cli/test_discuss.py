@@ -66,7 +66,7 @@ def test_without_an_answer_of_the_researcher_the_usual_questions_are_asked(desk:
     desk.answers(researcher=["What a nice phase."])
     asked = desk.run("discuss", "2")
     assert asked.code == 5
-    assert "these are the usual ones" in asked.object["warnings"][0]
+    assert "These are the usual questions" in asked.object["warnings"][0]
     assert len(asked.data["open"]) > 2
 
 

@@ -279,7 +279,7 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert "dry run" in details["what"].lower()
     assert "copy" in details["why"]
     assert [(row["id"], row["command"]) for row in details["choices"]] == [("run", pasted), ("no", None)]
-    assert "no consent is kept" in details["choices"][0]["consequence"]
+    assert "no consent is recorded" in details["choices"][0]["consequence"]
     assert project.json(*pasted.split()[1:]).data["run"] is None
     assert not project.exists("a.txt")
     real = project.json("execute-phase", "1")

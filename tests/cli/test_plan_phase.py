@@ -182,7 +182,7 @@ def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:
     desk.answers(planner=[GOOD], plan_checker=["It is fine."])
     answer = desk.run("plan-phase", "2")
     assert answer.code == 0
-    assert "brought no verdict" in answer.object["warnings"][0]
+    assert "gave no verdict" in answer.object["warnings"][0]
 
 
 def test_a_verdict_that_the_checker_quotes_decides_nothing(desk: Desk) -> None:
@@ -200,7 +200,7 @@ def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None
     assert not desk.project.exists(PLAN)
     shown = desk.project.quick("plan-phase", "2")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err.startswith("asking the planner, round 1 of 3 at most")
+    assert shown.err.startswith("asking the planner, round 1 of up to 3")
 
 
 def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(desk: Desk) -> None:
@@ -399,7 +399,7 @@ def test_a_question_about_a_plan_is_void_once_the_plan_is_there_or_a_later_one_i
     assert open_questions(desk) == []
     void = desk.project.quick("decide", second["id"], "take", "--json")
     assert (void.code, void.error["code"]) == (4, "decision.void")
-    assert "is there now" in void.error["message"]
+    assert "exists now" in void.error["message"]
 
 
 def test_an_answer_about_a_plan_is_one_of_its_choices_and_is_not_remembered(desk: Desk) -> None:

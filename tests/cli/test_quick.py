@@ -80,7 +80,7 @@ def test_a_change_outside_the_named_files_stops_a_quick_task(project: Project) -
 def test_without_a_check_it_is_proven_that_the_named_file_changed_and_that_is_said(project: Project) -> None:
     done = consented(project, "Fix the typo", "--files", "README.md")
     assert done.code == 0
-    assert any("No --check" in words for words in done.object["warnings"])
+    assert any("Without --check" in words for words in done.object["warnings"])
     building(project, "true")
     assert consented(project, "Fix it again", "--files", "README.md").code == 1
 

@@ -112,7 +112,7 @@ def test_a_clone_does_not_run_again_what_the_report_of_head_calls_verified(sandb
     for flags in ((), ("--dry-run",)):
         answer = _execute(clone, *flags)
         assert (answer.code, answer.error["code"]) == (4, "phase.verified"), answer
-        assert ".planning/phases/1/1-VERIFICATION.md of HEAD says so" in answer.error["message"]
+        assert ".planning/phases/1/1-VERIFICATION.md in HEAD says so" in answer.error["message"]
         assert [row["id"] for row in answer.error["details"]["choices"]] == ["leave", "look", "force"]
         assert clone.repo.ledger() == before
     clone.configure("run:\n  max_attempts: 2\n")

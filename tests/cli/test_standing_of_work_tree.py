@@ -53,7 +53,7 @@ def test_next_names_the_command_that_finishes_what_was_begun(project: Project, c
     view = project.json("status").data
     assert view["next"]["command"] == " ".join(["idumb", *command])
     assert view["phases"][0]["restoring"]["command"] == view["next"]["command"]
-    assert "was ended in the middle" in project.idumb("status").out
+    assert "was interrupted" in project.idumb("status").out
     assert project.idumb(*view["next"]["command"].split()[1:]).code == 0
     after = project.json("status").data
     assert after["phases"][0]["restoring"] is None

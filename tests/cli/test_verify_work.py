@@ -255,7 +255,7 @@ def test_a_phase_of_which_no_task_is_proven_has_not_passed(sandbox: GitSandbox, 
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        ("", "only by the tasks' own checks; the phase itself declares none"),
+        ("", "only by the tasks' own checks; the phase itself declares no check"),
         ("success_criteria: ['b is there — check: `test -s b.txt`']\n", "every check passed"),
     ],
 )
@@ -275,7 +275,7 @@ success_criteria:
   - 'b is there — check: `test -s b.txt`'
   - 'It reads well — opinion'
 """
-COVERED = "AC-2 is covered by an opinion alone"
+COVERED = "AC-2 is covered only by an opinion"
 
 
 @pytest.fixture
@@ -309,7 +309,8 @@ def test_a_criterion_that_only_an_opinion_covers_waits_for_a_persons_yes(on_an_o
     row = project.json("status").data["phases"][0]
     assert (row["state"], row["verification"], row["decisions"]) == ("verified", "passed", [])
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
-    assert f"passed ({COVERED}; verified on the word of " in report
+    assert f"passed ({COVERED}; " in report
+    assert " accepted it as verified)" in report
     assert project.repo.git("status", "--porcelain", ".planning") == ""
     assert (verify(project).code, run(project).error["code"]) == (0, "phase.verified")
 
@@ -333,7 +334,7 @@ def test_a_yes_counts_for_the_files_that_were_judged_and_for_no_others(on_an_opi
     (project.folder / "other.txt").write_text("mine\n", encoding="utf-8")
     told = project.json("decide", asked, "yes")
     assert (told.code, told.data["verification"], told.data["next"]) == (0, "partial", ["idumb verify-work 1"])
-    assert "The files changed since they were judged" in told.object["warnings"][0]
+    assert "The files have changed since the verification" in told.object["warnings"][0]
     again = verify(project)
     assert (again.code, again.data["status"], again.data["decision"] != asked) == (1, "partial", True)
 

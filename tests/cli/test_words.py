@@ -43,7 +43,7 @@ def test_a_phase_that_waits_for_a_judgement_names_the_question_first(project: Pr
     ended = project.execute()
     assert ended.code == 5
     assert ended.error["hint"] == "idumb decisions"
-    assert "1 criterion waits for a person" in ended.error["message"]
+    assert "1 criterion waits for your answer" in ended.error["message"]
     asked = project.json("decisions").data["decisions"][0]
     assert project.json("next").data["next"]["command"] == "idumb decisions"
     assert project.json("decide", asked["id"], "yes").code == 0
@@ -71,7 +71,7 @@ def test_a_phase_without_checks_of_its_own_is_not_said_to_have_passed_them(proje
     project.plan([making("T1-01", "a.txt")])
     verification = project.execute().data["verification"]
     assert verification["status"] == "passed"
-    assert verification["reason"] == "only by the tasks' own checks; the phase itself declares none"
+    assert verification["reason"] == "only by the tasks' own checks; the phase itself declares no check"
 
 
 def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
@@ -234,10 +234,10 @@ def test_a_phase_that_creates_files_is_rolled_back_before_it_is_forced(project: 
     """R-RUN-1: `--force` on top of a created file cannot succeed, so it says what comes first, and that succeeds."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
-    assert "--force without that fails: a.txt is to be created" in project.execute().error["hint"]
+    assert "--force fails: a task creates a.txt" in project.execute().error["hint"]
     forced = project.execute("--force")
     assert (forced.code, forced.error["code"]) == (4, "phase.created")
-    assert "idumb rollback 1 --to start takes it back first" in forced.error["hint"]
+    assert "First idumb rollback 1 --to start" in forced.error["hint"]
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.execute("--force").code == 0
 

@@ -1,4 +1,4 @@
-"""Ask mode: what the builders of a phase would be given, their prompts among it; nothing is run or recorded."""
+"""Ask mode: return the briefs and prompts that builders would get. Runs and records nothing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PREPARED = "prepared"
 
 
 def prepare(services: Services, phase: str, *, everything: bool = False) -> Result:
-    """What the builder of the next task would be given, or with `everything` that of each task that is not done.
+    """Return the brief of the next task, or with `everything` of each unfinished task.
 
-    Reads plans, configuration and log. InputError where the plan cannot be run.
+    Reads plans, configuration and log. InputError if the plan cannot run.
     """
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.of(services, phase))
@@ -52,25 +52,25 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
 def _prepared(
     services: Services, contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str
 ) -> dict[str, Any]:
-    known = state.tasks.get(task) if state is not None else None
-    said = entry.feedback(known) if known is not None else ""
-    number = known.attempt.number + (known.attempt.opened is None) if known is not None else 1
-    found = task_brief.of(
+    task_state = state.tasks.get(task) if state is not None else None
+    feedback = entry.feedback(task_state) if task_state is not None else ""
+    number = task_state.attempt.number + (task_state.attempt.opened is None) if task_state is not None else 1
+    brief = task_brief.brief(
         services,
         contract,
         contract.tasks[task],
         attempt=number,
-        feedback=said,
-        handover=known.context.handover if known is not None else "",
+        feedback=feedback,
+        handover=task_state.context.handover if task_state is not None else "",
         decided=build.decisions_made(state),
     )
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
-    prompt = found["prompt"] if capabilities_of(builder or "").reads_prompt else ""
-    return {**found, "prompt": prompt, "status": shown[task], "agent": _agent(services, builder)}
+    prompt = brief["prompt"] if capabilities_of(builder or "").reads_prompt else ""
+    return {**brief, "prompt": prompt, "status": shown[task], "agent": _agent(services, builder)}
 
 
 def _agent(services: Services, builder: str | None) -> dict[str, Any]:
-    """Who would be started and how; `problem` where that could not be."""
+    """Return the agent that would start, and its command line, or the `problem` that prevents it."""
     filled = roles.resolve(services.settings, BUILDER, builder)
     row: dict[str, Any] = {
         "binding": builder,

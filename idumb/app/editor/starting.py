@@ -186,7 +186,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
             "run": state.id,
             "phase": state.phase,
             "open": None if found is None else found.as_dict(),
-            "task": task_brief.of(
+            "task": task_brief.brief(
                 services,
                 contract,
                 task,

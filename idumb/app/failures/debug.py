@@ -1,4 +1,4 @@
-"""Gathers what is known of failed tasks, says what can be done, and asks the debugger where somebody is one."""
+"""Debug failed tasks: collect attempts, changes and envelopes, list remedies, and ask the bound debugger."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INTERESTING = (outcome.FAILED, outcome.RUNNING, outcome.WAITING)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `debug`. `asks` false leaves the debugger alone; `approve` consents to asking it."""
+    """Flags of `debug`. Without `asks`, no agent is called; `approve` is consent to the debugger."""
 
     phase: str
     task: str | None = None
@@ -43,7 +43,7 @@ class Request:
 
 
 def debug(services: Services, request: Request) -> Result:
-    """`idumb debug N`: nothing is run and nothing of the run changes; the debugger is asked in a copy."""
+    """Return what is known of the failures of a phase. Changes nothing; the debugger works in a copy."""
     loaded = loading.of(services, request.phase)
     state = run_lookup.require_run(services, loaded.contract.phase if loaded.contract else request.phase)
     chosen = _chosen(state, request.task)
@@ -69,27 +69,27 @@ def debug(services: Services, request: Request) -> Result:
 
 
 def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
-    """The task that was named, or all that failed, or what the run stands at."""
+    """Return the named task, or all failed tasks, or those at which the run stopped."""
     if task is not None:
-        named = run_lookup.find_task(task)[1]
-        if named not in state.tasks:
-            words = f"Run {state.number} of phase {state.phase} has no task {named}."
+        task_id = run_lookup.find_task(task)[1]
+        if task_id not in state.tasks:
+            words = f"Run {state.number} of phase {state.phase} has no task {task_id}."
             raise InputError("task.unknown", words, hint=f"idumb graph {state.phase}", details={"phase": state.phase})
-        return (named,)
-    found = _stopped(state) or next((f for f in (_of(state, s) for s in _INTERESTING) if f), ())
-    if not found and state.state == COMPLETED and (state.verification is None or state.verified):
+        return (task_id,)
+    chosen = _stopped(state) or next((f for f in (_of(state, s) for s in _INTERESTING) if f), ())
+    if not chosen and state.state == COMPLETED and (state.verification is None or state.verified):
         raise Refusal(
             "debug.nothing",
             f"Nothing failed in run {state.number} of phase {state.phase}.",
-            hint=f"idumb debug {state.phase} --task TASK tells of any task; idumb status",
+            hint=f"idumb debug {state.phase} --task TASK shows any task; idumb status",
         )
-    return found
+    return chosen
 
 
 def _stopped(state: RunState) -> tuple[str, ...]:
-    """Where the run stopped because an agent could not work: those tasks, which have not failed, and what did fail."""
-    wanted = (*_of(state, outcome.PENDING), *_of(state, outcome.READY))
-    unable = [t for t in wanted if state.tasks[t].attempt.failure in failures.STOPPING]
+    """Return the tasks whose agent could not work, which stopped the run, and the failed tasks; else nothing."""
+    unstarted = (*_of(state, outcome.PENDING), *_of(state, outcome.READY))
+    unable = [t for t in unstarted if state.tasks[t].attempt.failure in failures.STOPPING]
     return tuple(t for t in state.tasks if t in unable or state.tasks[t].status == outcome.FAILED) if unable else ()
 
 
@@ -98,41 +98,41 @@ def _of(state: RunState, status: str) -> tuple[str, ...]:
 
 
 def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
-    known = state.tasks[task]
+    task_state = state.tasks[task]
     attempts = [_short(a) for a in show.attempts_of(services, show.attempting_run(services, state, task), task)]
-    begun = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
-    ended = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
-    found = _failure(state, known, ended, begun, attempts[-1]["evidence"] if attempts else ())
+    started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
+    finished = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
+    failure = _failure(state, task_state, finished, started, attempts[-1]["evidence"] if attempts else ())
     declared = contract.tasks.get(task) if contract is not None else None
     return {
         "id": task,
         "title": declared.title if declared is not None else "",
-        "status": known.status,
-        "reason": known.reason or (str(ended[-1].payload["reason"]) if ended else ""),
-        "class": dead_letter.failure_class(found.ended, found.cause, found.failure),
-        "failure": found.failure,
-        "cause": found.cause,
+        "status": task_state.status,
+        "reason": task_state.reason or (str(finished[-1].payload["reason"]) if finished else ""),
+        "class": dead_letter.failure_class(failure.ended, failure.cause, failure.failure),
+        "failure": failure.failure,
+        "cause": failure.cause,
         "attempts": attempts,
-        "changes": _changes(services, state, ended, known),
-        "envelope": _envelope(begun),
-        "remedies": [asdict(one) for one in remedies(found)],
+        "changes": _changes(services, state, finished, task_state),
+        "envelope": _envelope(started),
+        "remedies": [asdict(one) for one in remedies(failure)],
     }
 
 
 def _failure(
     state: RunState,
-    known: TaskState,
-    ended: Sequence[Event],
-    begun: Sequence[Event],
+    task_state: TaskState,
+    finished: Sequence[Event],
+    started: Sequence[Event],
     evidence: Sequence[Mapping[str, Any]],
 ) -> Failure:
-    last: Mapping[str, Any] = ended[-1].payload if ended else {}
+    last: Mapping[str, Any] = finished[-1].payload if finished else {}
     builder: Mapping[str, Any] = last.get("builder") or {}
-    feedback = [e.payload.get("feedback") for e in ended]
-    parts = _envelope(begun)
+    feedback = [e.payload.get("feedback") for e in finished]
+    parts = _envelope(started)
     return Failure(
         phase=state.phase,
-        task=known.id,
+        task=task_state.id,
         ended=last.get("outcome"),
         cause=last.get("cause"),
         failure=builder.get("failure"),
@@ -144,7 +144,7 @@ def _failure(
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """An attempt with every output bounded to its end, where most programs say what was wrong."""
+    """Return an attempt with each output cut to its end, where most programs report errors."""
     shown = dict(row)
     shown["evidence"] = [{**e, "output": str(e.get("output") or "")[-MOST_OUTPUT:]} for e in row["evidence"]]
     result = row.get("result")
@@ -153,40 +153,42 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _changes(services: Services, state: RunState, ended: Sequence[Event], known: TaskState) -> list[dict[str, Any]]:
-    """What each attempt made, against the one before, and the first one against the task base.
+def _changes(
+    services: Services, state: RunState, finished: Sequence[Event], task_state: TaskState
+) -> list[dict[str, Any]]:
+    """Return the changes of each attempt since the previous one; those of the first since the task base.
 
-    Of an attempt in a clone only its checkpoint tells, for what fails is not delivered.
+    For an attempt in a clone only the checkpoint shows them, because failed work is not delivered.
     """
-    kept = services.log.events(run=state.id, task=known.id, kind="checkpoint.recorded")
-    made = {event.attempt: event.payload["tree"] for event in kept}
+    kept = services.log.events(run=state.id, task=task_state.id, kind="checkpoint.recorded")
+    checkpoint_trees = {event.attempt: event.payload["tree"] for event in kept}
     rows = []
-    before, named = known.work.base, "start"
-    for event in ended:
-        left = made.get(event.attempt) or event.payload.get("left")
-        if before is not None and left is not None:
-            rows.append({"attempt": event.attempt, "since": named, **_difference(services, before, left)})
-            before, named = left, f"attempt {event.attempt}"
+    previous, since = task_state.work.base, "start"
+    for event in finished:
+        left = checkpoint_trees.get(event.attempt) or event.payload.get("left")
+        if previous is not None and left is not None:
+            rows.append({"attempt": event.attempt, "since": since, **_difference(services, previous, left)})
+            previous, since = left, f"attempt {event.attempt}"
     return rows
 
 
 def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
-    """Files and a diff between two trees, without idumb's own; bounded, and without known secrets."""
-    found = [c.path for c in services.trees.changes(old, new) if not paths.matches_any(c.path, paths.OWN_FILES)]
-    counts = services.trees.line_counts(old, new) if found else {}
-    text = services.trees.diff(old, new, found[:MOST_PATHS]) if found else ""
-    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in found]
+    """Return the differences between two trees, cut to a limit, without idumb's own files and known secrets."""
+    changed = [c.path for c in services.trees.changes(old, new) if not paths.matches_any(c.path, paths.OWN_FILES)]
+    counts = services.trees.line_counts(old, new) if changed else {}
+    text = services.trees.diff(old, new, changed[:MOST_PATHS]) if changed else ""
+    files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in changed]
     return {
         "files": files[:MOST_PATHS],
-        "more": max(0, len(found) - MOST_PATHS),
+        "more": max(0, len(changed) - MOST_PATHS),
         "diff": wording.truncate(services.redaction.redact_output(text), MOST_DIFF),
     }
 
 
-def _envelope(begun: Sequence[Event]) -> list[dict[str, Any]]:
-    """Each pair of attempts that ran under different things, with the parts in which they differ."""
+def _envelope(started: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return each pair of attempts with different envelopes, and the parts in which they differ."""
     rows = []
-    for one, other in itertools.pairwise(begun):
+    for one, other in itertools.pairwise(started):
         differ, unknown = envelopes.compare(one.payload.get("envelope", {}), other.payload.get("envelope", {}))
         if differ or unknown:
             rows.append({"attempts": [one.attempt, other.attempt], "parts": list(differ), "unknown": list(unknown)})
@@ -194,18 +196,18 @@ def _envelope(begun: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 def _since(services: Services, state: RunState, chosen: Iterable[str]) -> dict[str, Any] | None:
-    """The newest checkpoint of a task that is done, and how the files differ from it now; None where there is none."""
-    wanted = set(chosen)
-    done = [
+    """Return the newest checkpoint of a completed task, or the base of the run, and how the files differ from it."""
+    excluded = set(chosen)
+    checkpoints = [
         (t.checkpoint, t.id)
         for t in state.tasks.values()
-        if t.status in outcome.DONE and t.checkpoint is not None and t.id not in wanted
+        if t.status in outcome.DONE and t.checkpoint is not None and t.id not in excluded
     ]
     base: tuple[str, str | None, str] = (state.base.tree, state.base.commit, "start")
-    if done:
-        kept: Checkpoint
-        kept, task = max(done, key=lambda pair: pair[0].seq)
-        base = (kept.tree, kept.git_hash, task)
+    if checkpoints:
+        newest: Checkpoint
+        newest, task = max(checkpoints, key=lambda pair: pair[0].seq)
+        base = (newest.tree, newest.git_hash, task)
     tree, commit, name = base
     present = services.trees.scan(path for t in state.tasks.values() for path in t.work.touched)
     head = services.history.head().commit
@@ -213,14 +215,14 @@ def _since(services: Services, state: RunState, chosen: Iterable[str]) -> dict[s
 
 
 def _verification(state: RunState) -> dict[str, Any] | None:
-    """What the last verification found open; None where there was none, or nothing is open."""
-    found = state.verification
-    if found is None or state.verified:
+    """Return the open points of the last verification; None without a verification or an open point."""
+    verification = state.verification
+    if verification is None or state.verified:
         return None
-    bad = [e for e in found["evidence"] if e["result"] in _BAD]
+    bad = [e for e in verification["evidence"] if e["result"] in _BAD]
     return {
-        "status": found["status"],
-        "reason": found["reason"],
+        "status": verification["status"],
+        "reason": verification["reason"],
         "open": [
             {"subject": e["subject"], "text": e["text"], "result": e["result"], "output": e["output"][-MOST_OUTPUT:]}
             for e in bad
@@ -229,12 +231,12 @@ def _verification(state: RunState) -> dict[str, Any] | None:
 
 
 def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every remedy once, with the tasks that it is for; then what helps whatever failed."""
-    found: dict[tuple[str, str | None], list[str]] = {}
+    """Return every remedy once, with its tasks, then general remedies."""
+    tasks_by_remedy: dict[tuple[str, str | None], list[str]] = {}
     for task in data["tasks"]:
         for one in task["remedies"]:
-            found.setdefault((one["text"], one["command"]), []).append(task["id"])
-    rows = [{"text": text, "command": command, "tasks": tasks} for (text, command), tasks in found.items()]
+            tasks_by_remedy.setdefault((one["text"], one["command"]), []).append(task["id"])
+    rows = [{"text": text, "command": command, "tasks": tasks} for (text, command), tasks in tasks_by_remedy.items()]
     rows += [
         {"text": f"{one['subject']} is {one['result']}: {one['text']}", "command": None, "tasks": []}
         for one in (data["verification"] or {}).get("open", ())
@@ -242,10 +244,10 @@ def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     since = data["since"]
     if since is not None and since["files"] and since["head"] != since["commit"]:
         between = f"{since['commit']}.." if since["commit"] else ""
-        words = "There are commits since the last good checkpoint: see whether they belong to the work."
+        words = "There are commits since the last good checkpoint. Check whether they belong to the work."
         rows.append({"text": words, "command": f"git log {between}HEAD", "tasks": []})
     back = f"idumb rollback {data['phase']} --to {since['checkpoint'] if since else 'start'}"
-    return [*rows, {"text": "Go back to the last good checkpoint.", "command": back, "tasks": []}]
+    return [*rows, {"text": "Roll back to the last good checkpoint.", "command": back, "tasks": []}]
 
 
 def _next(data: Mapping[str, Any]) -> list[str]:

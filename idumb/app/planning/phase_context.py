@@ -1,4 +1,4 @@
-"""What is known of a phase before its plan is written: roadmap, project, requirements, what people said, research."""
+"""The context of a phase for its plan: roadmap, project, requirements, answers and research."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MISSING = "missing"
 STALE = "stale"
 CURRENT = "current"
 OWN = "written by hand"
-"""How research stands: none, made of another bundle, made of this one, or not made by idumb."""
+"""States of research: none, made from other context, made from this context, or not made by idumb."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseLocation:
-    """A phase as it is spelled where it is known, its folder, whether that is there, and its title in the roadmap."""
+    """A phase as folder or roadmap spell it: its folder, whether that exists, and its title in the roadmap."""
 
     phase: str
     folder: str
@@ -33,13 +33,13 @@ class PhaseLocation:
     title: str
 
     def path(self, what: str) -> str:
-        """`.planning/phases/1/1-CONTEXT.md`."""
+        """Return a path such as `.planning/phases/1/1-CONTEXT.md`."""
         return f"{self.folder}/{self.folder.rsplit('/', 1)[-1]}-{what}.md"
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseContext:
-    """Texts are as they stand in their files, "" where there are none. `context` is without open questions."""
+    """The texts of the files, "" for a missing one. `context` omits open questions."""
 
     location: PhaseLocation
     roadmap: str
@@ -48,15 +48,15 @@ class PhaseContext:
     context: str
     questions: tuple[Question, ...]
     research: str
-    standing: str
+    research_state: str
 
     @property
     def digest(self) -> str:
-        """Of all that research answers to; it is stale when this is another."""
+        """The hash of everything that research depends on. Research made from another hash is stale."""
         return _digest(self.roadmap, self.project, self.requirements, self.context)
 
     def values(self) -> Mapping[str, str]:
-        """For prompts, by name: every text that others wrote stands in a fence."""
+        """Return the values for prompt templates. Every text from a file is fenced."""
         waiting = "\n".join(f"- {q.id}: {q.text}" for q in self.questions if not q.answer)
         return {
             "phase": self.location.phase,
@@ -79,7 +79,7 @@ def _digest(*texts: str) -> str:
 
 
 def locate(services: Services, phase: str) -> PhaseLocation:
-    """A phase that has a folder or stands in the roadmap; InputError `phase.not-found` for any other."""
+    """Return where a phase is, by folder or roadmap; InputError `phase.not-found` if it is in neither."""
     named = {number: title for number, title, _ in services.plans.roadmap()}
     own = next((number for number in named if services.plans.same_phase(number, phase)), None)
     try:
@@ -92,7 +92,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
     if step_plan.path_in(folder) is not None:
         raise InputError(
             "phase.step-plan",
-            f"{phase} is a step plan, which has no phase.",
+            f"{phase} is a step plan, not a phase.",
             hint="idumb roadmap lists the phases; idumb help step-plans describes step plans",
         )
     number = next((n for n, known in services.plans.phases() if known == folder), phase)
@@ -106,36 +106,36 @@ def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputErro
     there = f"there are {wording.listed(known)}" if known else f"neither {ROADMAP} nor .planning/phases names one yet"
     return InputError(
         "phase.not-found",
-        f"There is no phase {phase}: neither {ROADMAP} nor a folder of .planning/phases names it."
+        f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases."
         if phase.strip()
         else f"The name of the phase is empty; {there}.",
-        hint="idumb roadmap lists the phases; idumb roadmap --add TITLE puts one at the end",
+        hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
     )
 
 
 def gather(services: Services, where: PhaseLocation) -> PhaseContext:
-    """Read everything anew. OSError where a file is reached by a link or cannot be read."""
+    """Read the context from its files. OSError if a path contains a link, or a file cannot be read."""
     read = services.reports.read
     roadmap = services.texts.roadmap_section(read(ROADMAP) or "", where.phase)
-    said = read(where.path("CONTEXT")) or ""
-    found = PhaseContext(
+    context_file = read(where.path("CONTEXT")) or ""
+    context = PhaseContext(
         location=where,
         roadmap=roadmap,
         project=read(PROJECT) or "",
         requirements=read(plan_checks.REQUIREMENTS) or "",
-        context=services.texts.without_open(said),
-        questions=services.texts.questions(said),
+        context=services.texts.without_open(context_file),
+        questions=services.texts.questions(context_file),
         research="",
-        standing=MISSING,
+        research_state=MISSING,
     )
-    return _with_research(services, found)
+    return _with_research(services, context)
 
 
-def _with_research(services: Services, found: PhaseContext) -> PhaseContext:
-    text = services.reports.read(found.location.path("RESEARCH"))
+def _with_research(services: Services, context: PhaseContext) -> PhaseContext:
+    text = services.reports.read(context.location.path("RESEARCH"))
     if text is None:
-        return found
+        return context
     record, body = services.texts.research(text)
     if record is None:
-        return replace(found, research=text, standing=OWN)
-    return replace(found, research=body, standing=CURRENT if record == found.digest else STALE)
+        return replace(context, research=text, research_state=OWN)
+    return replace(context, research=body, research_state=CURRENT if record == context.digest else STALE)

@@ -1,4 +1,4 @@
-"""Questions to a person about a phase: asked once, kept in its context file, and answered there, here or by a flag."""
+"""Questions about a phase before it is planned. They are kept, with your answers, in its context file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
 from idumb.domain.question import Question, number_questions, standard_questions
 
 MOST = 12
-"""Questions that are taken from one answer of an agent."""
+"""The most questions taken from one reply of an agent."""
 
 Reader = Callable[[Question], str | None]
-"""What a person at the terminal says to a question: "" leaves it open, None ends the talk."""
+"""Read an answer at the terminal: "" leaves the question open, None ends the discussion."""
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -42,7 +42,7 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`answers` are by the id of a question. `more` asks for questions though there are some; `usual` asks no agent."""
+    """`answers` map question ids to answers. `more` asks for further questions; `usual` asks the built-in ones."""
 
     phase: str
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -52,64 +52,64 @@ class Request:
 
 
 def discuss(services: Services, request: Request, read: Reader | None) -> Result:
-    """Ask what is open, and write down what is answered. Exit code 5 where questions wait and nobody could be asked."""
+    """Ask open questions and write the answers down. Exit code 5 if questions wait and nobody could be asked."""
     preconditions.require_initialised(services)
     where = phase_context.locate(services, request.phase)
-    known = phase_context.gather(services, where)
+    context = phase_context.gather(services, where)
     warnings: list[str] = []
     if request.answers:
-        _require_open(known, request.answers)
+        _require_open(context, request.answers)
         _write(services, where, (), request.answers)
-    elif request.more or not known.questions:
-        asked, warnings = _new_questions(services, known, request)
-        _write(services, where, number_questions(known.questions, asked), {})
+    elif request.more or not context.questions:
+        questions, warnings = _new_questions(services, context, request)
+        _write(services, where, number_questions(context.questions, questions), {})
     answered = list(request.answers)
     if read is not None and not request.answers:
         answered += _interview(services, where, read)
     return _result(services, where, answered, warnings)
 
 
-def _require_open(known: PhaseContext, answers: Mapping[str, str]) -> None:
-    phase, path = known.location.phase, known.location.path("CONTEXT")
-    there = {q.id: q for q in known.questions}
+def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
+    phase, path = context.location.phase, context.location.path("CONTEXT")
+    by_id = {q.id: q for q in context.questions}
     for identity, answer in answers.items():
-        if identity not in there:
+        if identity not in by_id:
             raise InputError(
                 "question.unknown",
-                f"No question of phase {phase} has the id {identity}; it has {', '.join(there) or 'none yet'}.",
+                f"Phase {phase} has no question {identity}; its questions: {', '.join(by_id) or 'none yet'}.",
                 hint=f"idumb discuss {phase}",
             )
-        if there[identity].answer:
+        if by_id[identity].answer:
             raise Refusal(
                 "question.answered",
-                f"{identity} was answered already, and what a person wrote is not replaced.",
+                f"{identity} is already answered, and idumb does not overwrite an answer.",
                 hint=f"Change the answer in {path}",
             )
         if not wording.as_markdown(answer).strip():
             raise InputError(
                 "question.no-answer",
-                f"There is no word in the answer to {identity}.",
+                f"The answer to {identity} is empty.",
                 hint=f"idumb discuss {phase} --answer {identity}=TEXT",
             )
 
 
 def _new_questions(
-    services: Services, known: PhaseContext, request: Request
+    services: Services, context: PhaseContext, request: Request
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """(text, why) of new questions, by the researcher where one is bound, else the usual ones; and warnings."""
-    plain = list(standard_questions(known.roadmap, known.project, known.requirements))
+    """Return (text, why) of new questions, from the researcher if one is bound, and warnings."""
+    usual_questions = list(standard_questions(context.roadmap, context.project, context.requirements))
     if request.usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
-        return plain, []
-    command = f"idumb discuss {known.location.phase}{' --more' if request.more else ''}"
+        return usual_questions, []
+    command = f"idumb discuss {context.location.phase}{' --more' if request.more else ''}"
     role_consent.ensure(services, [agent.RESEARCHER], approve=request.approve, command=command)
-    phase = f"phase {known.location.phase}"
-    values = {**known.values(), "report": "", "discuss": phase}
-    answered = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
-    found = reply.answer(answered.reply or answered.output, "questions")
-    if answered.outcome == outcome.COMPLETED and isinstance(found, dict) and isinstance(found["questions"], list):
-        return [one for row in found["questions"][:MOST] if (one := _question(row)) is not None], []
-    why = answered.message or (found if isinstance(found, str) else "its answer was malformed")
-    return plain, [f"The researcher brought no questions: {why}; these are the usual ones."]
+    phase = f"phase {context.location.phase}"
+    values = {**context.values(), "report": "", "discuss": phase}
+    result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
+    answer = reply.answer(result.reply or result.output, "questions")
+    if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):
+        return [one for row in answer["questions"][:MOST] if (one := _question(row)) is not None], []
+    why = result.message or (answer if isinstance(answer, str) else "its reply was malformed")
+    return usual_questions, [f"The researcher asked nothing: {why}. These are the usual questions."]
 
 
 def _question(row: Any) -> tuple[str, str] | None:
@@ -120,22 +120,22 @@ def _question(row: Any) -> tuple[str, str] | None:
 
 
 def _interview(services: Services, where: PhaseLocation, read: Reader) -> list[str]:
-    """Ask one after the other; each answer is written before the next question, so that none is lost."""
-    found = []
+    """Ask each open question, and write each answer before the next question, so that none is lost."""
+    answered = []
     for question in phase_context.gather(services, where).questions:
         if question.answer:
             continue
-        said = read(question)
-        if said is None:
+        answer = read(question)
+        if answer is None:
             break
-        if wording.as_markdown(said).strip():
-            _write(services, where, (), {question.id: said})
-            found.append(question.id)
-    return found
+        if wording.as_markdown(answer).strip():
+            _write(services, where, (), {question.id: answer})
+            answered.append(question.id)
+    return answered
 
 
 def _write(services: Services, where: PhaseLocation, questions: Sequence[Question], answers: Mapping[str, str]) -> None:
-    """Into the file as it is now: a person may have written in it meanwhile."""
+    """Write into the current context file, which may have been edited since it was read."""
     if not questions and not answers:
         return
     path = where.path("CONTEXT")
@@ -152,18 +152,20 @@ def _result(services: Services, where: PhaseLocation, answered: Sequence[str], w
     questions = phase_context.gather(services, where).questions
     waiting = [q for q in questions if not q.answer]
     phase, path = where.phase, where.path("CONTEXT")
-    ways = [f"idumb discuss {phase} --answer {waiting[0].id}=TEXT"] if waiting else [f"idumb plan-phase {phase}"]
+    next_commands = (
+        [f"idumb discuss {phase} --answer {waiting[0].id}=TEXT"] if waiting else [f"idumb plan-phase {phase}"]
+    )
     data = {
         "phase": phase,
         "path": path if questions else None,
         "questions": [{"id": q.id, "text": q.text, "why": q.why, "answer": q.answer or None} for q in questions],
         "answered": list(answered),
         "open": [q.id for q in waiting],
-        "next": ways if waiting else [*ways, f"idumb discuss {phase} --more"],
+        "next": next_commands if waiting else [*next_commands, f"idumb discuss {phase} --more"],
     }
     if not waiting or answered:
         return Result(data, warnings=tuple(warnings))
     count = len(waiting)
-    words = f"{count} question{'s' * (count != 1)} of phase {phase} wait{'s' * (count == 1)} for an answer."
-    failure = ("question.waiting", words, f"{ways[0]}; or write below the question in {path}")
+    words = f"{count} question{'s' * (count != 1)} about phase {phase} need{'s' * (count == 1)} an answer."
+    failure = ("question.waiting", words, f"{next_commands[0]}; or write the answer below the question in {path}")
     return Result(data, EXIT_WAITING, tuple(warnings), failure, {"phase": phase})

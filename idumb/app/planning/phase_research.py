@@ -1,4 +1,4 @@
-"""Research on a phase: asked of the researcher, kept with what it answers to, asked again when that changed."""
+"""Research on a phase: ask the researcher, and record the context it was made from, so that stale research shows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ATTIC = "research"
 ASKING = "asking the researcher …"
 
 Tell = Callable[[str], None]
-"""Where it is said what is waited for."""
+"""Report progress to the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`again` asks though the research is current; `approve` is the consent to the agent.
+    """Flags of `research`. `again` asks even if the research is current; `approve` is consent to the agent.
 
-    `prompt` shows what the researcher would be told; `offered` is a report that somebody wrote already.
+    `prompt` shows the researcher's prompt; `offered` is a finished report to take instead.
     """
 
     phase: str
@@ -40,80 +40,89 @@ class Request:
 
 
 def research(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
-    """Write a phase's research; Refusal `research.own` where a person wrote it."""
+    """Write the research of a phase; Refusal `research.own` if the file was written by hand."""
     preconditions.require_initialised(services)
-    where = phase_context.locate(services, request.phase)
-    known = phase_context.gather(services, where)
-    path = where.path("RESEARCH")
-    data = {"phase": where.phase, "path": path, "digest": known.digest, "next": [f"idumb plan-phase {where.phase}"]}
-    if known.standing == phase_context.OWN:
+    location = phase_context.locate(services, request.phase)
+    context = phase_context.gather(services, location)
+    path = location.path("RESEARCH")
+    data = {
+        "phase": location.phase,
+        "path": path,
+        "digest": context.digest,
+        "next": [f"idumb plan-phase {location.phase}"],
+    }
+    if context.research_state == phase_context.OWN:
         raise Refusal(
             "research.own",
-            f"{path} was not written by idumb, so it is not replaced.",
-            hint=f"idumb plan-phase {where.phase} uses it as it is; to have it researched, give your file another name",
-            details={"phase": where.phase},
+            f"idumb did not write {path}, so it does not replace it.",
+            hint=f"idumb plan-phase {location.phase} uses it as it is; to research the phase, rename your file first",
+            details={"phase": location.phase},
         )
-    still = {"written": False, "standing": known.standing, "kept": None, "binding": None}
+    unchanged = {"written": False, "standing": context.research_state, "kept": None, "binding": None}
     if request.prompt:
-        take = f"idumb research {where.phase} --from FILE"
-        return Result({**data, **still, "prompt": role_calls.prompt(services, _role_request(known)), "next": [take]})
+        take_command = f"idumb research {location.phase} --from FILE"
+        return Result(
+            {**data, **unchanged, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take_command]}
+        )
     if request.offered is not None:
         _require_words(request.offered)
         with operation.owned(services, "research") as owned:
             owned.record()
-            written = _write(services, known, request.offered, None, None)
+            written = _write(services, context, request.offered, None, None)
         return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
-    if known.standing == phase_context.CURRENT and not request.again:
-        return Result({**data, **still})
-    role_consent.ensure(services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {where.phase}")
+    if context.research_state == phase_context.CURRENT and not request.again:
+        return Result({**data, **unchanged})
+    role_consent.ensure(
+        services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {location.phase}"
+    )
     with operation.owned(services, "research") as owner:
         owner.record()
         tell(ASKING)
-        answered = ask_and_write(services, known, owner)
-    if isinstance(answered, AgentResult):
+        outcome_of_call = ask_and_write(services, context, owner)
+    if isinstance(outcome_of_call, AgentResult):
         return Result(
-            {**data, **still},
+            {**data, **unchanged},
             EXIT_FAILED,
             (),
-            failure_report(services, answered, agent.RESEARCHER, f"idumb research {where.phase}"),
+            failure_report(services, outcome_of_call, agent.RESEARCHER, f"idumb research {location.phase}"),
         )
-    return Result({**data, "written": True, "standing": phase_context.CURRENT, **answered})
+    return Result({**data, "written": True, "standing": phase_context.CURRENT, **outcome_of_call})
 
 
 def _require_words(text: str) -> None:
     if not text.strip():
-        raise InputError("research.empty", "There is no word in the report.", hint="idumb research --help")
+        raise InputError("research.empty", "The report is empty.", hint="idumb research --help")
 
 
-def _role_request(known: PhaseContext) -> RoleRequest:
-    values = {**known.values(), "report": f"phase {known.location.phase}", "discuss": ""}
-    return RoleRequest(agent.RESEARCHER, f"phase-{known.location.phase}", values)
+def _role_request(context: PhaseContext) -> RoleRequest:
+    values = {**context.values(), "report": f"phase {context.location.phase}", "discuss": ""}
+    return RoleRequest(agent.RESEARCHER, f"phase-{context.location.phase}", values)
 
 
-def ask_and_write(services: Services, known: PhaseContext, owner: Owned) -> AgentResult | dict[str, str | None]:
-    """Ask and write; where the agent failed, its result. What was there is kept in idumb's own folder."""
-    answered = role_calls.ask(services, _role_request(known), owner)
-    body = answered.reply or answered.output
-    if answered.outcome != outcome.COMPLETED or not body.strip():
-        return answered
-    return _write(services, known, body, role_calls.binding_of(services, agent.RESEARCHER), answered.model)
+def ask_and_write(services: Services, context: PhaseContext, owner: Owned) -> AgentResult | dict[str, str | None]:
+    """Ask the researcher and write its report; return the result if it failed. A replaced report is kept."""
+    result = role_calls.ask(services, _role_request(context), owner)
+    body = result.reply or result.output
+    if result.outcome != outcome.COMPLETED or not body.strip():
+        return result
+    return _write(services, context, body, role_calls.binding_of(services, agent.RESEARCHER), result.model)
 
 
 def _write(
-    services: Services, known: PhaseContext, body: str, binding: str | None, model: str | None
+    services: Services, context: PhaseContext, body: str, binding: str | None, model: str | None
 ) -> dict[str, str | None]:
-    where = known.location
+    where = context.location
     fields = {
         "type": "research",
         "phase": where.phase,
         "created": services.clock.now(),
-        "bundle": known.digest,
+        "bundle": context.digest,
         "binding": binding,
         "model": model,
     }
     path = where.path("RESEARCH")
-    before = services.reports.read(path)
-    kept = None if before is None else services.backups.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(before))
+    previous = services.reports.read(path)
+    kept = None if previous is None else services.backups.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(previous))
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
 
@@ -122,13 +131,13 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def failure_report(services: Services, answered: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:
-    """Why an agent brought nothing: code, message, hint. `go_on` is the command that asks it again."""
-    told = role_calls.failure_message(services, role, answered, go_on)
-    if told is not None:
-        return f"role.{told.kind}", f"The {role} did not answer: {told.message}", told.mend
-    done = answered.outcome == outcome.COMPLETED
-    code = agent.MALFORMED if done else answered.outcome.replace("_", "-")
-    words = answered.message or ("it answered nothing" if done else answered.outcome)
-    hint = f"{go_on} asks again; idumb doctor looks at what agents need"
+def failure_report(services: Services, result: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:
+    """Return code, message and hint for an agent that failed. `go_on` is the command that asks it again."""
+    failure = role_calls.failure_message(services, role, result, go_on)
+    if failure is not None:
+        return f"role.{failure.kind}", f"The {role} did not answer: {failure.message}", failure.mend
+    completed = result.outcome == outcome.COMPLETED
+    code = agent.MALFORMED if completed else result.outcome.replace("_", "-")
+    words = result.message or ("it answered nothing" if completed else result.outcome)
+    hint = f"{go_on} asks again; idumb doctor checks the agents"
     return f"role.{code}", f"The {role} did not answer: {words}", hint

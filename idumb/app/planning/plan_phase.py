@@ -1,4 +1,4 @@
-"""Write a phase's plan: research where it is missing or stale, planner and checker for some rounds, then the user."""
+"""Plan a phase: research it if needed, let planner and plan-checker agree in rounds, and ask you if they do not."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _CLOSED = "passed"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`template` is the text of a first plan to fill in; `offered` the text of a plan that somebody wrote already.
+    """Flags of `plan-phase`. `template` is a first plan to fill in; `offered` is a finished plan to take.
 
-    `gaps` asks for one more plan, which closes what the phase's verification found open. `ask` shows what the planner
-    would be told. `research` false leaves research as it is.
+    `gaps` plans what the phase's verification found open. `ask` shows the planner's prompt. Without `research`,
+    research is not updated.
     """
 
     phase: str
@@ -48,7 +48,7 @@ class Request:
 
 
 def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
-    """Write a plan that passes every check, or nothing. Refusal `plan.exists` where the phase has one already."""
+    """Write a plan that passes every check, or nothing. Refusal `plan.exists` if the phase has a plan."""
     preconditions.require_initialised(services)
     where = phase_context.locate(services, request.phase)
     identity, path = draft_plan.next_path(services, where)
@@ -62,25 +62,27 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     if request.ask:
         return _prepared(services, request, Goal(phase_context.gather(services, where), identity, path, gaps))
     _require_planner(services, where)
-    known = phase_context.gather(services, where)
-    asked = _roles(services, known, request)
-    role_consent.ensure(services, asked, approve=request.approve, command=_command(request, where))
+    context = phase_context.gather(services, where)
+    roles = _roles(services, context, request)
+    role_consent.ensure(services, roles, approve=request.approve, command=_command(request, where))
     with operation.owned(services, "plan-phase") as owner:
         journal = owner.record()
-        warnings, known = _refresh_research(services, known, request, owner, tell)
-        begin = _first_round(services, where, identity, path)
-        state = planning_rounds.run_rounds(services, Goal(known, identity, path, gaps), owner, warnings, tell, begin)
+        warnings, context = _refresh_research(services, context, request, owner, tell)
+        first_round = _first_round(services, where, identity, path)
+        state = planning_rounds.run_rounds(
+            services, Goal(context, identity, path, gaps), owner, warnings, tell, first_round
+        )
         return _finish(services, journal, request, where, path, state, warnings)
 
 
 def _first_round(services: Services, where: PhaseLocation, identity: str, path: str) -> Round:
-    """Where the rounds begin: with the last draft and a person's words, if they said `again`."""
-    known = plan_questions.sent_back(services, path)
-    if known is None:
+    """Return the start of the rounds: the last draft and its guidance if it was sent back, else nothing."""
+    sent_back = plan_questions.sent_back(services, path)
+    if sent_back is None:
         return Round()
-    draft = None if known.text is None else draft_plan.judge(services, where, identity, path, known.text)
-    words = f"A person read the last draft and says: {known.guidance}" if known.guidance.strip() else ""
-    return Round(0, draft, list(known.objections), words)
+    draft = None if sent_back.text is None else draft_plan.judge(services, where, identity, path, sent_back.text)
+    guidance = f"A person read the last draft and says: {sent_back.guidance}" if sent_back.guidance.strip() else ""
+    return Round(0, draft, list(sent_back.objections), guidance)
 
 
 def _command(request: Request, where: PhaseLocation) -> str:
@@ -89,28 +91,30 @@ def _command(request: Request, where: PhaseLocation) -> str:
 
 
 def _prepared(services: Services, request: Request, goal: Goal) -> Result:
-    """What the planner would be told; nothing is run or written."""
-    where = goal.known.location
-    told = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
+    """Return the planner's prompt; run and write nothing."""
+    where = goal.context.location
+    role_request = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
     data = _data(where, None, rounds=0, written=False)
-    take = f"{_command(request, where)} --from FILE"
-    return Result({**data, "path": goal.path, "prompt": role_calls.prompt(services, told), "next": [take]})
+    take_command = f"{_command(request, where)} --from FILE"
+    return Result(
+        {**data, "path": goal.path, "prompt": role_calls.prompt(services, role_request), "next": [take_command]}
+    )
 
 
 def _exists(services: Services, where: PhaseLocation) -> Refusal:
     paths = [path for path, _ in services.plans.plans(where.folder)]
     phase = where.phase
     locked = services.runs.latest(phase) is not None
-    ways = (
-        [f"idumb amend {phase} --add-task FILE changes the plan that its run is locked to"]
+    hints = (
+        [f"idumb amend {phase} --add-task FILE changes the plan, which is locked by a run"]
         if locked
-        else [f"idumb check-plan {phase} says what is wrong with it; edit it, or move it away"]
+        else [f"idumb check-plan {phase} checks it; edit it, or move it away"]
     )
-    ways.append(f"idumb plan-phase {phase} --gaps plans what its verification found open")
+    hints.append(f"idumb plan-phase {phase} --gaps plans what its verification found open")
     return Refusal(
         "plan.exists",
-        f"Phase {phase} has a plan already, and none is written over another: {', '.join(paths)}.",
-        hint="; ".join(ways),
+        f"Phase {phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
+        hint="; ".join(hints),
         details={"plans": paths, "locked": locked},
     )
 
@@ -119,54 +123,54 @@ def _require_planner(services: Services, where: PhaseLocation) -> None:
     if role_calls.binding_of(services, agent.PLANNER) is None:
         raise Refusal(
             "role.unbound",
-            "No agent fills the role planner, so nobody can write the plan.",
-            hint=f"idumb plan-phase {where.phase} --template writes one to fill in, --ask shows what to tell somebody"
-            " else; or name an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`",
+            "No agent is bound to the role planner, so idumb cannot have the plan written.",
+            hint=f"idumb plan-phase {where.phase} --template writes a plan to fill in; --ask prints the prompt for"
+            " another agent; or bind an agent in .idumb/config.yaml: `roles: {planner: {binding: NAME}}`",
             details={"role": agent.PLANNER},
         )
 
 
 def _gaps(services: Services, where: PhaseLocation) -> str:
-    """The verification report of the phase; Refusal where there is none, or nothing is open in it."""
+    """Return the verification report of the phase; Refusal without a report or an open gap."""
     path = where.path("VERIFICATION")
     text = services.reports.read(path) if where.exists else None
     if text is None:
         raise Refusal(
             "plan.no-verification",
-            f"Phase {where.phase} was not verified: there is no {path}, so no gap is known.",
+            f"Phase {where.phase} is not verified: {path} does not exist, so its gaps are unknown.",
             hint=f"idumb verify-work {where.phase}",
         )
     if services.plans.recorded(where.folder).get("VERIFICATION", {}).get("status") == _CLOSED:
-        raise Refusal("plan.no-gaps", f"{path} says that nothing is open in phase {where.phase}.", hint="idumb next")
+        raise Refusal("plan.no-gaps", f"Phase {where.phase} has no gaps, according to {path}.", hint="idumb next")
     return text
 
 
-def _roles(services: Services, known: PhaseContext, request: Request) -> list[str]:
-    """Those that are about to be asked."""
-    wanted = [agent.PLANNER, agent.PLAN_CHECKER]
-    if request.research and known.standing in (phase_context.MISSING, phase_context.STALE):
-        wanted.insert(0, agent.RESEARCHER)
-    return [role for role in wanted if role_calls.binding_of(services, role) is not None]
+def _roles(services: Services, context: PhaseContext, request: Request) -> list[str]:
+    """Return the bound roles that this command will ask."""
+    roles = [agent.PLANNER, agent.PLAN_CHECKER]
+    if request.research and context.research_state in (phase_context.MISSING, phase_context.STALE):
+        roles.insert(0, agent.RESEARCHER)
+    return [role for role in roles if role_calls.binding_of(services, role) is not None]
 
 
 def _refresh_research(
-    services: Services, known: PhaseContext, request: Request, owner: Owned, tell: Tell
+    services: Services, context: PhaseContext, request: Request, owner: Owned, tell: Tell
 ) -> tuple[list[str], PhaseContext]:
-    """The bundle with research that answers to it, where a researcher is bound; the plan is written without it too."""
-    if known.standing not in (phase_context.MISSING, phase_context.STALE) or not request.research:
-        return [], known
+    """Update missing or stale research if a researcher is bound; return warnings and the context."""
+    if context.research_state not in (phase_context.MISSING, phase_context.STALE) or not request.research:
+        return [], context
     if role_calls.binding_of(services, agent.RESEARCHER) is None:
-        stale = known.standing == phase_context.STALE
-        return [_STALE] if stale else [], known
+        stale = context.research_state == phase_context.STALE
+        return [_STALE] if stale else [], context
     tell(phase_research.ASKING)
-    answered = phase_research.ask_and_write(services, known, owner)
-    if isinstance(answered, AgentResult):
-        words = phase_research.failure_report(services, answered, agent.RESEARCHER, "")[1]
-        return [f"{words}; the plan is written without it."], known
-    return [], phase_context.gather(services, known.location)
+    result = phase_research.ask_and_write(services, context, owner)
+    if isinstance(result, AgentResult):
+        message = phase_research.failure_report(services, result, agent.RESEARCHER, "")[1]
+        return [f"{message}; planning continues without research."], context
+    return [], phase_context.gather(services, context.location)
 
 
-_STALE = "The research was made of other texts than those of now, and no researcher is bound."
+_STALE = "The research is stale: its sources have changed, and no researcher is bound."
 
 
 def _finish(
@@ -182,83 +186,83 @@ def _finish(
     if state.good and draft is not None:
         return _written(services, where, draft, state.number, warnings)
     again = _command(replace(request, research=True), where)
-    take = f"{again} --from {shlex.quote(state.kept)}" if state.kept else None
+    take_command = f"{again} --from {shlex.quote(state.kept)}" if state.kept else None
     data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
     if state.failed is not None:
         failure = phase_research.failure_report(services, state.failed, agent.PLANNER, _command(request, where))
-        return Result({**data, "next": [take] if take else []}, EXIT_FAILED, tuple(warnings), failure)
-    left = Unsettled(
+        return Result({**data, "next": [take_command] if take_command else []}, EXIT_FAILED, tuple(warnings), failure)
+    unsettled = Unsettled(
         where, path, state.number, draft, tuple(state.objections), state.problem, state.kept, _command(request, where)
     )
-    asked = plan_questions.question(journal, left)
-    answer = services.asker.ask(asked)
+    question = plan_questions.question(journal, unsettled)
+    answer = services.asker.ask(question)
     choice = answer.choice if answer is not None else None
-    taken = None
+    written = None
     if draft is not None and choice == plan_questions.TAKE:
-        taken = _written(services, where, draft, state.number, warnings)
-    plan_questions.record(journal, left, asked, answer, services.worktree)
-    return taken or Result(
-        {**data, "decision": asked.id, "next": _after(left, take, choice)},
+        written = _written(services, where, draft, state.number, warnings)
+    plan_questions.record(journal, unsettled, question, answer, services.worktree)
+    return written or Result(
+        {**data, "decision": question.id, "next": _after(unsettled, take_command, choice)},
         EXIT_WAITING if choice is None else EXIT_FAILED,
         tuple(warnings),
-        _why_not(where, left, choice),
-        {"choices": next_actions.rows(asked.choices)} if choice is None else {},
+        _why_not(where, unsettled, choice),
+        {"choices": next_actions.rows(question.choices)} if choice is None else {},
     )
 
 
-def _after(left: Unsettled, take: str | None, choice: str | None) -> list[str]:
+def _after(left: Unsettled, take_command: str | None, choice: str | None) -> list[str]:
     if choice == plan_questions.AGAIN:
         return [left.command]
-    return [*([take] if take else []), *(["idumb decisions"] if choice is None else [])]
+    return [*([take_command] if take_command else []), *(["idumb decisions"] if choice is None else [])]
 
 
 def _why_not(where: PhaseLocation, left: Unsettled, choice: str | None) -> tuple[str, str, str]:
-    """The error of rounds that brought no plan."""
-    waits = "The question waits: idumb decisions"
+    """Return the error of rounds that wrote no plan."""
+    waits = "Answer the question: idumb decisions"
     hint = {None: waits, plan_questions.AGAIN: left.command}.get(choice, f"idumb plan-phase {where.phase} --template")
     if left.legal:
-        words = f"The plan-checker still objects after {left.rounds} rounds; the plan is legal, and yours to judge."
+        words = f"The plan-checker still objects after {left.rounds} rounds. The plan is legal; you decide."
         return "plan.objections", words, hint
     return "plan.not-legal", f"The planner wrote no legal plan in {left.rounds} rounds; nothing was written.", hint
 
 
-# The draft was not written, so there is nothing in the phase that could be checked.
+# The draft was not written, so check-plan could not check it.
 _CORRECT = {
     "choices": next_actions.rows(
-        (Choice("correct", "correct what is named and give it again", "it is written once it is legal"),)
+        (Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal"),)
     )
 }
 
 
 def _take_offered(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Result:
-    """A plan that was written elsewhere: taken as it is, or refused with every finding.
+    """Write a plan that was written elsewhere, or refuse it with every finding.
 
-    A model's answer may be given whole: the one plan in it is taken.
+    The text may be the whole reply of a model that contains one plan.
     """
     if not text.removeprefix("\ufeff").startswith("---"):
-        found = services.texts.plans_in(text)
-        text = found[0] if len(found) == 1 else text
+        plans = services.texts.plans_in(text)
+        text = plans[0] if len(plans) == 1 else text
     draft = draft_plan.judge(services, where, identity, path, text)
     if draft.legal:
         with operation.owned(services, "plan-phase") as owned:
             owned.record()
             return _written(services, where, draft, 0, ())
     words = f"The plan is not legal; {path} was not written."
-    failure = ("plan.invalid", words, "Correct the findings above, then give it again")
+    failure = ("plan.invalid", words, "Correct the findings above, then run the command again")
     return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure, _CORRECT)
 
 
 def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
-    known = phase_context.gather(services, where)
-    section = known.roadmap.partition("\n")
+    context = phase_context.gather(services, where)
+    section = context.roadmap.partition("\n")
     title = wording.one_line(where.title) or f"Phase {where.phase}"
     goal = next((line for p in section[2].split("\n\n") if (line := wording.one_line(p))), title)
-    words = {"phase": where.phase, "title": title, "goal": goal, "roadmap": known.roadmap or title}
-    words["builder"] = services.settings.builder or "human"
-    draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, words))
+    values = {"phase": where.phase, "title": title, "goal": goal, "roadmap": context.roadmap or title}
+    values["builder"] = services.settings.builder or "human"
+    draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, values))
     if not draft.legal:
-        found = _data(where, draft, rounds=0, written=False)
-        return Result(found, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), _CORRECT)
+        data = _data(where, draft, rounds=0, written=False)
+        return Result(data, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), _CORRECT)
     with operation.owned(services, "plan-phase") as owned:
         owned.record()
         return _written(services, where, draft, 0, ())

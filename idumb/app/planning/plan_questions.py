@@ -1,6 +1,6 @@
-"""Questions about a plan that the rounds of planner and checker did not settle. They wait until a person answers.
+"""Questions about a plan on which planner and plan-checker did not agree. They wait for a person.
 
-They belong to no run, so the log has them apart. Of a phase the newest one counts, until its plan is there.
+They belong to no run. Only the newest question about a plan counts, until the plan exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TAKE, AGAIN, NO = "take", "again", "no"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unsettled:
-    """What the rounds left. `command` asks the planner again; `kept` is a copy of the draft."""
+    """What the rounds left. `command` asks the planner again; `kept` is the path of a copy of the draft."""
 
     where: PhaseLocation
     path: str
@@ -46,7 +46,7 @@ class Unsettled:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SentBack:
-    """What a person sent back to the planner: the draft, what is against it, and their own words."""
+    """What a person sent back to the planner: the draft, the objections, and guidance."""
 
     text: str | None
     objections: tuple[str, ...]
@@ -62,10 +62,10 @@ def question(journal: Journal, left: Unsettled) -> Decision:
     kept = [f"the draft is kept in {left.kept}"] if left.kept else []
     if left.legal:
         what = f"The plan-checker objects to the plan of phase {phase} after {rounds} rounds"
-        why = "The plan is legal, and nothing of it runs before you agree to it. What the checker says is an opinion."
+        why = "The plan is legal, and runs only with your consent. The plan-checker's objections are an opinion."
     else:
-        what = f"The planner wrote no legal plan of phase {phase} in {rounds} rounds"
-        why = "Nothing was written. Without a plan the phase cannot run."
+        what = f"The planner wrote no legal plan for phase {phase} in {rounds} rounds"
+        why = "Nothing was written. Without a plan, the phase cannot run."
     text = left.draft.text.split("\n") if left.draft is not None else []
     return Decision(
         id=id,
@@ -80,19 +80,19 @@ def question(journal: Journal, left: Unsettled) -> Decision:
 def _choices(id: str, left: Unsettled) -> Iterator[Choice]:
     if left.legal:
         yield Choice(TAKE, "write the plan as it is", f"{left.path} is written", f"idumb decide {id} {TAKE}")
-    begins = "they begin from the last draft" if left.draft is not None else "the planner is asked once more"
+    start = "from the last draft" if left.draft is not None else "from nothing"
     yield Choice(
         AGAIN,
         "ask planner and checker again, with guidance",
-        f"{left.command} makes more rounds; {begins}, and the words of --guidance are in the prompt",
+        f"{left.command} runs more rounds, {start}, with the guidance in the prompt",
         f"idumb decide {id} {AGAIN} --guidance TEXT",
     )
-    kept = "the draft is kept and can be edited and taken later" if left.kept else "nothing was written"
+    kept = "the draft is kept; you can edit and take it later" if left.kept else "nothing was written"
     yield Choice(NO, "leave the phase without this plan", kept, f"idumb decide {id} {NO}")
 
 
 def record(journal: Journal, left: Unsettled, asked: Decision, answer: Answer | None, worktree: str) -> None:
-    """The question, and the answer where a person gave it at once."""
+    """Record the question, and the answer if it was given at once."""
     text = left.draft.text if left.draft is not None else None
     about = {
         "phase": left.where.phase,
@@ -110,7 +110,7 @@ def record(journal: Journal, left: Unsettled, asked: Decision, answer: Answer | 
 
 
 def open_questions(services: Services) -> list[dict[str, Any]]:
-    """The questions of this work tree that are open, the oldest first, as every other question."""
+    """Return the open questions of this working tree, the oldest first."""
     names = [field.name for field in dataclasses.fields(Decision)]
     return [
         {**{name: asked.payload[name] for name in names}, "phase": asked.payload["phase"]}
@@ -120,84 +120,91 @@ def open_questions(services: Services) -> list[dict[str, Any]]:
 
 
 def sent_back(services: Services, path: str) -> SentBack | None:
-    """What a person sent back to the planner of the plan at `path`; None where nobody did."""
+    """Return what was sent back to the planner of the plan at `path`; None if nothing was."""
     for asked, answer in _newest(services):
-        p = asked.payload
-        if p["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
-            text = p["draft"] if _whole(p) else None
-            return SentBack(text, tuple(p["objections"]), str(answer.payload.get("guidance") or ""))
+        question = asked.payload
+        if question["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
+            text = question["draft"] if _whole(question) else None
+            return SentBack(text, tuple(question["objections"]), str(answer.payload.get("guidance") or ""))
     return None
 
 
 def _newest(services: Services) -> list[tuple[Event, Event | None]]:
-    """The newest question about each plan of this work tree, with its answer."""
-    found: dict[str, Event] = {}
+    """Return the newest question about each plan of this working tree, with its answer."""
+    newest: dict[str, Event] = {}
     for event in services.log.events(kind="decision.asked"):
         if event.run is None and event.payload["kind"] == KIND and event.payload.get("worktree") == services.worktree:
-            found.pop(event.payload["path"], None)
-            found[event.payload["path"]] = event
-    return [(asked, _answer(services, asked)) for asked in found.values()]
+            newest.pop(event.payload["path"], None)
+            newest[event.payload["path"]] = event
+    return [(asked, _answer(services, asked)) for asked in newest.values()]
 
 
 def _answer(services: Services, asked: Event) -> Event | None:
-    given = services.log.events(kind="decision.answered", after=asked.seq)
-    return next((one for one in given if one.payload["decision"] == asked.payload["id"]), None)
+    answers = services.log.events(kind="decision.answered", after=asked.seq)
+    return next((one for one in answers if one.payload["decision"] == asked.payload["id"]), None)
 
 
-def _whole(p: Mapping[str, Any]) -> bool:
-    """Whether the log has the draft as it was: a known secret is never written to it."""
-    return p["draft"] is not None and canonical_json.digest(p["draft"]) == p["draft_hash"]
+def _whole(question: Mapping[str, Any]) -> bool:
+    """Return whether the log has the whole draft; it never stores a known secret."""
+    return question["draft"] is not None and canonical_json.digest(question["draft"]) == question["draft_hash"]
 
 
 def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
-    """The question of this work tree, as it was recorded; None where none has the id.
+    """Return the open question with this id; None if this working tree has none.
 
-    Refusal `decision.answered`, and `decision.void` where it is no longer open.
+    Refusal `decision.answered` or `decision.void` if it is no longer open.
     """
     every = [e for e in services.log.events(kind="decision.asked") if e.run is None and e.payload["id"] == id]
     own = [e.payload for e in every if e.payload.get("worktree") == services.worktree]
     if not own:
         return None
-    p = own[-1]
+    question = own[-1]
     newest = {asked.payload["id"]: answer for asked, answer in _newest(services)}
     if newest.get(id) is not None:
-        raise Refusal("decision.answered", f"{id} was answered already.", hint=p["go_on"])
-    if services.reports.exists(p["path"]):
-        raise _void(id, f"{p['path']} is there now", f"idumb check-plan {p['phase']}")
+        raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
+    if services.reports.exists(question["path"]):
+        raise _void(id, f"{question['path']} exists now", f"idumb check-plan {question['phase']}")
     if id not in newest:
-        raise _void(id, "a later question took its place", "idumb decisions")
-    return p
+        raise _void(id, "a later question replaced it", "idumb decisions")
+    return question
 
 
-def apply_answer(services: Services, p: Mapping[str, Any], answer: Answer) -> Result:
-    """Do what a person chose."""
-    draft = _draft(services, p) if answer.choice == TAKE else None
+def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer) -> Result:
+    """Do what the answer chose, and record it."""
+    draft = _draft(services, question) if answer.choice == TAKE else None
     with operation.owned(services, "decide") as owned:
         journal = owned.record()
         if draft is not None:
             draft_plan.write(services, draft)
         journal.write(journal.event("decision.answered", **dataclasses.asdict(answer)))
-    after = {TAKE: [f"idumb check-plan {p['phase']}", f"idumb execute-phase {p['phase']}"], AGAIN: [p["go_on"]]}
+    after = {
+        TAKE: [f"idumb check-plan {question['phase']}", f"idumb execute-phase {question['phase']}"],
+        AGAIN: [question["go_on"]],
+    }
     data = {"decision": answer.decision, "choice": answer.choice, "verification": None, "remembered": None}
     return Result({**data, "version": None, "next": after.get(answer.choice, ["idumb next"])})
 
 
-def _draft(services: Services, p: Mapping[str, Any]) -> Draft:
-    if not _whole(p):
-        kept = f"idumb plan-phase {p['phase']} --from {p['kept']}"
-        raise _void(str(p["id"]), "the log does not hold the draft, because it has a known secret in it", kept)
-    where = phase_context.locate(services, p["phase"])
+def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
+    if not _whole(question):
+        kept = f"idumb plan-phase {question['phase']} --from {question['kept']}"
+        raise _void(
+            str(question["id"]), "the log does not contain the draft, because the draft contains a secret", kept
+        )
+    where = phase_context.locate(services, question["phase"])
     identity, path = draft_plan.next_path(services, where)
-    if path != p["path"]:
-        raise _void(str(p["id"]), f"the phase's next plan is {path} now", f"idumb plan-phase {p['phase']}")
-    draft = draft_plan.judge(services, where, identity, path, p["draft"])
+    if path != question["path"]:
+        raise _void(
+            str(question["id"]), f"the next plan of the phase is now {path}", f"idumb plan-phase {question['phase']}"
+        )
+    draft = draft_plan.judge(services, where, identity, path, question["draft"])
     if not draft.legal:
         raise InputError(
             "plan.invalid",
-            f"The draft is not legal any more; {path} was not written.",
+            f"The draft is no longer legal; {path} was not written.",
             findings=draft.findings,
-            hint=f"idumb decide {p['id']} {AGAIN}",
-            details={"phase": p["phase"]},
+            hint=f"idumb decide {question['id']} {AGAIN}",
+            details={"phase": question["phase"]},
         )
     return draft
 

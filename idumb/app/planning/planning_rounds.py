@@ -1,4 +1,4 @@
-"""The rounds in which a planner writes a plan and is told what is wrong with it, by idumb and by a checker."""
+"""Planning rounds: the planner writes a plan, and idumb and the plan-checker return what is wrong with it."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ _VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is to be planned: the phase with all that is known of it, the plan's id and file, and gaps to close."""
+    """What to plan: the context of the phase, the id and path of the plan, and the gaps to close."""
 
-    known: PhaseContext
+    context: PhaseContext
     plan: str
     path: str
     gaps: str = ""
 
     @property
     def about(self) -> str:
-        return f"phase-{self.known.location.phase}"
+        return f"phase-{self.context.location.phase}"
 
 
 @dataclass(slots=True)
 class Round:
-    """How far the planner came: its last draft, and what is against it. `failed` is the answer that was none.
+    """The state after a round: the last draft, and the objections to it. `failed` is a call that gave no reply.
 
-    `kept` is where the draft is kept: what a model wrote is not lost when the command is stopped in the next round.
+    `kept` is the path of a copy of the draft, so that it survives if the command is stopped in the next round.
     """
 
     number: int = 0
@@ -80,22 +80,22 @@ class Round:
         return "\n".join(text for text in (self.problem, known, said) if text)
 
 
-def run_rounds(services: Services, goal: Goal, owner: Owned, warn: list[str], tell: Tell, state: Round) -> Round:
-    """Ask until the plan is good, or as often as there are rounds; `warn` takes what is to be told besides.
+def run_rounds(services: Services, goal: Goal, owner: Owned, warnings: list[str], tell: Tell, state: Round) -> Round:
+    """Run rounds until the plan is good, or the rounds are used up; append warnings to `warn`.
 
-    `state` is where the rounds begin: with what a person sent back, or with nothing.
+    `state` is the start: a draft that was sent back, or nothing.
     """
     for number in range(1, ROUNDS + 1):
         asked = RoleRequest(agent.PLANNER, goal.about, planner_values(services, goal, state), attempt=number)
-        tell(f"asking the planner, round {number} of {ROUNDS} at most …")
-        answered = role_calls.ask(services, asked, owner)
+        tell(f"asking the planner, round {number} of up to {ROUNDS} …")
+        result = role_calls.ask(services, asked, owner)
         state = Round(number, state.draft, state.objections, kept=state.kept)
-        if answered.outcome != outcome.COMPLETED and answered.failure != agent.MALFORMED:
-            state.failed = answered
+        if result.outcome != outcome.COMPLETED and result.failure != agent.MALFORMED:
+            state.failed = result
             return state
-        _read(services, goal, answered, state)
+        _read(services, goal, result, state)
         if state.draft is not None and state.draft.legal and not state.problem:
-            warn += _check(services, goal, state, owner, tell)
+            warnings += _check(services, goal, state, owner, tell)
         if state.good:
             break
         if state.draft is not None:
@@ -104,30 +104,30 @@ def run_rounds(services: Services, goal: Goal, owner: Owned, warn: list[str], te
 
 
 def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, str]:
-    """What the planner's template is filled with."""
-    known, builder = goal.known, services.settings.builder or ""
-    named = ", ".join(sorted({*services.settings.bindings, "human"}))
+    """Return the values for the planner's template."""
+    context, builder = goal.context, services.settings.builder or ""
+    builders = ", ".join(sorted({*services.settings.bindings, "human"}))
     draft = wording.fenced(state.draft.text, "markdown") if state.draft is not None else ""
     return {
-        **known.values(),
+        **context.values(),
         "plan": goal.plan,
-        **_ids(services, known.location),
-        "existing": "\n\n".join(_present_plans(services, known.location)),
+        **_ids(services, context.location),
+        "existing": "\n\n".join(_present_plans(services, context.location)),
         "gaps": wording.fenced(wording.truncate(goal.gaps), "markdown"),
         "draft": draft,
         "feedback": wording.fenced(state.feedback, "text"),
-        "builder": builder and f"{builder}; known are {named}",
-        "no_builder": "" if builder else named,
+        "builder": builder and f"{builder}; known are {builders}",
+        "no_builder": "" if builder else builders,
     }
 
 
 def _present_plans(services: Services, where: PhaseLocation) -> list[str]:
-    found = services.plans.plans(where.folder) if where.exists else ()
-    return [wording.fenced(wording.truncate(data.decode("utf-8", "replace")), "markdown") for _, data in found]
+    plans = services.plans.plans(where.folder) if where.exists else ()
+    return [wording.fenced(wording.truncate(data.decode("utf-8", "replace")), "markdown") for _, data in plans]
 
 
 def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
-    """How the phase is spelled by its plans, and the first id that is free."""
+    """Return the phase as its plans spell it, and the first free task id."""
     try:
         contract = loading.present(services, where.phase).contract
     except InputError:
@@ -137,53 +137,53 @@ def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
     return {"phase": contract.phase, "first_id": check_plan.next_free_id(contract)}
 
 
-def _read(services: Services, goal: Goal, answered: AgentResult, state: Round) -> None:
-    """Find the plan in the answer and judge it; a planner that answered with none keeps its draft from before."""
-    found = services.texts.plans_in(answered.reply or answered.output)
-    if len(found) == 1 and not (answered.truncated and not answered.reply):
+def _read(services: Services, goal: Goal, result: AgentResult, state: Round) -> None:
+    """Find the plan in the reply and judge it. Without exactly one plan, keep the previous draft."""
+    plans = services.texts.plans_in(result.reply or result.output)
+    if len(plans) == 1 and not (result.truncated and not result.reply):
         state.draft, state.objections = (
-            draft_plan.judge(services, goal.known.location, goal.plan, goal.path, found[0]),
+            draft_plan.judge(services, goal.context.location, goal.plan, goal.path, plans[0]),
             [],
         )
         return
     state.problem = (
-        f"The answer held {len(found)} plans; answer with one."
-        if found
+        f"The answer held {len(plans)} plans; answer with one."
+        if plans
         else "The answer held no plan. Answer with the whole plan, from its first line `---` to its last, and nothing"
         " else; a fence around it must be closed and longer than every fence inside."
     )
 
 
 def _check(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tell) -> list[str]:
-    """Let the checker look at a legal plan; what it says is an opinion. Warnings where it brought none."""
+    """Ask the plan-checker about a legal plan, and keep its objections; return warnings."""
     if role_calls.binding_of(services, agent.PLAN_CHECKER) is None or state.draft is None:
         return []
-    told = {
-        **goal.known.values(),
+    values = {
+        **goal.context.values(),
         "draft": wording.fenced(state.draft.text, "markdown"),
         "feedback": wording.fenced(state.draft.feedback, "text"),
     }
-    asked = RoleRequest(agent.PLAN_CHECKER, goal.about, told, VERDICT, state.number)
+    request = RoleRequest(agent.PLAN_CHECKER, goal.about, values, VERDICT, state.number)
     tell("asking the plan-checker …")
-    answered = role_calls.ask(services, asked, owner)
-    found = reply.answer(answered.reply or answered.output, "verdict")
-    if answered.outcome == outcome.COMPLETED and isinstance(found, dict) and found["verdict"] in _VERDICTS:
-        said = _objections(found)
+    result = role_calls.ask(services, request, owner)
+    verdict = reply.answer(result.reply or result.output, "verdict")
+    if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in _VERDICTS:
+        objections = _objections(verdict)
         if levels.rule(services.settings, agent.PLAN_CHECKER).level == levels.INFORMATIONAL:
-            return [f"The plan-checker objects, which blocks nothing at level 0: {one}" for one in said]
-        state.objections = said
+            return [f"The plan-checker objects, but level 0 does not block: {one}" for one in objections]
+        state.objections = objections
         return []
-    why = answered.message or (found if isinstance(found, str) else "malformed answer")
-    return [f"The plan-checker brought no verdict in round {state.number}: {why}."]
+    why = result.message or (verdict if isinstance(verdict, str) else "malformed reply")
+    return [f"The plan-checker gave no verdict in round {state.number}: {why}."]
 
 
 def _objections(verdict: Mapping[str, Any]) -> list[str]:
-    """Words of every finding of a verdict other than PASS; never none for such a verdict."""
+    """Return the objections of a verdict; at least one, unless the verdict is PASS."""
     if verdict["verdict"] == outcome.PASS:
         return []
-    found = verdict.get("findings")
-    said = [_objection(one) for one in found] if isinstance(found, list) else []
-    return [one for one in said if one] or [f"The verdict is {verdict['verdict']}, without a reason."]
+    findings = verdict.get("findings")
+    objections = [_objection(one) for one in findings] if isinstance(findings, list) else []
+    return [one for one in objections if one] or [f"The verdict is {verdict['verdict']}, without a reason."]
 
 
 def _objection(one: Any) -> str:

@@ -1,4 +1,4 @@
-"""Put a phase at the end of the roadmap, or between two that are there."""
+"""Add a phase to the roadmap, at the end or after another phase."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NUMBER = re.compile(r"(\d+)([A-Za-z]?)")
 
 
 def add(services: Services, title: str, goal: str, after: str | None = None) -> str:
-    """The number of the new phase. Nothing else of the roadmap changes.
+    """Add a phase to the roadmap and return its number.
 
-    At the end it is the one behind the greatest whole number of roadmap and folders; behind phase `after` a number
-    with one part more.
+    At the end, the number follows the greatest whole number of roadmap and folders. After the phase `after`, it has
+    one more part.
     """
     preconditions.require_initialised(services)
     words = wording.one_line(wording.as_markdown(title))
@@ -43,21 +43,21 @@ def _last(known: Iterable[str]) -> str:
 
 
 def _numbered(services: Services, after: str) -> str:
-    """The number of a phase that is there, as folder or roadmap spell it."""
+    """Return the number of an existing phase, as folder or roadmap spell it."""
     number = phase_context.locate(services, after).phase
     if any(_NUMBER.fullmatch(part) is None for part in number.split(".")):
         raise InputError(
             "roadmap.no-number",
-            f"Phase {number} has no number of the roadmap, so nothing can be put behind it.",
+            f"Phase {number} is not numbered like a roadmap phase, so no phase can follow it.",
             hint="idumb roadmap lists the phases",
         )
     return number
 
 
 def inserted(after: str, known: Iterable[str]) -> str:
-    """The number of a phase behind `after`: 06.1 behind 6, 06.2 behind 06.1, and 06.1.1 where there is a 06.2.
+    """Return the number of a new phase after `after`: 06.1 after 6, 06.2 after 06.1, or 06.1.1 if 06.2 exists.
 
-    Behind 6 it comes behind what was put there before.
+    After 6, it follows the phases already inserted there.
     """
     taken = [_bare(number) for number in known]
     base, last = _bare(after), _NUMBER.fullmatch(after.rpartition(".")[2])
@@ -76,6 +76,6 @@ def _bare(number: str) -> tuple[str, ...]:
 
 
 def _spelled(parts: tuple[str, ...]) -> str:
-    """With two digits before the point, as such phases are usually written."""
+    """Write the number with two digits before the point, as is usual."""
     digits = re.match(r"\d*", parts[0])
     return ".".join(("0" * (2 - len(digits[0] if digits else "")) + parts[0], *parts[1:]))

@@ -25,8 +25,8 @@ def list_events(
     until: str | None,
     limit: int,
 ) -> Result:
-    """The newest events that fit, oldest first; InputError where the phase is none and never was."""
-    chosen = _selections(kind)
+    """Return the newest matching events, oldest first. InputError if the phase does not exist and never ran."""
+    selections_ = _selections(kind)
     if run is None and phase is not None:
         run = services.runs.latest(step_plan.phase_of(phase) or phase)
         if run is None:
@@ -34,43 +34,43 @@ def list_events(
             return Result({"events": [], "run": None})
 
     def newest(one: Selection | None) -> Iterator[Event]:
-        """Read no further than asked; a selection by payload may have to pass over some."""
+        """Yield matching events. Only a selection by payload may have to read more than `limit`."""
         kind_ = one.kind if one is not None else None
         least = limit if one is None or not one.name else None
-        known = services.log.events(
+        events = services.log.events(
             run=run, task=task, kind=kind_, since=since, until=until, limit=least, newest_first=True
         )
-        return (event for event in known if one is None or one.fits(event.payload))
+        return (event for event in events if one is None or one.fits(event.payload))
 
-    merged = heapq.merge(*map(newest, chosen or (None,)), key=lambda event: -event.seq)
-    found = list(itertools.islice(merged, limit))
-    return Result({"run": run, "events": [event.as_dict() for event in reversed(found)]})
+    merged = heapq.merge(*map(newest, selections_ or (None,)), key=lambda event: -event.seq)
+    newest_events = list(itertools.islice(merged, limit))
+    return Result({"run": run, "events": [event.as_dict() for event in reversed(newest_events)]})
 
 
 def _selections(kind: str | None) -> tuple[Selection, ...]:
-    """What to select; empty where every kind is meant. UsageError where there is no such kind and no such alias."""
-    found = () if kind is None else selections(kind)
-    if kind is not None and not found:
-        near = nearest(kind, (*KINDS, *ALIASES))
+    """Return the selections for a kind or alias; empty for every kind. UsageError if it is unknown."""
+    matches = () if kind is None else selections(kind)
+    if kind is not None and not matches:
+        suggestion = nearest(kind, (*KINDS, *ALIASES))
         raise UsageError(
             "log.unknown-kind",
-            f"There is no kind of event {kind!r}." + (f" Did you mean {near}?" if near else ""),
+            f"Unknown event kind {kind!r}." + (f" Did you mean {suggestion}?" if suggestion else ""),
             hint=f"idumb help events lists the kinds; names of other workflow engines: {', '.join(ALIASES)}",
         )
-    return found
+    return matches
 
 
 def audit(services: Services) -> Result:
-    """Walk the whole log: every hash computed again, every event in its place."""
-    found = services.log.verify()
+    """Verify every hash and the order of the whole log."""
+    chain = services.log.verify()
     data = {
-        "events": found.count,
-        "head": found.head,
-        "broken_at": found.broken_at,
-        "why": found.why,
-        "witnessed": found.witnessed,
+        "events": chain.count,
+        "head": chain.head,
+        "broken_at": chain.broken_at,
+        "why": chain.why,
+        "witnessed": chain.witnessed,
     }
-    if found.broken_at is None:
+    if chain.broken_at is None:
         return Result(data)
-    words = f"The event log is not as it was written: event {found.broken_at}: {found.why}"
-    return Result(data, EXIT_FAILED, (), ("audit.broken", words, "Keep a copy of the git folder before anything else"))
+    words = f"The event log was changed: event {chain.broken_at}: {chain.why}"
+    return Result(data, EXIT_FAILED, (), ("audit.broken", words, "First make a copy of the git folder"))

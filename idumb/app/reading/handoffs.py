@@ -1,4 +1,4 @@
-"""Handoffs as they are looked up: by run, phase, status and receiver; changed, and counted."""
+"""Handoffs: list, show, update and count the documents that pass work to another agent or person."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from idumb.domain.runs.run import RunState
 
 @dataclass(frozen=True, slots=True)
 class HandoffFilter:
-    """Which handoffs; None does not choose. `run` may be the beginning of an id, `agent` is who receives."""
+    """Selects handoffs; None matches all. `run` may be a prefix of the id; `agent` is the receiver."""
 
     run: str | None = None
     phase: str | None = None
@@ -30,51 +30,51 @@ class HandoffFilter:
     agent: str | None = None
 
 
-def listing(services: Services, wanted: HandoffFilter) -> Result:
-    """`idumb handoff list`: the oldest first, and what could not be handed on."""
-    found = _selected(services, wanted)
+def listing(services: Services, selection: HandoffFilter) -> Result:
+    """Return the selected handoffs, oldest first, and those that failed."""
+    documents = _selected(services, selection)
     failed = [
         {"run": e.run, "task": e.task, "to_agent": e.payload["to_agent"], "reason": e.payload["reason"]}
         for e in services.log.events(kind="handoff.failed")
-        if (e.run or "").startswith(wanted.run or "") and wanted.agent in {None, e.payload["to_agent"]}
+        if (e.run or "").startswith(selection.run or "") and selection.agent in {None, e.payload["to_agent"]}
     ]
-    failures = failed if wanted.phase is None and wanted.status is None else []
-    return Result({"handoffs": [_row(d) for d in found], "failed": failures})
+    failures = failed if selection.phase is None and selection.status is None else []
+    return Result({"handoffs": [_row(d) for d in documents], "failed": failures})
 
 
 def show(services: Services, name: str) -> Result:
-    """`idumb handoff show ID`: one with everything in it, and what was said of it since."""
+    """Return one handoff, with its status changes."""
     return Result({"handoff": _one(services, name)})
 
 
 def update(services: Services, name: str, status: str, who: str, why: str) -> Result:
-    """`idumb handoff update ID STATUS`: where the work is, by somebody's word."""
+    """Record a new status of a handoff."""
     preconditions.require_initialised(services)
     document = _find(services, name)
     if status not in handoff.STATUSES:
         raise InputError(
             "handoff.bad-status",
-            f"{status!r} is no status of a handoff; there are {', '.join(handoff.STATUSES)}.",
+            f"Unknown handoff status {status!r}; choose {', '.join(handoff.STATUSES)}.",
             hint=f"idumb handoff update {document.handoff_id} {handoff.IN_PROGRESS}",
         )
     kind = handoff_writer.COMPLETED if status == handoff.COMPLETE else handoff_writer.UPDATED
     with operation.owned(services, "handoff") as owned:
         journal = owned.journal(RunState())
-        said = {"handoff_id": document.handoff_id, "status": status, "by": who, "reason": why}
-        journal.write(NewEvent(kind, said, run=document.run, task=document.task, attempt=document.attempt))
+        change = {"handoff_id": document.handoff_id, "status": status, "by": who, "reason": why}
+        journal.write(NewEvent(kind, change, run=document.run, task=document.task, attempt=document.attempt))
         handoff_writer.save(services, replace(document, status=status))
     return Result({"handoff": _one(services, document.handoff_id)})
 
 
-def stats(services: Services, wanted: HandoffFilter) -> Result:
-    """`idumb handoff stats`: how many there are of each status, type, receiver and phase."""
-    found = _selected(services, wanted)
+def stats(services: Services, selection: HandoffFilter) -> Result:
+    """Count the selected handoffs by status, type, receiver and phase."""
+    documents = _selected(services, selection)
     counts = {
-        "total": len(found),
-        "by_status": {s: sum(d.status == s for d in found) for s in handoff.STATUSES},
-        "by_type": _counted(d.handoff_type for d in found),
-        "by_agent": _counted(d.to_agent for d in found),
-        "by_phase": _counted(d.workflow for d in found),
+        "total": len(documents),
+        "by_status": {s: sum(d.status == s for d in documents) for s in handoff.STATUSES},
+        "by_type": _counted(d.handoff_type for d in documents),
+        "by_agent": _counted(d.to_agent for d in documents),
+        "by_phase": _counted(d.workflow for d in documents),
     }
     return Result({"stats": counts})
 
@@ -83,13 +83,13 @@ def _counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def _selected(services: Services, wanted: HandoffFilter) -> list[Document]:
+def _selected(services: Services, selection: HandoffFilter) -> list[Document]:
     def fits(document: Document) -> bool:
         return (
-            document.run.startswith(wanted.run or "")
-            and (wanted.phase is None or services.plans.same_phase(wanted.phase, document.workflow))
-            and wanted.status in {None, document.status}
-            and wanted.agent in {None, document.to_agent}
+            document.run.startswith(selection.run or "")
+            and (selection.phase is None or services.plans.same_phase(selection.phase, document.workflow))
+            and selection.status in {None, document.status}
+            and selection.agent in {None, document.to_agent}
         )
 
     return [document for document in handoff_writer.known(services) if fits(document)]
@@ -101,24 +101,24 @@ def _row(document: Document) -> dict[str, Any]:
 
 def _one(services: Services, name: str) -> dict[str, Any]:
     document = _find(services, name)
-    said = [
+    changes = [
         {"at": e.at, "status": e.payload["status"], "by": e.payload["by"], "reason": e.payload["reason"]}
         for e in handoff_writer.said(services)
         if e.payload["handoff_id"] == document.handoff_id
     ]
-    return {**_row(document), "said": said}
+    return {**_row(document), "said": changes}
 
 
 def _find(services: Services, name: str) -> Document:
-    """By its id, the beginning of it, or a task that made just one; of several attempts the newest counts."""
-    every = handoff_writer.known(services)
-    by_id = [d for d in every if d.handoff_id.startswith(name.lower())] if name else []
-    by_task = [d for d in every if d.task.lower() == name.lower()]
+    """Find a handoff by its id, a prefix of it, or a task with only one, in its newest attempt."""
+    documents = handoff_writer.known(services)
+    by_id = [d for d in documents if d.handoff_id.startswith(name.lower())] if name else []
+    by_task = [d for d in documents if d.task.lower() == name.lower()]
     newest = [d for d in by_task if (d.run, d.attempt) == (by_task[-1].run, by_task[-1].attempt)]
-    found = by_id or newest
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = wording.listed(d.handoff_id for d in found)
-        raise InputError("handoff.ambiguous", f"{name} may mean {several}.", hint="idumb handoff list")
+    matches = by_id or newest
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        several = wording.listed(d.handoff_id for d in matches)
+        raise InputError("handoff.ambiguous", f"{name} is ambiguous: {several}.", hint="idumb handoff list")
     raise InputError("handoff.unknown", f"There is no handoff {name}.", hint="idumb handoff list")

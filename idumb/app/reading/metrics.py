@@ -1,4 +1,4 @@
-"""Reading: what a run's attempts and the roles around it used, call by call and in sums. Unknown stays unknown."""
+"""Metrics: tokens, cost and time of each agent call of a run, with sums. Unknown values stay unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BY = ("task", "role", "adapter", "model")
 
 
 def metrics(services: Services, phase: str) -> Result:
-    """The newest run of a phase: a row for each call of an agent, sums by task, role, adapter and model, and all."""
+    """Return the calls of a phase's newest run, with sums by task, role, adapter and model, and the total."""
     state = run_lookup.require_run(services, phase)
     rows = [*_of_run(services, state), *_of_roles(services, state)]
     spent = [(row, _spent(row)) for row in rows]
@@ -40,34 +40,34 @@ def metrics(services: Services, phase: str) -> Result:
 
 
 def _of_run(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
-    """Builders and validators, in the order in which their attempts ended."""
-    begun: dict[tuple[str | None, int | None], Event] = {}
+    """Yield the calls of builders and validators, in the order in which their attempts ended."""
+    started: dict[tuple[str | None, int | None], Event] = {}
     for event in services.log.events(run=state.id):
         key = (event.task, event.attempt)
         if event.kind == "attempt.started":
-            begun[key] = event
-        elif event.kind == "attempt.interrupted" and key in begun:
-            yield _row(event, begun[key], agent.BUILDER, {"outcome": "interrupted", "seconds": None})
-        elif event.kind == "attempt.finished" and key in begun:
+            started[key] = event
+        elif event.kind == "attempt.interrupted" and key in started:
+            yield _row(event, started[key], agent.BUILDER, {"outcome": "interrupted", "seconds": None})
+        elif event.kind == "attempt.finished" and key in started:
             for role in (agent.BUILDER, agent.VALIDATOR):
                 if event.payload.get(role) is not None:
-                    yield _row(event, begun[key], role, event.payload[role])
+                    yield _row(event, started[key], role, event.payload[role])
 
 
-def _row(event: Event, begun: Event, role: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def _row(event: Event, started: Event, role: str, result: Mapping[str, Any]) -> dict[str, Any]:
     if role == agent.VALIDATOR:
-        return _call(event.task, event.attempt, role, said, said)
-    envelope = begun.payload.get("envelope", {})
-    known = {
-        "binding": begun.payload["builder"],
+        return _call(event.task, event.attempt, role, result, result)
+    envelope = started.payload.get("envelope", {})
+    agent_fields = {
+        "binding": started.payload["builder"],
         "adapter": envelope.get("adapter"),
-        "model": said.get("model") or envelope.get("model"),
+        "model": result.get("model") or envelope.get("model"),
     }
-    return _call(event.task, event.attempt, role, known, said)
+    return _call(event.task, event.attempt, role, agent_fields, result)
 
 
 def _of_roles(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
-    """What other roles were asked about the phase or one of its tasks, by any run or none."""
+    """Yield the calls of other roles about the phase or its tasks, in any run or none."""
     about = {f"phase-{state.phase}", *state.tasks}
     for event in services.log.events(kind="role.asked"):
         if event.payload["about"] in about:
@@ -76,17 +76,17 @@ def _of_roles(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
 
 
 def _call(
-    task: str | None, attempt: int | None, role: str, known: Mapping[str, Any], said: Mapping[str, Any]
+    task: str | None, attempt: int | None, role: str, agent_fields: Mapping[str, Any], result: Mapping[str, Any]
 ) -> dict[str, Any]:
-    usage = said.get("usage") or {}
+    usage = result.get("usage") or {}
     return {
         "task": task,
         "attempt": attempt,
         "role": role,
-        **{name: known.get(name) for name in ("binding", "adapter", "model")},
-        "outcome": said.get("outcome"),
-        "failure": said.get("failure"),
-        "seconds": said.get("seconds"),
+        **{name: agent_fields.get(name) for name in ("binding", "adapter", "model")},
+        "outcome": result.get("outcome"),
+        "failure": result.get("failure"),
+        "seconds": result.get("seconds"),
         **{name: usage.get(name) for name in ("tokens_in", "tokens_out", "cost_usd")},
     }
 
@@ -97,6 +97,6 @@ def _spent(row: Mapping[str, Any]) -> Spent:
 
 
 def _plain(spent: Spent) -> dict[str, Any]:
-    found = dataclasses.asdict(spent)
-    found["calls"] = found.pop("attempts")
-    return {**found, "seconds": round(spent.seconds, 3)}
+    row = dataclasses.asdict(spent)
+    row["calls"] = row.pop("attempts")
+    return {**row, "seconds": round(spent.seconds, 3)}

@@ -1,4 +1,4 @@
-"""Reading: one task with everything known of it, what it changed, and the events of a run."""
+"""Show one task: its plan, attempts, evidence and checkpoint, and the changes it made."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
 
 
 def show(services: Services, task: str) -> Result:
-    """A task as the plan has it, with its attempts, evidence and checkpoint from the newest run."""
+    """Return a task as the plan declares it, with its attempts and evidence from the newest run."""
     contract, state, task_id = _find(services, task)
     declared = contract.tasks[task_id]
     data: dict[str, Any] = {
@@ -44,25 +44,27 @@ def show(services: Services, task: str) -> Result:
         "decisions": [],
     }
     if state is not None and task_id in state.tasks:
-        shown = schedule.statuses(contract, state)
-        data |= next_steps.task_row(state, contract, task_id, shown)
-        seen = attempting_run(services, state, task_id)
+        statuses = schedule.statuses(contract, state)
+        data |= next_steps.task_row(state, contract, task_id, statuses)
+        attempted_in = attempting_run(services, state, task_id)
         data |= {
-            "run": seen.id,
+            "run": attempted_in.id,
             "choices": failure_report.ways(services, contract, state, task_id),
-            "attempts": attempts_of(services, seen, task_id),
-            "decisions": [d for d in seen.decisions.values() if d.get("task") == task_id],
-            "answers": [a for i, a in seen.answers.items() if seen.decisions.get(i, {}).get("task") == task_id],
+            "attempts": attempts_of(services, attempted_in, task_id),
+            "decisions": [d for d in attempted_in.decisions.values() if d.get("task") == task_id],
+            "answers": [
+                a for i, a in attempted_in.answers.items() if attempted_in.decisions.get(i, {}).get("task") == task_id
+            ],
         }
     return Result(data)
 
 
 def attempting_run(services: Services, state: RunState, task: str) -> RunState:
-    """The run that saw the attempts of a task: an earlier one where the task is carried."""
-    known = state.tasks.get(task)
-    while known is not None and known.carried_from is not None and task not in state.attempted:
-        state = replay(services.log.events(run=known.carried_from))
-        known = state.tasks.get(task)
+    """Return the run with the attempts of a task. For a carried task, this is an earlier run."""
+    task_state = state.tasks.get(task)
+    while task_state is not None and task_state.carried_from is not None and task not in state.attempted:
+        state = replay(services.log.events(run=task_state.carried_from))
+        task_state = state.tasks.get(task)
     return state
 
 
@@ -80,7 +82,7 @@ def _value(value: Any) -> Any:
 
 
 def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str, Any]]:
-    """Attempts in order, each with its evidence and how it ended."""
+    """Return the attempts in order, each with its evidence and outcome."""
     rows: dict[int, dict[str, Any]] = {}
     for event in services.log.events(run=state.id, task=task):
         if event.attempt is None:
@@ -106,26 +108,26 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 
 
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
-    """A command for each file that an interrupted attempt left, in the user's tree or in a clone."""
+    """Return a command that prints each file an interrupted attempt left, in the working tree or a clone."""
     ref, left = event.payload.get("ref"), event.payload.get("left")
     base = state.tasks[event.task or ""].work.base
     if ref is None or left is None or base is None:
         return []
     touched = event.payload.get("touched", ())
-    if state.workspace != "here":  # nothing of it reached the user's tree
-        made = (change.path for change in services.trees.changes(base, left))
-        touched = [path for path in made if not paths.matches_any(path, paths.OWN_FILES)]
-    there = [path for path in touched if services.trees.entry(left, path) is not None]
-    return [f"git show {shlex.quote(kept_at(ref, path))}" for path in there]
+    if state.workspace != "here":  # nothing of it reached the working tree
+        changed_paths = (change.path for change in services.trees.changes(base, left))
+        touched = [path for path in changed_paths if not paths.matches_any(path, paths.OWN_FILES)]
+    existing = [path for path in touched if services.trees.entry(left, path) is not None]
+    return [f"git show {shlex.quote(kept_at(ref, path))}" for path in existing]
 
 
 def _bring_back(row: dict[str, Any]) -> list[str]:
-    """A command for each undeclared change of a file that was there before: it may be the user's own."""
+    """Return a command that restores each file with an undeclared change; the lost content may be yours."""
     changed = [line for line in row.get("ledger") or () if _was_there(line)]
     if not row.get("snapshot"):
         return []
-    kept = row["snapshot"]
-    return [f"git show {shlex.quote(_kept_at(kept, line))} > {shlex.quote(line['path'])}" for line in changed]
+    snapshot = row["snapshot"]
+    return [f"git show {shlex.quote(_kept_at(snapshot, line))} > {shlex.quote(line['path'])}" for line in changed]
 
 
 def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
@@ -142,32 +144,36 @@ def _has_bytes(line: Mapping[str, Any]) -> bool:
 
 
 def diff(services: Services, task: str) -> Result:
-    """What a task changed, from its task base to its last checkpoint (or what it left)."""
+    """Return what a task changed, from its task base to its last checkpoint, or to what it left."""
     _, state, task_id = _find(services, task)
-    known = state.tasks.get(task_id) if state else None
-    known, origin = _origin(services, known, state)
-    if known is None or known.work.base is None or known.work.left is None:
+    task_state = state.tasks.get(task_id) if state else None
+    task_state, origin = _origin(services, task_state, state)
+    if task_state is None or task_state.work.base is None or task_state.work.left is None:
         raise Refusal(
             "task.no-attempt",
             f"{task_id} has not been attempted.",
             hint=f"idumb show {task_id}",
             details={"task": task_id},
         )
-    tree = known.checkpoint.tree if known.checkpoint else known.work.left
-    paths = known.work.touched
-    text = services.trees.diff(known.work.base, tree, paths) if paths else ""
-    counts = services.trees.line_counts(known.work.base, tree) if paths else {}
+    tree = task_state.checkpoint.tree if task_state.checkpoint else task_state.work.left
+    paths = task_state.work.touched
+    text = services.trees.diff(task_state.work.base, tree, paths) if paths else ""
+    counts = services.trees.line_counts(task_state.work.base, tree) if paths else {}
     files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
-    return Result({"id": task_id, "run": origin, "base": known.work.base, "tree": tree, "files": files, "diff": text})
+    return Result(
+        {"id": task_id, "run": origin, "base": task_state.work.base, "tree": tree, "files": files, "diff": text}
+    )
 
 
-def _origin(services: Services, known: TaskState | None, state: RunState | None) -> tuple[TaskState | None, str | None]:
-    """A carried task's own attempt is in the run that made it."""
+def _origin(
+    services: Services, task_state: TaskState | None, state: RunState | None
+) -> tuple[TaskState | None, str | None]:
+    """Return the state of a task, and its run. A carried task's attempt is in an earlier run."""
     run = state.id if state else None
-    while known is not None and known.carried_from is not None and known.work.base is None:
-        run = known.carried_from
-        known = replay(services.log.events(run=run)).tasks.get(known.id)
-    return known, run
+    while task_state is not None and task_state.carried_from is not None and task_state.work.base is None:
+        run = task_state.carried_from
+        task_state = replay(services.log.events(run=run)).tasks.get(task_state.id)
+    return task_state, run
 
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
@@ -176,7 +182,7 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str
     if loaded.contract is None:
         raise InputError(
             "plan.invalid",
-            f"Phase {phase} cannot be read.",
+            f"The plans of phase {phase} have errors.",
             findings=loaded.findings,
             hint=f"idumb check-plan {phase}",
             details={"phase": phase},

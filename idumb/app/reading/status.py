@@ -1,4 +1,4 @@
-"""Where every phase is and what comes next: one view, made from plans and log, that status, next and roadmap show."""
+"""The view of all phases that status, next and roadmap show: the state of each, and the next command."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ VIEW_SCHEMA = 1
 
 
 def view(services: Services) -> dict[str, Any]:
-    """The whole view. JSON-serialisable and small: long lists are cut, with the number of what was cut."""
+    """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
     initialised = services.reports.exists(".idumb/config.yaml")
     roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
     folders = {number: folder for number, folder in services.plans.phases() if not _is_over(services, number)}
     numbers = sorted({*roadmap, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
-    told = OutsideWork(services)
-    phases = [_phase(services, told, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    outside = OutsideWork(services)
+    phases = [_phase(services, outside, n, roadmap.get(n), folders.get(n)) for n in numbers]
     phases = [
         row for row in phases if quick_plan.number_of(row["phase"]) is None or not _is_done(row)
     ]  # done elsewhere
-    phases += [_phase(services, told, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
-    asked = [*open_consents(services), *_about_plans(services)]
+    phases += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
+    questions = [*open_consents(services), *_about_plans(services)]
     by_phase = {row["phase"]: row for row in phases}
-    for question in asked:
+    for question in questions:
         if question.get("phase") in by_phase:
             by_phase[question["phase"]]["decisions"].insert(0, question)
-    others = [question for question in asked if question.get("phase") not in by_phase]
+    others = [question for question in questions if question.get("phase") not in by_phase]
     return {
         "schema": VIEW_SCHEMA,
         "initialised": initialised,
@@ -54,46 +54,46 @@ def view(services: Services) -> dict[str, Any]:
 
 
 def lists_consent(view: Mapping[str, Any]) -> bool:
-    """Whether a question about consent is in it, which holds for what is there at this moment only."""
-    asked = [*view["decisions"], *(one for row in view["phases"] for one in row["decisions"])]
-    return any(one["kind"] == CONSENT for one in asked)
+    """Return whether the view contains a question about consent, which is valid only at this moment."""
+    questions = [*view["decisions"], *(one for row in view["phases"] for one in row["decisions"])]
+    return any(one["kind"] == CONSENT for one in questions)
 
 
 def open_consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
-    """Questions about consent that wait, of a phase or all, with the beginning of what they name.
+    """Return pending questions about consent, of one phase or all, with shortened evidence.
 
-    `idumb decisions` has all of it.
+    `idumb decisions` shows all of it.
     """
     try:
         if not services.consent.questions():
             return []
-        from idumb.app.running import decisions  # only what nobody could be asked about needs it
+        from idumb.app.running import decisions  # only pending consent needs it
 
-        found = (one for one in decisions.consent_questions(services) if phase in (None, one.get("phase")))
-        return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in found]
+        questions = (one for one in decisions.consent_questions(services) if phase in (None, one.get("phase")))
+        return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in questions]
     except IdumbError:
-        return []  # who starts something there is told why nothing about consent can be read
+        return []  # a command that starts something reports why consent cannot be read
 
 
 def _about_plans(services: Services) -> list[dict[str, Any]]:
-    """Questions about plans that planner and checker did not settle, with the beginning of what they name."""
+    """Return open questions about plans, with shortened evidence."""
     if all(event.run is not None for event in services.log.events(kind="decision.asked")):
         return []
-    from idumb.app.planning import plan_questions  # only what the rounds left open needs it
+    from idumb.app.planning import plan_questions  # only an open question about a plan needs it
 
     return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.open_questions(services)]
 
 
 def _is_over(services: Services, phase: str) -> bool:
-    """Whether a quick task is done and proven, whatever became of the configuration since."""
+    """Return whether a quick task is verified, even if the configuration changed since."""
     state = run_lookup.latest_run(services, phase) if quick_plan.number_of(phase) is not None else None
     return state is not None and state.verified and state.restoring is None
 
 
 def _step_plans(services: Services) -> tuple[str, ...]:
-    """Step plans that were run here: those that are there, and those with a run that is not finished."""
-    known = [phase for phase in services.runs.phases() if step_plan.path_of(phase) is not None]
-    return tuple(p for p in known if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
+    """Return the step plans that ran here and still exist, or have an unfinished run."""
+    phases = [phase for phase in services.runs.phases() if step_plan.path_of(phase) is not None]
+    return tuple(p for p in phases if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
 
 
 def _is_open(services: Services, phase: str) -> bool:
@@ -102,7 +102,7 @@ def _is_open(services: Services, phase: str) -> bool:
 
 
 def _merged(numbers: list[str], folders: Mapping[str, str]) -> list[str]:
-    """`1` of the roadmap and `01` of a folder are one phase; the folder's spelling wins."""
+    """Merge `1` of the roadmap and `01` of a folder into one phase, in the spelling of the folder."""
     by_key: dict[tuple[Any, ...], str] = {}
     for number in numbers:
         key = _phase_key(number)
@@ -118,7 +118,7 @@ def _phase_key(number: str) -> tuple[Any, ...]:
 
 
 def _phase(
-    services: Services, told: OutsideWork, number: str, planned: tuple[str, int] | None, folder: str | None
+    services: Services, outside: OutsideWork, number: str, planned: tuple[str, int] | None, folder: str | None
 ) -> dict[str, Any]:
     title = planned[0] if planned else ""
     row: dict[str, Any] = {
@@ -135,7 +135,12 @@ def _phase(
     }
     if folder is None or not services.plans.plans(folder):
         planner = roles.resolve(services.settings, agent.PLANNER).binding is not None
-        return {**row, "run": services.runs.latest(number), "elsewhere": told.of(number, folder), "planner": planner}
+        return {
+            **row,
+            "run": services.runs.latest(number),
+            "elsewhere": outside.lookup(number, folder),
+            "planner": planner,
+        }
     try:
         loaded = loading.present(services, number)
     except IdumbError as error:
@@ -146,12 +151,12 @@ def _phase(
         words = f"{first.place}: {first.message}" if first else ""
         return {**row, "state": "invalid", "problem": words, "errors": count}
     state = run_lookup.latest_run(services, loaded.contract.phase)
-    return _planned(services, told, row, loaded, loaded.contract, state)
+    return _planned(services, outside, row, loaded, loaded.contract, state)
 
 
 def _planned(
     services: Services,
-    told: OutsideWork,
+    outside: OutsideWork,
     row: dict[str, Any],
     loaded: Loaded,
     contract: Contract,
@@ -164,7 +169,7 @@ def _planned(
     counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
-    elsewhere = told.of(contract.phase, row["folder"]) if state is None else {}
+    elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
     wrong = finding.errors(loading.judged(services, loaded)) if current is None else ()
     return {
         **row,
@@ -175,7 +180,7 @@ def _planned(
         "elsewhere": elsewhere,
         "run": state.id if state else None,
         "session": state.session if state else None,
-        # While a run goes on, and after a kill, this is how it was taken up, and no reason why it stands still.
+        # For an active or killed run this is the reason it was resumed, not why it stopped.
         "reason": current.reason if current and current.state != ACTIVE else "",
         "changed_since_run": changed,
         "tasks": {"total": len(shown), **counts},
@@ -196,7 +201,7 @@ def _planned(
 
 
 def _open(state: RunState | None) -> dict[str, str] | None:
-    """The attempt that somebody works on in an editor; it ends by their word alone."""
+    """Return the attempt that is open in an editor. Only submit or give-up ends it."""
     task = state.opened if state is not None else None
     if task is None or task.attempt.opened is None:
         return None
@@ -205,25 +210,25 @@ def _open(state: RunState | None) -> dict[str, str] | None:
 
 
 def _agent_status(state: RunState | None) -> dict[str, str] | None:
-    """What the agent that works now said of itself last; its word alone, and of the moment when it was said."""
+    """Return the last status that the working agent reported. idumb did not check it."""
     tasks = state.tasks.values() if state is not None else ()
     task = next((task for task in tasks if task.attempt.running and task.attempt.agent_status is not None), None)
     if task is None or task.attempt.agent_status is None:
         return None
-    said = task.attempt.agent_status
-    words = f"{task.id}: its {said.role} said {said.state} at {said.at}"
+    reported = task.attempt.agent_status
+    words = f"{task.id}: its {reported.role} reported {reported.state} at {reported.at}"
     return {
         "task": task.id,
-        "role": said.role,
-        "state": said.state,
-        "message": said.message,
-        "at": said.at,
-        "words": f"{words}: {said.message}" if said.message else words,
+        "role": reported.role,
+        "state": reported.state,
+        "message": reported.message,
+        "at": reported.at,
+        "words": f"{words}: {reported.message}" if reported.message else words,
     }
 
 
 def _editor(services: Services, contract: Contract, ready: list[str]) -> str | None:
-    """The next task, where its builder drives idumb itself."""
+    """Return the next task if it is built in an editor."""
     first = ready[0] if ready else None
     if first is None or not contracts.in_editor(contract.plan_of(first), contract.tasks[first], services.settings):
         return None
@@ -231,24 +236,24 @@ def _editor(services: Services, contract: Contract, ready: list[str]) -> str | N
 
 
 def _restoring(state: RunState | None) -> dict[str, str] | None:
-    """A rollback or undo that was ended in the middle, and the command that finishes it."""
+    """Return an interrupted rollback or undo, with the command that finishes it."""
     intended = state.restoring if state is not None else None
     if state is None or intended is None:
         return None
     again = "idumb undo --yes"
     if intended["command"] == "rollback":
         again = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
-    return {"words": f"{intended['words']} was ended in the middle", "command": again}
+    return {"words": f"{intended['words']} was interrupted", "command": again}
 
 
 def blank_state(contract: Contract, before: RunState | None) -> RunState:
-    """A state in which nothing was tried, but for tasks that a run of an earlier plan version completed."""
+    """Return a state without attempts, except for tasks that a run of an earlier plan version completed."""
     state = RunState()
     for task in contract.order:
-        known = before.tasks.get(task) if before else None
-        digest = contracts.task_digest(contract.tasks[task]) if known and known.status in outcome.DONE else ""
-        kept = known is not None and digest == known.digest and known.status in outcome.DONE
-        state.tasks[task] = TaskState(task, digest, status=known.status if kept and known else outcome.PENDING)
+        earlier = before.tasks.get(task) if before else None
+        digest = contracts.task_digest(contract.tasks[task]) if earlier and earlier.status in outcome.DONE else ""
+        kept = earlier is not None and digest == earlier.digest and earlier.status in outcome.DONE
+        state.tasks[task] = TaskState(task, digest, status=earlier.status if kept and earlier else outcome.PENDING)
     return state
 
 
@@ -269,22 +274,22 @@ def _cut(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
-    """A task that is not next: why, and the commands that would let it run where it is blocked."""
+    """Return a task that is not next, with the reason, and commands that unblock it."""
     row = {**_row(contract, task, shown), "why": waiting_reason(contract, state, shown, task)}
     ways = blocked_tasks.actions(contract, state, shown, task)
     return {**row, "actions": ways} if ways else row
 
 
 def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
-    """Why a task is not next, in one phrase."""
+    """Return why a task is not next, in one phrase."""
     status = shown[task]
-    known = state.tasks.get(task) if state else None
+    task_state = state.tasks.get(task) if state else None
     if status in (outcome.BLOCKED, outcome.PENDING):
         return blocked_tasks.why(contract, state, shown, task)
     if status == outcome.WAITING:
-        asked = ", ".join(known.decisions) if known else ""
-        return f"waits for a person: {asked}" if asked or known is None else known.reason
-    return known.reason if known else ""
+        decision_ids = ", ".join(task_state.decisions) if task_state else ""
+        return f"waits for an answer: {decision_ids}" if decision_ids or task_state is None else task_state.reason
+    return task_state.reason if task_state else ""
 
 
 def _is_done(row: Mapping[str, Any]) -> bool:
@@ -292,14 +297,14 @@ def _is_done(row: Mapping[str, Any]) -> bool:
 
 
 def _next(phases: list[dict[str, Any]], asked: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
-    """The one command that makes sense now, and why. A quick task that somebody agreed to goes first.
+    """Return the next command, and why. Quick tasks come first.
 
     `asked` are questions about no phase, such as consent to the agents that judge.
     """
     if not initialised:
         return {"command": "idumb init", "why": "idumb is not set up here"}
     if asked:
-        return {"command": "idumb decisions", "why": f"{asked[0]['what']}: this waits for an answer"}
+        return {"command": "idumb decisions", "why": f"a question needs an answer: {asked[0]['what']}"}
     for row in sorted(phases, key=lambda row: quick_plan.number_of(row["phase"]) is None):
         number, state = row["phase"], row["state"]
         if _is_done(row) and not row.get("restoring"):
@@ -307,8 +312,8 @@ def _next(phases: list[dict[str, Any]], asked: list[dict[str, Any]], *, initiali
         return {"phase": number, **_for_phase(row, number, state)}
     if not phases:
         return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
-    told = [row["phase"] for row in phases if row["state"] != "verified"]
-    more = f"; {', '.join(told)} elsewhere, as reports tell, not witnessed here" if told else ""
+    elsewhere = [row["phase"] for row in phases if row["state"] != "verified"]
+    more = f"; {', '.join(elsewhere)} elsewhere, according to reports" if elsewhere else ""
     return {"command": None, "why": f"every phase is verified{more}"}
 
 
@@ -319,47 +324,47 @@ def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any
 
 def _unplanned(row: Mapping[str, Any], number: str) -> tuple[str, str]:
     if row["run"]:
-        return f"idumb check-plan {number}", "its plan is gone, though it was run"
+        return f"idumb check-plan {number}", "it has runs, but its plan no longer exists"
     if row["decisions"]:
-        return "idumb decisions", f"{row['decisions'][0]['what']}: this waits for an answer"
+        return "idumb decisions", f"a question needs an answer: {row['decisions'][0]['what']}"
     command = f"idumb plan-phase {number}" + ("" if row["planner"] else " --template")
     return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
 
 
 def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
-    """What has to be done before the phase can go on."""
+    """Return the command that must run before the phase can continue; None if there is none."""
     if row.get("open"):
         return f"idumb submit {row['open']['task']}", row["open"]["words"]
     if row.get("restoring"):
-        return row["restoring"]["command"], f"it finishes what was begun: {row['restoring']['words']}"
+        return row["restoring"]["command"], f"finish it first: {row['restoring']['words']}"
     if state == "not planned":
         return _unplanned(row, number)
     if state == "invalid":
         return f"idumb check-plan {number}", row.get("problem") or row["problems"][0]
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
-    goes_on = row.get("next") or state == PAUSED  # whatever is to become of the tasks that failed
+    goes_on = row.get("next") or state == PAUSED  # even if questions about failed tasks are open
     if row["decisions"] and not (goes_on and all(one["kind"] == EXHAUSTED for one in row["decisions"])):
-        return "idumb decisions", f"phase {number} waits for an answer"
+        return "idumb decisions", f"phase {number} needs an answer"
     return None
 
 
 def _in_editor(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["uncommitted"]:
-        return f"idumb submit {row['uncommitted']}", "its work holds, and git refused its commit"
-    return f"idumb start {row['editor']}", "it is next, and built in the editor"
+        return f"idumb submit {row['uncommitted']}", "its work passed, but git refused the commit"
+    return f"idumb start {row['editor']}", "it is next, and is built in the editor"
 
 
 def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
-    """The command that takes the phase further."""
+    """Return the command that continues the phase, and why."""
     if state == "completed":
         gaps = " --gaps" if row["verification"] == "partial" else ""
-        return f"idumb verify-work {number}{gaps}", "every task is done, the phase is not verified"
+        return f"idumb verify-work {number}{gaps}", "every task is done, but the phase is not verified"
     if state == "recorded":
         by = row["elsewhere"]["by"]
-        return f"idumb execute-phase {number}", f"work done elsewhere is told by {by}; none was witnessed here"
+        return f"idumb execute-phase {number}", f"{by} record work done elsewhere; this log has none"
     if state in ("ready", "changed"):
-        word = "starts with" if state == "ready" else "goes on with the changed plan, at"
+        word = "starts with" if state == "ready" else "continues with the changed plan, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"
         if row.get("editor"):
             return f"idumb start {first}", f"phase {number} {word} {first}, which is built in the editor"
@@ -372,13 +377,13 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
 
 
 def _unfinished(row: Mapping[str, Any], number: str) -> tuple[str, str]:
-    """What goes on with a run that ended before its tasks were done."""
+    """Return the command that continues an unfinished run, and why."""
     failed = row["tasks"].get(outcome.FAILED)
-    if failed and row["decisions"]:  # they keep nothing else from running
-        return f"idumb resume {number}", "other tasks can run; what failed waits for an answer (idumb decisions)"
+    if failed and row["decisions"]:  # failed tasks do not keep other tasks from running
+        return f"idumb resume {number}", "other tasks can run; failed tasks need an answer (idumb decisions)"
     if failed:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"
     if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):
-        held = row["blocked"]
-        return held[0]["actions"][0], blocked_tasks.words(held)
+        groups = row["blocked"]
+        return groups[0]["actions"][0], blocked_tasks.words(groups)
     return f"idumb resume {number}", row.get("reason") or "its run is not finished"

@@ -1,4 +1,4 @@
-"""Everything that a builder is owed before it begins: the task in data, the prompt, and what was wrong before."""
+"""The brief of a task: everything that its builder needs before it starts, as data, and its prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
 
 
-def of(
+def brief(
     services: Services,
     contract: Contract,
     task: Task,
@@ -24,12 +24,12 @@ def of(
     handover: str = "",
     decided: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """JSON-serialisable. `attempt` is the number of the attempt that is open or comes next; times are seconds."""
+    """Return the brief as JSON-serialisable data. `attempt` is the open or next attempt; times are in seconds."""
     plan = contract.plan_of(task.id)
     settings, limits = services.settings, task.limits or plan.limits
     protected = (*plan.scope.protected, *settings.protected)
     filled = roles.resolve(settings, agent.BUILDER, contracts.builder_of(plan, task, settings))
-    asked = PromptRequest(
+    request = PromptRequest(
         agent.BUILDER,
         task,
         plan,
@@ -66,14 +66,14 @@ def of(
         "attempt": attempt,
         "max_attempts": settings.run.max_attempts,
         "feedback": feedback,
-        "prompt": services.documents.prompt(asked),
+        "prompt": services.documents.prompt(request),
     }
 
 
 def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
-    """What will be run and asked when the work is submitted."""
+    """Return the checks and questions that will judge the work."""
     proof = contracts.proofs(task)
-    held = None if task.invariants is None else set(task.invariants)
+    invariant_ids = None if task.invariants is None else set(task.invariants)
     return {
         "acceptance": [
             {
@@ -90,6 +90,8 @@ def _proofs(task: Task, plan: Plan) -> dict[str, Any]:
         "preconditions": [dataclasses.asdict(c) for c in task.preconditions],
         "postconditions": [dataclasses.asdict(c) for c in task.postconditions],
         "invariants": [
-            {"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants if held is None or i.id in held
+            {"id": i.id, "text": i.text, "check": i.check}
+            for i in plan.invariants
+            if invariant_ids is None or i.id in invariant_ids
         ],
     }

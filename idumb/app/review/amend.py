@@ -1,4 +1,4 @@
-"""Amend a locked plan: the difference is shown first, all of it is checked anew, and the run goes on under it."""
+"""Amend a locked plan: check the changed plan in full, show the difference, and lock the new version for the run."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _VERBS = {ledger.CREATED: "create", ledger.MODIFIED: "modify", ledger.DELETED: "
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `amend`. `deviations` are (task, path); `plan` is the id of the plan for what names no task.
+    """Flags of `amend`. `deviations` are (task, path); `plan` is the plan id for changes that name no task.
 
-    `agreed` is the contract hash that a person agrees to without being asked, `yes` their word for whatever comes out.
-    `command` is what was typed, without those two.
+    `agreed` is the contract hash that you agree to without a question; `yes` agrees to any outcome.
+    `command` is the command line without these two.
     """
 
     phase: str
@@ -49,39 +49,41 @@ class Request:
 
 
 def amend(services: Services, request: Request, who: str) -> Result:
-    """`idumb amend N`: nothing is written where anything of the outcome is not as it must be."""
+    """Amend the plans of a phase. Writes nothing unless the whole outcome is legal and confirmed."""
     preconditions.require_initialised(services)
-    now, state = _current(services, request)
-    wanted, found, met = _amended(services, request, state, now)
-    consents = STRICT not in (state.mode, wanted.contract.mode) or services.consent.given(found.contract.hash)
-    wanted = replace(wanted, by=who, why=request.why, consents=consents)
-    _confirm(services, request, found, wanted, met)
+    current, state = _current(services, request)
+    next_version, since_lock, overlaps = _amended(services, request, state, current)
+    consents = STRICT not in (state.mode, next_version.contract.mode) or services.consent.given(
+        since_lock.contract.hash
+    )
+    next_version = replace(next_version, by=who, why=request.why, consents=consents)
+    _confirm(services, request, since_lock, next_version, overlaps)
     with operation.owned(services, "amend") as owned:
         journal = owned.journal(state)
-        if amendment.running_tasks(found.diff, state):
-            rollback.finish_killed(services, journal, found.contract)
-        contract_versions.lock(services, journal, wanted)
-        projections.ending(services, wanted.contract, journal.state)
+        if amendment.running_tasks(since_lock.diff, state):
+            rollback.finish_killed(services, journal, since_lock.contract)
+        contract_versions.lock(services, journal, next_version)
+        projections.ending(services, next_version.contract, journal.state)
     data = {
         "phase": state.phase,
         "run": state.id,
         "version": state.contract.version,
-        "contract_hash": wanted.contract.hash,
-        "from": found.contract.hash,
-        "what": list(wanted.what),
-        "reset": list(wanted.reset),
+        "contract_hash": next_version.contract.hash,
+        "from": since_lock.contract.hash,
+        "what": list(next_version.what),
+        "reset": list(next_version.reset),
         "completed_work": [
-            {"task": one.task, "verb": one.verb, "path": one.path, "of": one.of, "words": one.words} for one in met
+            {"task": one.task, "verb": one.verb, "path": one.path, "of": one.of, "words": one.words} for one in overlaps
         ],
-        "path": wanted.path,
-        **plan_diff.as_dict(found.diff),
+        "path": next_version.path,
+        **plan_diff.as_dict(since_lock.diff),
         "next": [f"idumb resume {state.phase}"],
     }
     return Result(data)
 
 
 def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
-    """The plans as they are, checked in full, and the run; Refusal where a hand changed them and nobody said so."""
+    """Return the checked plans and the run; Refusal if the plans were edited and `--from-file` is missing."""
     loaded = loading.of(services, request.phase)
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
@@ -90,59 +92,72 @@ def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
         changed_contract.same_contract(services, contract, state)
     elif contract.hash == state.contract.hash:
         raise Refusal(
-            "amend.nothing", f"The plans of phase {contract.phase} are as they were locked.", hint="idumb amend --help"
+            "amend.nothing",
+            f"The plans of phase {contract.phase} have not changed since they were locked.",
+            hint="idumb amend --help",
         )
     return contract, state
 
 
 def _amended(
-    services: Services, request: Request, state: RunState, now: Contract
+    services: Services, request: Request, state: RunState, amended: Contract
 ) -> tuple[Next, Since, tuple[Overlap, ...]]:
-    """The contract that would follow, how it differs from the one of the run, and what it does to completed work."""
-    sources = services.plans.plans(now.folder)
+    """Return the next contract, its difference from that of the run, and its overlaps with completed work."""
+    sources = services.plans.plans(amended.folder)
     path: str | None = None
-    before = b""
+    original = b""
     if not request.from_file:
         changes = (*request.amendments, *(_deviation(services, state, *one) for one in request.deviations))
-        path = _one_plan(now, request, changes)
+        path = _one_plan(amended, request, changes)
         contract_versions.require_file(services, path, state.phase)
-        before = dict(sources)[path]
-        made = services.plans.amended(before, path, changes)
-        sources = tuple((p, made if p == path else data) for p, data in sources)
-        loaded = loading.of_sources(services, state.phase, now.folder, sources)
-        now = loading.runnable(services, loading.with_links(services, loaded))
-    found = since(services, state, now)
-    refused = amendment.forbidden(found.diff, found.contract, now, state)
-    met = amendment.overlaps(found.diff, now, state)
-    if refused is None and met:
-        refused = amendment.conflict_with_completed(met, plan_checks.unmet(services, now, state))
+        original = dict(sources)[path]
+        changed = services.plans.amended(original, path, changes)
+        sources = tuple((p, changed if p == path else data) for p, data in sources)
+        loaded = loading.of_sources(services, state.phase, amended.folder, sources)
+        amended = loading.runnable(services, loading.with_links(services, loaded))
+    since_lock = since(services, state, amended)
+    refused = amendment.forbidden(since_lock.diff, since_lock.contract, amended, state)
+    overlaps = amendment.overlaps(since_lock.diff, amended, state)
+    if refused is None and overlaps:
+        refused = amendment.conflict_with_completed(overlaps, plan_checks.unmet(services, amended, state))
     if refused is not None:
         raise Refusal(
             refused.code,
             f"{refused.words}.",
-            hint=f"idumb plan-diff {state.phase}; idumb rollback {state.phase} --to TASK takes work back first",
-            details={"phase": state.phase, "tasks": list(refused.tasks), "lines": list(plan_diff.lines(found.diff))},
+            hint=f"idumb plan-diff {state.phase}; idumb rollback {state.phase} --to TASK reverts work first",
+            details={
+                "phase": state.phase,
+                "tasks": list(refused.tasks),
+                "lines": list(plan_diff.lines(since_lock.diff)),
+            },
         )
-    said = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
-    texts = () if said and found.diff.texts == (path,) and not found.diff.changes_tasks else plan_diff.lines(found.diff)
-    what = (*texts, *said)
-    made_next = Next(now, sources, what, "", path=path, before=before, changes_tasks=found.diff.changes_tasks)
-    return replace(made_next, reset=amendment.tasks_to_reset(found.diff, state)), found, met
+    decided = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
+    texts = (
+        ()
+        if decided and since_lock.diff.texts == (path,) and not since_lock.diff.changes_tasks
+        else plan_diff.lines(since_lock.diff)
+    )
+    what = (*texts, *decided)
+    next_version = Next(
+        amended, sources, what, "", path=path, before=original, changes_tasks=since_lock.diff.changes_tasks
+    )
+    return replace(next_version, reset=amendment.tasks_to_reset(since_lock.diff, state)), since_lock, overlaps
 
 
 def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:
-    """The path of the plan that all changes are of; one at a time, so that a crash leaves no half of an amendment."""
-    named = [_plan_of(contract, request, change) for change in changes]
-    if not named:
+    """Return the one plan that all changes affect; with one file, a crash cannot leave half an amendment."""
+    plans = [_plan_of(contract, request, change) for change in changes]
+    if not plans:
         raise InputError("amend.nothing", "No amendment is named.", hint="idumb amend --help")
-    if len({plan.path for plan in named}) > 1:
+    if len({plan.path for plan in plans}) > 1:
         raise Refusal(
             "amend.several-plans",
-            f"One amendment changes one plan; these are of {', '.join(dict.fromkeys(p.path for p in named))}.",
-            hint="Say them one after the other, or change the files and idumb amend --from-file",
+            "An amendment can change only one plan; this one changes"
+            f" {', '.join(dict.fromkeys(p.path for p in plans))}.",
+            hint="Amend one plan after the other, or edit the files and use idumb amend --from-file",
             details={"phase": contract.phase},
         )
-    return named[0].path
+    return plans[0].path
 
 
 def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
@@ -156,15 +171,17 @@ def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
                 details={"phase": contract.phase},
             )
         return contract.plan_of(task)
-    found = [p for p in contract.plans if request.plan in (None, p.plan)]
-    if not found:
-        known = ", ".join(p.plan for p in contract.plans)
-        raise InputError("plan.unknown", f"Phase {contract.phase} has no plan {request.plan}.", hint=f"It has {known}")
-    return found[-1]
+    plans = [p for p in contract.plans if request.plan in (None, p.plan)]
+    if not plans:
+        ids = ", ".join(p.plan for p in contract.plans)
+        raise InputError(
+            "plan.unknown", f"Phase {contract.phase} has no plan {request.plan}.", hint=f"Its plans: {ids}"
+        )
+    return plans[-1]
 
 
 def _deviation(services: Services, state: RunState, task: str, path: str) -> Amendment:
-    """A file that the task changed without having declared it, as a claim of what it did."""
+    """Return an amendment that declares a file which the task changed without declaring it."""
     attempts = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
     for event in attempts:
         for line in event.payload["ledger"]:
@@ -172,36 +189,38 @@ def _deviation(services: Services, state: RunState, task: str, path: str) -> Ame
                 return Amendment(amendment.WIDEN, task, claim=FileClaim(_VERBS[line["actual"]], path))
     raise InputError(
         "amend.no-deviation",
-        f"The last attempt at {task} changed no undeclared {path}.",
+        f"The last attempt at {task} made no undeclared change to {path}.",
         hint=f"idumb show {task} lists what it changed",
         details={"task": task},
     )
 
 
-def _confirm(services: Services, request: Request, found: Since, wanted: Next, met: Sequence[Overlap]) -> None:
-    """A person's word for just this outcome: by hash, by --yes, or at the terminal after the difference was shown."""
-    new = wanted.contract
-    if STRICT in (found.state.mode, new.mode):
+def _confirm(
+    services: Services, request: Request, since_lock: Since, next_version: Next, overlaps: Sequence[Overlap]
+) -> None:
+    """Require your agreement to this outcome: by hash, by --yes, or at the terminal."""
+    new = next_version.contract
+    if STRICT in (since_lock.state.mode, new.mode):
         _require_approval(services, request, new)
     if request.agreed is not None and request.agreed != new.hash:
         raise Refusal(
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
             hint=f"{request.command} shows what changes",
-            details={"command": request.command, "expected": new.hash, "lines": list(wanted.what)},
+            details={"command": request.command, "expected": new.hash, "lines": list(next_version.what)},
         )
     if request.yes or request.agreed is not None:
         return
-    question = _question(services, request, found, wanted, met)
+    question = _question(services, request, since_lock, next_version, overlaps)
     answer = services.asker.ask(question)
     if answer is None or answer.choice != "amend":
         raise Refusal(
             "amend.not-confirmed",
-            f"Nothing was written: the amendment of phase {request.phase} needs your word.",
+            f"Nothing was written: the amendment of phase {request.phase} needs your confirmation.",
             hint=f"{request.command} --hash {new.hash}",
             details={
                 "contract_hash": new.hash,
-                "lines": list(wanted.what),
+                "lines": list(next_version.what),
                 "evidence": list(question.evidence),
                 "choices": next_actions.rows(question.choices),
             },
@@ -209,35 +228,43 @@ def _confirm(services: Services, request: Request, found: Since, wanted: Next, m
 
 
 def _require_approval(services: Services, request: Request, contract: Contract) -> None:
-    """What is strict runs as it was approved, and only a plan that is there can be looked at and approved."""
+    """Refuse to amend a strict plan by flags: it must be approved as it is in the file."""
     if not request.from_file:
         raise Refusal(
             "amend.strict",
-            f"Phase {request.phase} is strict: it runs only what was approved as a whole, as it stands in the file.",
-            hint=f"Change the plan, then idumb approve {request.phase} and idumb amend {request.phase} --from-file",
+            f"Phase {request.phase} is strict: it runs only plans that were approved as they are in their files.",
+            hint=f"Edit the plan, then idumb approve {request.phase} and idumb amend {request.phase} --from-file",
             details={"phase": request.phase},
         )
     approvals.require(services, contract)
 
 
-def _question(services: Services, request: Request, found: Since, wanted: Next, met: Sequence[Overlap]) -> Decision:
-    """Everything that is new, then everything that would newly be run or written."""
-    known = set(ask_consent.lines(services, found.contract))
-    runs = [line for line in ask_consent.lines(services, wanted.contract) if line not in known]
-    resets = [f"{task} may be tried again" for task in wanted.reset]
+def _question(
+    services: Services, request: Request, since_lock: Since, next_version: Next, overlaps: Sequence[Overlap]
+) -> Decision:
+    """Return the question, with every change of the plan, then every new command and path."""
+    locked_lines = set(ask_consent.lines(services, since_lock.contract))
+    runs = [line for line in ask_consent.lines(services, next_version.contract) if line not in locked_lines]
+    resets = [f"{task} can be retried" for task in next_version.reset]
     return Decision(
-        id=f"amend.{wanted.contract.hash[:12]}",
+        id=f"amend.{next_version.contract.hash[:12]}",
         kind="consent",
-        what=f"Amend phase {request.phase} to version {found.state.contract.version + 1} of its contract",
-        why="The run goes on under what you agree to now. What is done stays as it is; nothing is run at this moment.",
-        evidence=(*wanted.what, *(one.words for one in met), *(f"new: {line.strip()}" for line in runs), *resets),
+        what=f"Amend phase {request.phase} to version {since_lock.state.contract.version + 1} of its contract",
+        why="The run continues under the version that you agree to. Completed work stays as it is, and nothing runs"
+        " now.",
+        evidence=(
+            *next_version.what,
+            *(one.words for one in overlaps),
+            *(f"new: {line.strip()}" for line in runs),
+            *resets,
+        ),
         choices=(
             Choice(
                 "amend",
                 "write it and lock it",
-                f"the plan is written, consent is recorded for contract {wanted.contract.hash[:16]}",
-                f"{request.command} --hash {wanted.contract.hash}",
+                f"the plan is written, consent is recorded for contract {next_version.contract.hash[:16]}",
+                f"{request.command} --hash {next_version.contract.hash}",
             ),
-            Choice("no", "leave the plan as it is", "nothing happens"),
+            Choice("no", "do not change the plan", "nothing happens"),
         ),
     )

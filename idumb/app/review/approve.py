@@ -1,4 +1,4 @@
-"""Approve a phase: show everything that it is bound to, ask or compare the hash, keep the word; or take it back."""
+"""Approve a phase, bound to everything that is shown, or revoke its approvals."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ALL_PATHS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` where a copy goes.
+    """Flags of `approve`. `accept` are ids of irreversible tasks, `sign` a key file, `file` the path for a copy.
 
-    `answers` are open questions of the self-check with what a person says to them, as `design=yes`.
+    `answers` are answers to open questions of the self-check, as `design=yes`.
     """
 
     phase: str
@@ -49,7 +49,7 @@ class Request:
 
 
 def approve(services: Services, request: Request) -> Result:
-    """Keep an approval of the contract as it is now. Nothing is run, and nothing in the repository is written."""
+    """Record an approval of the current contract. Runs nothing, and writes nothing in the working tree."""
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.of(services, request.phase))
     expires = _expires(services, request)
@@ -57,7 +57,7 @@ def approve(services: Services, request: Request) -> Result:
     unjudged = plan_checks.open_questions(services, contract)
     said = _answered_yes(contract, request, unjudged)
     left = tuple(one for one in unjudged if one.id not in said)
-    # At a terminal a strict plan's approval answers what nobody answered yet, for the question shows it.
+    # At a terminal, the question of a strict plan shows the open questions, so approving it answers them.
     by_question = left if request.hash is None and contract.mode == STRICT else ()
     now = services.clock.now()
     answers = tuple(
@@ -76,7 +76,7 @@ def approve(services: Services, request: Request) -> Result:
     outdated = _outdated_approvals(services, contract, request)
     shown = (
         *lines(services, contract, made),
-        *(f"the acceptance of {task} ends with this approval" for task in _no_longer_accepted(outdated, request)),
+        *(f"this approval ends the acceptance of {task}" for task in _no_longer_accepted(outdated, request)),
         *_question_lines(contract, made, unjudged),
     )
     if request.hash is not None and contract.mode == STRICT and left:
@@ -101,26 +101,26 @@ def approve(services: Services, request: Request) -> Result:
 
 
 def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
-    """The open questions that were answered yes. InputError for what is no such question; a no refuses the plan."""
-    known = {one.id: one for one in unjudged}
-    said: dict[str, str] = {}
+    """Return the open questions that you answered yes. InputError for an unknown question; a no refuses the plan."""
+    by_id = {one.id: one for one in unjudged}
+    given: dict[str, str] = {}
     for text in request.answers:
         ids, _, answer = text.partition("=")
         if answer not in (YES, NO):
             raise UsageError(
                 "usage", f"--answer takes QUESTION=yes or QUESTION=no, not {text!r}.", hint="idumb approve --help"
             )
-        wrong = [id for id in ids.split(",") if id not in known]
-        if wrong:
+        unknown = [id for id in ids.split(",") if id not in by_id]
+        if unknown:
             raise InputError(
                 "approval.unknown-question",
-                f"Phase {contract.phase} leaves no question {', '.join(wrong)} open;"
-                f" it leaves {', '.join(known) or 'none'}.",
+                f"Phase {contract.phase} has no open question {', '.join(unknown)};"
+                f" its open questions: {', '.join(by_id) or 'none'}.",
                 hint=f"idumb check-plan {contract.phase} --verbose shows the questions",
                 details={"phase": contract.phase},
             )
-        said |= dict.fromkeys(ids.split(","), answer)
-    against = [known[id] for id, answer in said.items() if answer == NO]
+        given |= dict.fromkeys(ids.split(","), answer)
+    against = [by_id[id] for id, answer in given.items() if answer == NO]
     if against:
         words = ", ".join(one.id for one in against)
         raise Refusal(
@@ -129,40 +129,40 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
             hint=f"Change the plan, then idumb check-plan {contract.phase}",
             details={
                 "what": f"Approve phase {contract.phase}",
-                "why": "A question of the self-check that is answered no refuses the plan.",
+                "why": "A question of the self-check that you answer no refuses the plan.",
                 "evidence": [f"{one.id}: {one.question} no" for one in against],
                 "choices": next_actions.rows([Choice("change", "change the plan", "nothing is approved until then")]),
                 "contract_hash": contract.hash,
             },
         )
-    return tuple(said)
+    return tuple(given)
 
 
 def _question_lines(contract: Contract, made: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
-    """Each open question with the answer that this approval gives to it."""
+    """Yield each open question with the answer that this approval gives."""
     given = {one["question"] for one in made.answers}
     for one in unjudged:
         if one.id in given:
             yield f"you answer yes to {one.id}: {one.question}"
         else:
-            words = f"--answer {one.id}=yes" if contract.mode == STRICT else "guided mode asks no answer"
+            words = f"--answer {one.id}=yes" if contract.mode == STRICT else "guided mode needs no answer"
             yield f"not judged, {one.id}: {one.question} ({words})"
 
 
 def _unanswered(contract: Contract, made: Approval, left: Sequence[Question], shown: tuple[str, ...]) -> Refusal:
-    """A strict plan is approved only with an answer to each question that idumb cannot judge."""
+    """Return the refusal of a strict plan without an answer to each question that idumb cannot judge."""
     command = _command(contract, made, [one.id for one in left])
     choices = (
-        Choice("answer", "answer each with yes", "the answers are kept with the approval, with who gave them", command),
-        Choice("no", "leave it", "nothing is approved"),
+        Choice("answer", "answer each with yes", "the approval records the answers and who gave them", command),
+        Choice("no", "do not approve it", "nothing is approved"),
     )
     return Refusal(
         "approval.unanswered",
-        f"Phase {contract.phase} is strict, and nobody answered {', '.join(one.id for one in left)} of its self-check.",
+        f"Phase {contract.phase} is strict; its self-check needs an answer to {', '.join(one.id for one in left)}.",
         hint=command,
         details={
             "what": f"Approve phase {contract.phase}",
-            "why": "idumb cannot judge these questions, so whoever approves answers them.",
+            "why": "idumb cannot judge these questions, so you answer them when you approve.",
             "evidence": [f"{one.id}: {one.question}" for one in left],
             "choices": next_actions.rows(choices),
             "questions": [{"id": one.id, "question": one.question} for one in left],
@@ -173,7 +173,7 @@ def _unanswered(contract: Contract, made: Approval, left: Sequence[Question], sh
 
 
 def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> str:
-    """The command that gives just this approval without a terminal."""
+    """Return the command that gives exactly this approval without a terminal."""
     accepted = "".join(f" --accept-irreversible {task}" for task in made.accepted)
     asked = ",".join([*(one["question"] for one in made.answers), *more])
     answered = f" --answer {asked}=yes" if asked else ""
@@ -181,9 +181,9 @@ def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> st
 
 
 def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[StoredApproval, ...]:
-    """Earlier approvals of the phase that accepted an irreversible task which this one does not."""
-    known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
-    return tuple(kept for kept in known if set(kept.approval.accepted) - set(request.accept))
+    """Return earlier approvals that accept an irreversible task which this one does not accept."""
+    valid = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
+    return tuple(kept for kept in valid if set(kept.approval.accepted) - set(request.accept))
 
 
 def _no_longer_accepted(outdated: Sequence[StoredApproval], request: Request) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ def _no_longer_accepted(outdated: Sequence[StoredApproval], request: Request) ->
 
 
 def _next(services: Services, contract: Contract) -> list[str]:
-    """How the phase goes on: its unfinished run does, first taking over what changed since it was locked."""
+    """Return the next commands. An unfinished run of a changed plan is amended first."""
     state, fresh = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
     if state is None or state.state == COMPLETED:
         return [fresh]
@@ -203,30 +203,30 @@ def _next(services: Services, contract: Contract) -> list[str]:
 
 
 def revoke(services: Services, phase: str, who: str) -> Result:
-    """Take back every approval of a phase and every plain consent to it; no plan is read, so it need not be there.
+    """Revoke every approval of a phase and every plain consent to it. Reads no plan, so the plan need not exist.
 
-    A strict run that is going on stops before its next task.
+    A strict run in progress stops before its next task.
     """
     preconditions.require_initialised(services)
     store = services.consent
     names = [name for name in store.phases() if services.plans.same_phase(name, phase)]
-    found = [kept for name in names for kept in store.approvals(name) if kept.revoked is None]
-    word = {"at": services.clock.now(), "by": who}
-    for kept in found:
-        store.approve(dataclasses.replace(kept, revoked=word))
+    approvals_found = [kept for name in names for kept in store.approvals(name) if kept.revoked is None]
+    revocation = {"at": services.clock.now(), "by": who}
+    for kept in approvals_found:
+        store.approve(dataclasses.replace(kept, revoked=revocation))
     withdrawn = sum(store.withdraw(name) for name in names)
-    if not found and not withdrawn:
+    if not approvals_found and not withdrawn:
         raise Refusal(
             "approval.none",
-            f"Phase {phase} has no approval to take back.",
+            f"Phase {phase} has no approval to revoke.",
             hint=f"idumb check-plan {phase}",
             details={"phase": phase},
         )
     return Result(
         {
-            "phase": found[0].approval.phase if found else names[0],
+            "phase": approvals_found[0].approval.phase if approvals_found else names[0],
             "status": approval_words.REVOKED,
-            "revoked": len(found),
+            "revoked": len(approvals_found),
             "withdrawn": withdrawn,
             "by": who,
             "next": [] if names == [role_consent.PLACE] else [f"idumb approve {phase}"],
@@ -246,24 +246,26 @@ def _expires(services: Services, request: Request) -> str | None:
 def _require_known(contract: Contract, request: Request) -> None:
     if request.file and not request.sign:
         raise UsageError(
-            "usage", "--file needs --sign: an approval in a file counts by its signature.", hint="idumb approve --help"
+            "usage",
+            "--file needs --sign, because an approval in a file is valid only by its signature.",
+            hint="idumb approve --help",
         )
-    known = [t.id for t in irreversible.irreversible_tasks(contract)]
-    wrong = [task for task in request.accept if task not in known]
-    if wrong:
+    irreversible_ids = [t.id for t in irreversible.irreversible_tasks(contract)]
+    unknown = [task for task in request.accept if task not in irreversible_ids]
+    if unknown:
         raise InputError(
             "approval.not-irreversible",
-            f"{', '.join(wrong)} of phase {contract.phase} is no irreversible task;"
-            f" it has {', '.join(known) if known else 'none'}.",
+            f"{', '.join(unknown)} is not an irreversible task of phase {contract.phase};"
+            f" its irreversible tasks: {', '.join(irreversible_ids) if irreversible_ids else 'none'}.",
             hint=f"idumb check-plan {contract.phase}",
             details={"phase": contract.phase},
         )
     if request.hash is not None and request.hash != contract.hash:
         raise Refusal(
             "approval.other-contract",
-            f"--hash names {request.hash[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
-            " its plan, the policy or the configuration is another.",
-            hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
+            f"--hash names {request.hash[:16]}, but the contract of phase {contract.phase} is now"
+            f" {contract.hash[:16]}: its plan, the policy or the configuration changed.",
+            hint=f"idumb check-plan {contract.phase} --json shows the current data.contract_hash",
             details={"phase": contract.phase, "expected": request.hash, "contract_hash": contract.hash},
         )
 
@@ -271,7 +273,7 @@ def _require_known(contract: Contract, request: Request) -> None:
 def _confirm(
     services: Services, contract: Contract, made: Approval, request: Request, shown: tuple[str, ...]
 ) -> Approval:
-    """The approval, if a person gave it: by the hash, or at the terminal."""
+    """Return the approval once you confirmed it, by the hash or at the terminal; Refusal otherwise."""
     if request.hash is not None:
         return made
     question = decision(contract, made, shown)
@@ -280,7 +282,7 @@ def _confirm(
         return made
     raise Refusal(
         "approval.not-given",
-        f"Nobody approved contract {contract.hash[:16]} of phase {contract.phase}.",
+        f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
         hint=question.choices[0].command,
         details={
             "what": question.what,
@@ -299,14 +301,14 @@ def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Deci
         kind="approval",
         what=f"Approve phase {contract.phase}: {len(contract.tasks)} tasks of"
         f" {', '.join(p.path for p in contract.plans)}",
-        why="It may then run on this machine without another question, as often as you start it, as long as not one"
-        " byte of what is listed here changes.",
+        why="Once approved, it runs on this machine without further questions, whenever you start it, until anything"
+        " listed here changes.",
         evidence=shown,
         choices=(
             Choice(
                 APPROVE,
                 "approve it",
-                f"the approval of contract {contract.hash[:16]} is kept{until}; nothing is run now",
+                f"contract {contract.hash[:16]} is approved{until}; nothing is run now",
                 _command(contract, made),
             ),
             Choice("no", "do not approve it", "nothing happens"),
@@ -322,16 +324,16 @@ def _sign(services: Services, made: Approval, request: Request) -> StoredApprova
 
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
-    """Irreversible tasks that this approval does not accept are refused when they are to run."""
+    """Return a warning about irreversible tasks that this approval does not accept, so that they will not run."""
     left = [t.id for t in irreversible.irreversible_tasks(contract) if t.id not in request.accept]
     if not left:
         return ()
     named = " ".join(f"--accept-irreversible {task}" for task in left)
-    return (f"{', '.join(left)} cannot be taken back and will be refused; {named} accepts by name",)
+    return (f"irreversible and not accepted, so a run will refuse it: {', '.join(left)}; to accept, add {named}",)
 
 
 def lines(services: Services, contract: Contract, made: Approval) -> Iterable[str]:
-    """Everything that is consented to, in words; nothing is cut short."""
+    """Yield everything that the approval covers, in words and in full."""
     yield from ask_consent.plan_lines(contract, ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
@@ -348,7 +350,7 @@ def lines(services: Services, contract: Contract, made: Approval) -> Iterable[st
     for path, folder in bound["scope"].items():
         yield f"scope of {path}: {folder}"
     protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]
-    yield f"protected besides idumb's own list: {', '.join(protected) if protected else 'nothing'}"
+    yield f"protected, besides idumb's own list: {', '.join(protected) if protected else 'nothing'}"
     run, processes = bound["limits"]["run"], bound["limits"]["processes"]
     yield f"limits: {run['max_attempts']} attempts a task, checks {run['check_timeout']} s, {_limits(processes)}"
     policy = bound["policy"]
@@ -360,7 +362,7 @@ def lines(services: Services, contract: Contract, made: Approval) -> Iterable[st
     yield f"contract {contract.hash}"
     yield from ask_consent.warning_lines(services, contract, ALL_PATHS)
     for task in made.accepted:
-        yield f"you accept that {task} cannot be taken back"
+        yield f"you accept that {task} is irreversible"
 
 
 def _limits(processes: dict[str, int | None]) -> str:

@@ -1,4 +1,4 @@
-"""Consent: nothing of a plan runs before a person agreed to exactly this contract and configuration."""
+"""Consent to a contract: nothing runs before you agreed to exactly this contract and configuration."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from idumb.domain.proof import ledger
 
 SHOWN_PATHS = 8
 _WHY = (
-    "A plan can run commands on this machine. It runs only when you agree to exactly this contract and configuration,"
-    " and to these programs."
+    "A plan can run commands on this machine. It runs only after you agree to exactly this contract, configuration and"
+    " these programs."
 )
 
 
@@ -43,15 +43,15 @@ def ensure(
     again: str | None = None,
     judged: bool = False,
 ) -> None:
-    """Consent that was given before, by `--approve`, or at the terminal now; Refusal otherwise.
+    """Require consent: given earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    `earlier` are versions of the contract that the run had before a person's answers and amendments: to name one of
-    them gives no new consent, and is no contradiction where the present version has it.
-    A strict plan, and any plan in strict mode, needs an approval that holds; `approval` is a file with a signed one.
-    `again` is the command to which `--approve HASH` is added; None is that of the contract's phase.
-    A `rehearsal` starts no irreversible task, so it needs no word about them.
-    Where the phase is to be `judged`, the same question asks about the verifier and the skeptic. Work needs no consent
-    to them: without it they are not asked, and the verification says so.
+    A strict plan, and any plan in strict mode, needs a valid approval; `approval` is a file with a signed one.
+    `earlier` are the hashes of earlier contract versions of the run: naming one gives no new consent, and is no
+    error if the current version has consent.
+    `again` is the command to which hints add `--approve HASH`; None means the default command of the phase.
+    A `rehearsal` starts no irreversible task, so nobody has to accept those.
+    If the phase will be `judged`, the same question covers verifier and skeptic. Without consent to them the run
+    still works; the verification then reports that they were not asked.
     """
     if approval is not None:
         approvals.import_signed(services, contract, approval)
@@ -70,71 +70,71 @@ def ensure(
 
 
 def _opinion_roles(services: Services) -> RoleConsent | None:
-    """Who is asked about the phase when its tasks are done; None where nobody is, or one cannot be started."""
+    """Return the consent for verifier and skeptic; None if neither is bound, or one cannot start."""
     names = opinions.bound_roles(services)
     try:
         return role_consent.required(services, names) if names else None
     except Refusal:
-        return None  # the verification says so when it comes to that
+        return None  # the verification reports it
 
 
 @dataclass(frozen=True, slots=True)
 class _ConsentRequest:
-    """What the consent is for: `again` is the command that runs under it, in a throw-away copy where `rehearsal`."""
+    """The subject of a consent: `again` is the command that runs under it; a `rehearsal` runs in a temporary copy."""
 
     again: str
     rehearsal: bool = False
     judges: RoleConsent | None = None
 
     def what(self, subject: str) -> str:
-        run = f"Dry run: rehearse {subject} in a throw-away copy" if self.rehearsal else f"Run {subject}"
+        run = f"Dry run: rehearse {subject} in a temporary copy" if self.rehearsal else f"Run {subject}"
         return run if self.open_judges is None else f"{run}, and ask the {' and the '.join(self.open_judges.names)}"
 
     @property
     def why(self) -> str:
         if not self.rehearsal:
             return _WHY
-        return f"{_WHY} A dry run runs the same commands, in a copy of the work tree that is removed afterwards."
+        return f"{_WHY} A dry run runs the same commands in a copy of the working tree, and then removes the copy."
 
     @property
     def open_judges(self) -> RoleConsent | None:
         return self.judges if self.judges is not None and self.judges.missing else None
 
     def yes(self, contract: Contract) -> tuple[str, str]:
-        """The choice that agrees, and its consequence."""
+        """Return the choice that gives consent, and its consequence."""
         if self.rehearsal:
-            return "run the dry run", "the commands run in a copy; no file of yours changes, and no consent is kept"
+            return "run the dry run", "the commands run in a copy; your files do not change, and no consent is recorded"
         agents = "" if self.open_judges is None else f" and for these agents ({self.open_judges.whole[:16]})"
         return "run it", f"consent is recorded for contract {contract.hash[:16]}{agents}"
 
 
-def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str], asked: _ConsentRequest) -> None:
-    """Plain consent. Where it was to other programs, it must be given anew, and by a hash that tells them too."""
+def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str], request: _ConsentRequest) -> None:
+    """Require plain consent. If the programs changed, it must be given again, by a hash that covers them too."""
     moved = agent_programs.changed_programs(services, contract)
     whole = agent_programs.hash_with_programs(services, contract)
-    judges = asked.judges.whole if asked.judges is not None else None
-    stranger = next((one for one in approve if one not in {contract.hash, whole, judges}), None)
+    judges_hash = request.judges.whole if request.judges is not None else None
+    stranger = next((one for one in approve if one not in {contract.hash, whole, judges_hash}), None)
     if stranger is not None:
         raise Refusal(
             "consent.other-contract",
-            f"--approve names {stranger[:16]}, but phase {contract.phase} is {contract.hash[:16]} now:"
-            " its plan or the configuration changed.",
-            hint=f"idumb check-plan {contract.phase} --json shows the present data.contract_hash",
+            f"--approve names {stranger[:16]}, but the contract of phase {contract.phase} is now"
+            f" {contract.hash[:16]}: its plan or the configuration changed.",
+            hint=f"idumb check-plan {contract.phase} --json shows the current data.contract_hash",
             details={"phase": contract.phase, "expected": whole if moved else contract.hash},
         )
     named = [one for one in approve if one in {contract.hash, whole}]
     if _is_agreed(services, contract, named, moved):
-        _ensure_judges(services, asked.judges, approve, asked.again)
+        _ensure_judges(services, request.judges, approve, request.again)
         return
-    # Looked at before the question, so that the word is to what was shown, whatever is put in its place meanwhile.
+    # Read before the question, so that the consent covers what was shown, even if a program is replaced meanwhile.
     shown = agent_programs.consent_record(services, contract)
     how = "--approve"
     if not named or (moved and whole not in named):
-        _ask_now(services, contract, asked, moved, approve)
+        _ask_now(services, contract, request, moved, approve)
         how = "terminal"
     services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=shown)
-    if asked.open_judges is not None and (how == "terminal" or judges in approve):
-        role_consent.record(services, asked.open_judges, how)
+    if request.open_judges is not None and (how == "terminal" or judges_hash in approve):
+        role_consent.record(services, request.open_judges, how)
 
 
 def _is_agreed(services: Services, contract: Contract, named: Sequence[str], moved: Sequence[ProgramChange]) -> bool:
@@ -144,7 +144,7 @@ def _is_agreed(services: Services, contract: Contract, named: Sequence[str], mov
 
 
 def _ensure_judges(services: Services, judges: RoleConsent | None, approve: Sequence[str], again: str) -> None:
-    """The phase itself may run. Who is at the terminal and named no hash is asked about its judges alone."""
+    """Record or ask for consent to the judges alone; the phase itself may run."""
     if judges is None or not judges.missing:
         return
     if judges.whole in approve:
@@ -156,29 +156,29 @@ def _ensure_judges(services: Services, judges: RoleConsent | None, approve: Sequ
 def _ask_now(
     services: Services,
     contract: Contract,
-    asked: _ConsentRequest,
+    request: _ConsentRequest,
     moved: Sequence[ProgramChange],
     approve: Sequence[str],
 ) -> None:
-    """Ask at the terminal; Refusal where nobody says yes, `Waiting` where nobody can be asked or answered in time."""
+    """Ask at the terminal; Refusal on a no, `Waiting` without a terminal or an answer in time."""
     gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
-    question = decision(services, contract, asked, moved, gone)
+    question = decision(services, contract, request, moved, gone)
     answer = services.asker.ask(question) if not approve else None
     if answer is not None and answer.choice == pending_consent.YES:
         return
     refusal = _refusal(contract, question, moved, gone)
-    if asked.open_judges is not None:
-        refusal.details["consent_hash"] = asked.open_judges.whole
-    if not (approve or asked.rehearsal or services.asker.interactive) and _is_written(services, contract):
+    if request.open_judges is not None:
+        refusal.details["consent_hash"] = request.open_judges.whole
+    if not (approve or request.rehearsal or services.asker.interactive) and _is_written(services, contract):
         waits = PendingQuestion(
-            question.id, asked.again, contract.phase, asked.open_judges.names if asked.open_judges else ()
+            question.id, request.again, contract.phase, request.open_judges.names if request.open_judges else ()
         )
         refusal = pending_consent.keep(services, refusal, waits)
     raise refusal
 
 
 def _is_written(services: Services, contract: Contract) -> bool:
-    """Whether the plans are files: those of a quick task are written once somebody agreed to them."""
+    """Return whether the plans are files. The plan of a quick task is written only after consent."""
     return bool(services.plans.plans(contract.folder))
 
 
@@ -189,7 +189,9 @@ def _refusal(
     differs = dict(gone.details) if gone is not None else {}
     if moved:
         code = "consent.other-program"
-        words = f"Consent to phase {contract.phase} was to other programs: {'; '.join(move.words for move in moved)}."
+        words = (
+            f"Programs of phase {contract.phase} changed after your consent: {'; '.join(move.words for move in moved)}."
+        )
         differs = {"changed": [dataclasses.asdict(move) for move in moved]}
     return Refusal(
         code,
@@ -210,23 +212,23 @@ def _refusal(
 def decision(
     services: Services,
     contract: Contract,
-    asked: _ConsentRequest,
+    request: _ConsentRequest,
     moved: Sequence[ProgramChange] = (),
     gone: InvalidApproval | None = None,
 ) -> Decision:
-    """The question; `moved` and `gone` say what differs from what was agreed to, or approved, before."""
+    """Return the question. `moved` and `gone` are the differences from an earlier consent or approval."""
     before = () if gone is None else (gone.words, *gone.evidence)
     whole = agent_programs.hash_with_programs(services, contract)
-    judges = asked.open_judges
+    judges = request.open_judges
     approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
     tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
     subject = f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
-    text, consequence = asked.yes(contract)
+    text, consequence = request.yes(contract)
     return Decision(
         id=f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
         kind="consent",
-        what=asked.what(subject),
-        why=asked.why,
+        what=request.what(subject),
+        why=request.why,
         evidence=(
             *(move.words for move in moved),
             *before,
@@ -238,7 +240,7 @@ def decision(
                 pending_consent.YES,
                 text,
                 consequence,
-                " ".join([asked.again, *(f"--approve {one}" for one in approve)]),
+                " ".join([request.again, *(f"--approve {one}" for one in approve)]),
             ),
             Choice("no", "do not run it", "nothing happens"),
         ),
@@ -247,7 +249,7 @@ def decision(
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A question that waits, as it is to be answered now: `shown` are the programs that it names."""
+    """A kept question, ready to be answered: `shown` are the programs that it names."""
 
     asked: PendingQuestion
     question: Decision
@@ -257,12 +259,20 @@ class Pending:
 
 
 def pending(services: Services, kept: PendingQuestion) -> Pending | None:
-    """The question that was kept; None where anything that it was about changed, or consent was given since."""
+    """Return the kept question; None if its subject changed, or consent was given since."""
     try:
-        to = role_consent.required(services, kept.roles) if kept.roles else None
+        roles_consent = role_consent.required(services, kept.roles) if kept.roles else None
         if not kept.phase:
-            put = role_consent.question(services, to, kept.command) if to is not None and to.missing else None
-            return Pending(kept, put, judges=to) if put is not None and put.id == kept.id else None
+            question = (
+                role_consent.question(services, roles_consent, kept.command)
+                if roles_consent is not None and roles_consent.missing
+                else None
+            )
+            return (
+                Pending(kept, question, judges=roles_consent)
+                if question is not None and question.id == kept.id
+                else None
+            )
         contract = loading.of(services, kept.phase).contract
         if contract is None or contract.mode == STRICT:
             return None
@@ -271,23 +281,25 @@ def pending(services: Services, kept: PendingQuestion) -> Pending | None:
             return None
         gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
         shown = agent_programs.consent_record(services, contract)
-        put = decision(services, contract, _ConsentRequest(kept.command, judges=to), moved, gone)
+        question = decision(services, contract, _ConsentRequest(kept.command, judges=roles_consent), moved, gone)
     except (InputError, Refusal, AdapterError):
         return None
-    return Pending(kept, put, contract, shown, to) if put.id == kept.id else None
+    return Pending(kept, question, contract, shown, roles_consent) if question.id == kept.id else None
 
 
-def record(services: Services, to: Pending) -> None:
-    """A person said yes to a question that waited: to exactly what it named, and nothing besides."""
+def record(services: Services, pending: Pending) -> None:
+    """Record consent to exactly what a kept question named."""
     at, how = services.clock.now(), "decide"
-    if to.contract is not None:
-        services.consent.record(to.contract.hash, phase=to.contract.phase, how=how, at=at, agreed=to.shown)
-    if to.judges is not None:
-        role_consent.record(services, to.judges, how)
+    if pending.contract is not None:
+        services.consent.record(
+            pending.contract.hash, phase=pending.contract.phase, how=how, at=at, agreed=pending.shown
+        )
+    if pending.judges is not None:
+        role_consent.record(services, pending.judges, how)
 
 
 def lines(services: Services, contract: Contract) -> Iterable[str]:
-    """What will run and what will be written, one line each."""
+    """Yield what will run and what will be written, one line each."""
     yield from plan_lines(contract)
     for name, models in approval_parts.models_by_agent(services.settings, contract).items():
         yield f"agent {name}: {agent_programs.describe_binding(services, name, models=models)}"
@@ -301,15 +313,15 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
 
 
 def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:
-    """The warnings of `check-plan`, one line each; of many the first."""
-    found = plan_checks.warnings(services, contract)
-    yield from (f"warning {one.place}: {one.message}" for one in found[:most])
-    if len(found) > most:
-        yield f"{len(found) - most} more warnings: idumb check-plan {contract.phase}"
+    """Yield the first warnings of `check-plan`, one line each."""
+    warnings = plan_checks.warnings(services, contract)
+    yield from (f"warning {one.place}: {one.message}" for one in warnings[:most])
+    if len(warnings) > most:
+        yield f"{len(warnings) - most} more warnings: idumb check-plan {contract.phase}"
 
 
 def plan_lines(contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
-    """What the tasks and the plans themselves run and write."""
+    """Yield what tasks and plans run and write."""
     for plan in contract.plans:
         for task in plan.tasks:
             yield from _task_lines(task, shown_paths)
@@ -326,8 +338,8 @@ def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
     for command in approval_parts.task_commands(task):
         yield f"  runs   {command}"
     for command in task.rollback.commands:
-        yield f"  runs   {command}, when it is rolled back"
+        yield f"  runs   {command}, on rollback"
     if task.rollback.kind == IRREVERSIBLE:
-        yield f"  cannot be taken back: {task.rollback.reason}"
+        yield f"  irreversible: {task.rollback.reason}"
     if task.kind != BUILD:
         yield f"  asks   a person ({task.kind})"

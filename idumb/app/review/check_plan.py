@@ -1,4 +1,4 @@
-"""Check a phase's plans and show their graph, without running or writing anything."""
+"""Check the plans of a phase, and show their graph. Runs and writes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from idumb.app.consent import agent_programs, approval_parts, approvals
 from idumb.app.contract import contract_lock, loading, plan_checks
-from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -29,7 +28,7 @@ _WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
 
 
 def check(services: Services, phase: str, *, expected: str | None = None, mode: str | None = None) -> Result:
-    """All findings of format, graph and intake; `contract_hash` is what `--approve` takes.
+    """Return all findings of format, graph and intake, and the `contract_hash` for `--approve`.
 
     `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
     `mode` strict judges a guided phase as if it were strict.
@@ -41,28 +40,23 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
     data["untracked"] = untracked
     _require(expected, phase, data, loaded.contract)
-    every = [*findings(services, loaded, mode), *_options(services, loaded.contract)]
-    found = sorted(every, key=lambda f: (f.path, f.line, f.column))
+    unsorted = [*plan_checks.findings(services, loaded, mode), *_options(services, loaded.contract)]
+    findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
         case = plan_checks.case(services, loaded, loaded.contract, mode)
         data |= _of_contract(services, loaded.contract)
         data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
-        data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, found)]
+        data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
-            {"id": one.id, "question": one.question} for one in self_check.open_questions(case, found)
+            {"id": one.id, "question": one.question} for one in self_check.open_questions(case, findings)
         ]
-    return _result(phase, data, found)
-
-
-def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
-    """What `check` prints of plans that were loaded."""
-    return plan_checks.findings(services, loaded, mode)
+    return _result(phase, data, findings)
 
 
 def _options(services: Services, contract: Contract | None) -> Iterator[Finding]:
-    """Agents of the contract that cannot be used anywhere as they are configured.
+    """Yield findings for agents whose configuration is wrong on every machine.
 
-    Nothing is said of programs and keys, which another machine may have.
+    Missing programs and keys are not reported, because another machine may have them.
     """
     for name in () if contract is None else approval_parts.agents(services.settings, contract):
         try:
@@ -72,22 +66,27 @@ def _options(services: Services, contract: Contract | None) -> Iterator[Finding]
                 line, column = services.setting_place("bindings", name)
                 place = (contract_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
                 yield Finding(
-                    problem.code, ERROR, *place, "what idumb help agents says", problem.message, problem.hint or ""
+                    problem.code,
+                    ERROR,
+                    *place,
+                    "a binding as in idumb help agents",
+                    problem.message,
+                    problem.hint or "",
                 )
 
 
 def _require(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:
-    """Refuse where the phase is not the one that is expected."""
-    known = {"phase": data["phase_hash"]} | ({"contract": contract.hash} if contract else {})
+    """Refuse if neither phase, contract nor plan has the expected hash."""
+    hashes = {"phase": data["phase_hash"]} | ({"contract": contract.hash} if contract else {})
     if len(data["plan_hashes"]) == 1:
-        known |= {"plan": next(iter(data["plan_hashes"].values()))}
-    if expected is None or expected.lower() in known.values():
+        hashes |= {"plan": next(iter(data["plan_hashes"].values()))}
+    if expected is None or expected.lower() in hashes.values():
         return
     raise Refusal(
         "plan.other-hash",
-        f"Phase {phase} has not the hash {expected[:16]}: its plans or the configuration are others.",
-        hint=f"idumb check-plan {phase} shows the present hashes",
-        details={"phase": phase, "expected": expected, "found": known},
+        f"Phase {phase} does not have the hash {expected[:16]}: its plans or the configuration differ.",
+        hint=f"idumb check-plan {phase} shows the current hashes",
+        details={"phase": phase, "expected": expected, "found": hashes},
     )
 
 
@@ -126,7 +125,7 @@ def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Re
 
 
 def next_free_id(contract: Contract) -> str:
-    """The id that a new task of the phase can have."""
+    """Return an unused id for a new task of the phase."""
     if step_plan.path_of(contract.phase) is not None:
         return step_plan.task_id(contract.phase, len(contract.tasks) + 1)
     used = [m[1] for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
@@ -136,13 +135,13 @@ def next_free_id(contract: Contract) -> str:
 def show_graph(
     services: Services, phase: str, render: Callable[[Contract, RunState | None, dict[str, str]], str]
 ) -> Result:
-    """Order and waves; the text is made by `render` from contract, newest run and statuses."""
+    """Return order, waves and edges, with the text that `render` makes of them."""
     loaded = loading.of(services, phase)
     contract = loaded.contract
     if contract is None:
         raise InputError(
             "plan.invalid",
-            f"Phase {phase} has errors, so it has no graph.",
+            f"The plans of phase {phase} have errors, so there is no graph.",
             findings=loaded.findings,
             hint=f"idumb check-plan {phase}",
             details={"phase": phase},

@@ -1,4 +1,4 @@
-"""Asks verifier and skeptic about a phase. What they say is an opinion: shown beside the proofs, never one of them."""
+"""Ask verifier and skeptic about a phase. Their answers are opinions: shown beside the proofs, never counted as one."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _OUTPUT = 1500
 
 
 def bound_roles(services: Services) -> tuple[str, ...]:
-    """Which of the two roles somebody fills."""
+    """Return which of the two roles have a binding."""
     return tuple(role for role in ROLES if role_calls.binding_of(services, role) is not None)
 
 
 def ask(
-    services: Services, journal: Journal, contract: Contract, found: Sequence[Evidence], tree: str
+    services: Services, journal: Journal, contract: Contract, gathered: Sequence[Evidence], tree: str
 ) -> tuple[Opinion, ...]:
-    """The verifier first, then the skeptic, who is shown what the verifier said. Nothing of it stops the command."""
+    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion."""
     owner = Owned(services, journal.operation, journal.fence, "verify-work")
-    given: list[Opinion] = []
+    opinions: list[Opinion] = []
     for role in bound_roles(services):
-        values = {**_values(services, contract, journal, found), "said": _said(given)}
-        asked = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
-        given.append(_opinion(services, asked, owner, journal.state, tree))
-    return tuple(given)
+        values = {**_values(services, contract, journal, gathered), "said": _said(opinions)}
+        request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
+        opinions.append(_opinion(services, request, owner, journal.state, tree))
+    return tuple(opinions)
 
 
-def _opinion(services: Services, asked: RoleRequest, owner: Owned, run: RunState, tree: str) -> Opinion:
-    empty = Opinion(asked.role, role_calls.binding_of(services, asked.role) or "")
+def _opinion(services: Services, request: RoleRequest, owner: Owned, run: RunState, tree: str) -> Opinion:
+    empty = Opinion(request.role, role_calls.binding_of(services, request.role) or "")
     try:
-        result = role_calls.ask(services, asked, owner, run=run)
+        result = role_calls.ask(services, request, owner, run=run)
     except IdumbError as problem:
         if problem.code == "lock.lost":
             raise
@@ -56,12 +56,12 @@ def _opinion(services: Services, asked: RoleRequest, owner: Owned, run: RunState
 
 
 def _read(services: Services, empty: Opinion, result: AgentResult, tree: str) -> Opinion:
-    found = reply.answer(result.reply, "verdict")
-    said = judgement.read(found) if result.outcome == outcome.COMPLETED and isinstance(found, dict) else None
-    if said is None:
-        why = found if isinstance(found, str) else "its answer is not of the form that was asked for"
+    answer = reply.answer(result.reply, "verdict")
+    judged_answer = judgement.read(answer) if result.outcome == outcome.COMPLETED and isinstance(answer, dict) else None
+    if judged_answer is None:
+        why = answer if isinstance(answer, str) else "its answer does not have the requested form"
         return dataclasses.replace(empty, failure=result.message or result.failure or why)
-    verdict, judged = said
+    verdict, judged = judged_answer
     return dataclasses.replace(
         empty, verdict=verdict, judgements=tuple(_with_resolved_citations(services, j, tree) for j in judged)
     )
@@ -74,11 +74,13 @@ def _with_resolved_citations(services: Services, judged: Judgement, tree: str) -
     return dataclasses.replace(judged, citations=places)
 
 
-def _values(services: Services, contract: Contract, journal: Journal, found: Sequence[Evidence]) -> Mapping[str, str]:
+def _values(
+    services: Services, contract: Contract, journal: Journal, gathered: Sequence[Evidence]
+) -> Mapping[str, str]:
     goals = "\n".join(f"- {_goal(contract, p.plan)}: {wording.one_line(p.goal)}" for p in contract.plans)
-    criteria = "\n".join(f"- {e.subject}: {wording.one_line(e.text)}" for e in found)
+    criteria = "\n".join(f"- {e.subject}: {wording.one_line(e.text)}" for e in gathered)
     touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
-    shown = [services.redaction.redact_output(_shown(e)) for e in found]
+    shown = [services.redaction.redact_output(_shown(e)) for e in gathered]
     return {
         "phase": contract.phase,
         "goal": goals,
@@ -92,20 +94,20 @@ def _goal(contract: Contract, plan: str) -> str:
     return f"plan {plan} goal" if len(contract.plans) > 1 else "goal"
 
 
-def _shown(found: Evidence) -> str:
-    how = f" by `{found.command}`" if found.command else ""
-    end = f"\n{found.output[-_OUTPUT:].rstrip()}" if found.output and not found.passed else ""
-    return f"{found.subject}: {found.result}{how}{end}"
+def _shown(each: Evidence) -> str:
+    how = f" by `{each.command}`" if each.command else ""
+    end = f"\n{each.output[-_OUTPUT:].rstrip()}" if each.output and not each.passed else ""
+    return f"{each.subject}: {each.result}{how}{end}"
 
 
-def _said(given: Sequence[Opinion]) -> str:
-    """For the skeptic: what the verifier answered, as a quotation."""
-    rows = [as_dict(one) for one in given if one.verdict is not None]
+def _said(opinions: Sequence[Opinion]) -> str:
+    """Return the verifier's answer as a quotation, for the skeptic."""
+    rows = [as_dict(one) for one in opinions if one.verdict is not None]
     return wording.fenced(wording.truncate(json.dumps(rows, indent=1)), "json") if rows else ""
 
 
 def as_dict(opinion: Opinion) -> dict[str, Any]:
-    """As the log and JSON have it."""
+    """Return an opinion as the log and JSON have it."""
     return {
         "role": opinion.role,
         "binding": opinion.binding,
@@ -118,12 +120,12 @@ def as_dict(opinion: Opinion) -> dict[str, Any]:
     }
 
 
-def unanswered_roles(said: Sequence[Opinion]) -> tuple[str, ...]:
-    """The same for the record, of what was just said."""
-    return tuple(f"the {one.role} gave no opinion: {one.failure}" for one in said if one.verdict is None)
+def unanswered_roles(opinions: Sequence[Opinion]) -> tuple[str, ...]:
+    """Return a reason for each role that gave no opinion."""
+    return tuple(f"the {one.role} gave no opinion: {one.failure}" for one in opinions if one.verdict is None)
 
 
 def missing_opinions(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """A warning for each role that was to give an opinion and gave none."""
+    """Return a warning for each role of a record that gave no opinion."""
     rows = record.get("judged_by", ()) if record is not None else ()
     return tuple(f"The {one['role']} gave no opinion: {one['failure']}" for one in rows if one["verdict"] is None)

@@ -1,4 +1,4 @@
-"""Asks the agents of roles that build nothing: each in a throw-away copy of the work tree, and never unapproved."""
+"""Call the agents of roles that build nothing, each in a temporary copy of the working tree, and with consent."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling, Settings
 
 _TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "idumb research {phase} --from"}
-"""What a person says before the path of an answer that is kept."""
+"""The command that takes a kept answer, up to its path."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """`about` is `phase-2`, or a task's id. `values` are for the template; `schema` is a JSON Schema of the reply."""
+    """A question to a role. `about` is `phase-2` or a task id; `values` fill the template; `schema` is of the reply."""
 
     role: str
     about: str
@@ -46,12 +46,12 @@ class RoleRequest:
 
 
 def binding_of(services: Services, role: str) -> str | None:
-    """The name of the binding that fills a role; None where none is configured."""
+    """Return the binding of a role; None if none is configured."""
     return roles.resolve(services.settings, role).binding
 
 
 def prompt(services: Services, asked: RoleRequest) -> str:
-    """What the agent of a role is told."""
+    """Return the prompt for the agent of a role."""
     filled = roles.resolve(services.settings, asked.role)
     return services.documents.filled(filled.template, filled.prompt, asked.values)
 
@@ -59,13 +59,11 @@ def prompt(services: Services, asked: RoleRequest) -> str:
 def ask(
     services: Services, asked: RoleRequest, owner: Owned | None = None, *, run: RunState | None = None
 ) -> AgentResult:
-    """Ask a role, and answer with what its agent said; what it changed in its copy is dropped.
+    """Call the agent of a role and return its result. Its changes are dropped with its copy.
 
-    Where an agent that is a program was at work, and the user's own tree is not as it was: `role.changed-tree`.
-
-    `owner` is the right to write where the caller has it already; `run` the run for which the role is asked, whose
-    ceilings hold and which takes note of what was used. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, or
-    why the agent cannot be started.
+    `owner` is the caller's ownership of the working tree, if it has it. `run` is the run that the call counts for:
+    its ceilings apply. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, a reason why the agent cannot
+    start, or `role.changed-tree` if the agent changed the working tree itself.
     """
     filled = role_consent.filling_of(services, asked.role)
     role_consent.require(services, [filled])
@@ -75,7 +73,7 @@ def ask(
 
 
 def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> FailureMessage | None:
-    """Why the agent of a role could not work, with the next step; None where it could. `go_on` is the next command."""
+    """Return why the agent of a role failed, and the fix; None if it did not. `go_on` is the command to continue."""
     filled = roles.resolve(services.settings, role)
     found = services.settings.bindings.get(filled.binding or "")
     if result.failure is None:
@@ -86,12 +84,13 @@ def failure_message(services: Services, role: str, result: AgentResult, go_on: s
 
 
 def _remaining_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:
-    """What the role may use at most; Refusal `role.ceiling` where its own ceiling, or that of the run, is used up."""
+    """Return what the role may still use; Refusal `role.ceiling` if its ceiling, or that of the run, is used up."""
     reached = budget.reached_for_role(services.settings, run)
     if reached is not None:
         raise Refusal(
             "role.ceiling",
-            f"The ceiling of run {run.number} of phase {run.phase} leaves nothing to the {asked.role}: {reached.words}",
+            f"The ceiling of run {run.number} of phase {run.phase} leaves nothing for the {asked.role}:"
+            f" {reached.words}",
             hint="Raise ceilings.run in .idumb/config.yaml",
             details={"role": asked.role, "about": asked.about, "used": reached.words},
         )
@@ -101,7 +100,7 @@ def _remaining_ceiling(services: Services, asked: RoleRequest, filled: ResolvedR
 
 
 def _remaining_role_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole) -> Ceiling:
-    """What is left of the role's own ceiling over all it was ever asked about this; Refusal where nothing is."""
+    """Return what is left of the role's own ceiling after all its calls about this subject; Refusal if nothing is."""
     if filled.ceiling == Ceiling():
         return filled.ceiling
     known = [e.payload for e in services.log.events(kind="role.asked")]
@@ -152,7 +151,7 @@ def _call(services: Services, journal: Journal, asked: RoleRequest, filled: Reso
 def _guarded(services: Services, journal: Journal, asked: RoleRequest, who: Agent) -> AbstractContextManager[Heard]:
     if not tree_guard.starts_a_program(who):
         return nullcontext(Heard())
-    # A form that was asked for is no file that a command takes.
+    # A reply in JSON is not a file that a command takes.
     taking = "" if asked.schema is not None else _TAKING.get(asked.role, "")
     phase = asked.about.removeprefix("phase-")
     return tree_guard.watched(services, journal, asked.role, asked.attempt, taking.format(phase=phase))
@@ -181,7 +180,7 @@ def _event(
 
 
 def _deadline(settings: Settings, filled: ResolvedRole, left: Ceiling) -> float | None:
-    """The shortest of what the role, its level and its ceiling allow; None is no limit, as level 0 has it."""
+    """Return the shortest time that role, level and ceiling allow; None means no limit, as at level 0."""
     if levels.timed(settings, filled.role):
         own, of_level = filled.timeout, levels.rule(settings, filled.role).timeout
     else:
@@ -198,7 +197,7 @@ def _limits(services: Services, filled: ResolvedRole) -> Mapping[str, int]:
 
 @contextmanager
 def _journal(services: Services, asked: RoleRequest, owner: Owned | None, run: RunState | None) -> Iterator[Journal]:
-    """A journal of the run, or of none, under the caller's operation or one of its own."""
+    """Open a journal, of the run if there is one, under the caller's operation or a new one."""
     if owner is not None:
         state = run or RunState()
         yield Journal(services.log, services.reporter, operation=owner.operation, fence=owner.fence, state=state)

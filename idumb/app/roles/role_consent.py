@@ -1,4 +1,4 @@
-"""Consent to the agents of roles: what it covers, how it is asked for, and how it is recorded."""
+"""Consent to the agents of roles: what it covers, the question, and its record."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def filling_of(services: Services, role: str) -> ResolvedRole:
     if filled.binding is None:
         raise Refusal(
             "role.unbound",
-            f"No agent fills the role {role}.",
-            hint=f"Write `roles: {{{role}: {{binding: NAME}}}}` in .idumb/config.yaml, with NAME one of its bindings",
+            f"No agent is bound to the role {role}.",
+            hint=f"Add `roles: {{{role}: {{binding: NAME}}}}` to .idumb/config.yaml; NAME is one of its bindings",
             details={"role": role},
         )
     return filled
 
 
 def consent_hash(services: Services, asked: Iterable[str]) -> str:
-    """What `--approve` must name, so that these roles may be asked: bindings, programs, scripts, models, templates."""
+    """Return the hash for `--approve` of these roles. It covers bindings, programs, scripts, models and templates."""
     return role_approval.combined_digest(
         role_approval.digest(services, filling_of(services, role)) for role in dict.fromkeys(asked)
     )
@@ -39,10 +39,10 @@ def consent_hash(services: Services, asked: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoleConsent:
-    """Consent to some roles: `whole` is the hash that names them together, `missing` what nobody agreed to yet.
+    """The consent that some roles need: `whole` is the hash of them all, `missing` the part that is not given yet.
 
-    `missing` has what to record by the hash of each role, looked at before a question, so that the word is to what was
-    shown, whatever is changed meanwhile.
+    `missing` maps the hash of each role to what is recorded for it. It is computed before the question, so that an
+    answer covers what was shown, whatever changes in between.
     """
 
     filled: tuple[ResolvedRole, ...]
@@ -55,7 +55,7 @@ class RoleConsent:
 
 
 def required(services: Services, asked: Iterable[str]) -> RoleConsent:
-    """Refusal where a role is not filled, or its program cannot be started."""
+    """Return the consent that these roles need; Refusal if a role has no binding or its program cannot start."""
     filled = tuple(filling_of(services, role) for role in dict.fromkeys(asked))
     own = {each: role_approval.digest(services, each) for each in filled}
     missing = {
@@ -67,42 +67,42 @@ def required(services: Services, asked: Iterable[str]) -> RoleConsent:
 
 
 def record(services: Services, to: RoleConsent, how: str) -> None:
-    """Record a person's consent to what was missing."""
+    """Record the consent that was missing."""
     for digest, agreed in to.missing.items():
         services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
 
 
-def ensure(services: Services, asked: Iterable[str], *, approve: Collection[str], command: str) -> None:
-    """Consent to what these roles start: given before, by `--approve`, or at the terminal now; Refusal otherwise.
+def ensure(services: Services, role_names: Iterable[str], *, approve: Collection[str], command: str) -> None:
+    """Require consent to these roles: earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    `command` is what a person types to go on, without `--approve`. Where nobody can be asked, the question is kept.
+    `command` continues once consent is given. Without a terminal, the question is kept for `idumb decisions`.
     """
-    to = required(services, asked)
-    stranger = next((one for one in approve if one != to.whole), None)
+    needed = required(services, role_names)
+    stranger = next((one for one in approve if one != needed.whole), None)
     if stranger is not None:
-        other = role_approval.why_other_hash(services, stranger, to.filled)
-        raise _refusal(question(services, to, command), to.whole, command, other=other)
-    if to.missing and not approve:
-        ask_now(services, to, command)
-    elif to.missing:
-        record(services, to, "--approve")
+        other = role_approval.why_other_hash(services, stranger, needed.filled)
+        raise _refusal(question(services, needed, command), needed.whole, command, other=other)
+    if needed.missing and not approve:
+        ask_now(services, needed, command)
+    elif needed.missing:
+        record(services, needed, "--approve")
 
 
-def ask_now(services: Services, to: RoleConsent, command: str) -> None:
-    """Ask at the terminal; Refusal where the answer is no, `Waiting` where nobody can be asked or answered in time."""
-    put = question(services, to, command)
-    answer = services.asker.ask(put)
+def ask_now(services: Services, needed: RoleConsent, command: str) -> None:
+    """Ask at the terminal; Refusal on a no, `Waiting` without a terminal or an answer in time."""
+    decision = question(services, needed, command)
+    answer = services.asker.ask(decision)
     if answer is not None and answer.choice == pending_consent.YES:
-        record(services, to, "terminal")
+        record(services, needed, "terminal")
         return
-    refusal = _refusal(put, to.whole, command)
+    refusal = _refusal(decision, needed.whole, command)
     if not services.asker.interactive:
-        refusal = pending_consent.keep(services, refusal, PendingQuestion(put.id, command, roles=to.names))
+        refusal = pending_consent.keep(services, refusal, PendingQuestion(decision.id, command, roles=needed.names))
     raise refusal
 
 
 def require(services: Services, filled: list[ResolvedRole]) -> None:
-    """The use case asks with `ensure_consent`; nobody reaches an agent around it."""
+    """Refuse to call agents without consent, in case a use case did not ask with `ensure`."""
     own = [role_approval.digest(services, each) for each in filled]
     if all(services.consent.given(digest) for digest in own):
         return
@@ -117,22 +117,23 @@ def question(services: Services, to: RoleConsent, command: str) -> Decision:
         id=f"{pending_consent.MARK}{whole}",
         kind="consent",
         what=f"Ask the {', '.join(to.names)}",
-        why="The configuration names programs that run on this machine. They run only when you agree to exactly them.",
+        why="The configuration names programs to run on this machine. idumb runs them only with your consent to"
+        " exactly these.",
         evidence=lines(services, to),
         choices=(
             Choice(
                 "run",
-                "run it",
+                "run them",
                 f"consent is recorded for these agents ({whole[:16]})",
                 f"{command} --approve {whole}",
             ),
-            Choice("no", "do not run it", "nothing happens"),
+            Choice("no", "do not run them", "nothing happens"),
         ),
     )
 
 
 def lines(services: Services, to: RoleConsent) -> tuple[str, ...]:
-    """What each of the roles starts, one line each."""
+    """Return one line for each role: what it starts."""
     return tuple(_line(services, each) for each in to.filled)
 
 
@@ -150,8 +151,8 @@ def _line(services: Services, filled: ResolvedRole) -> str:
 
 
 def _refusal(question: Decision, whole: str, command: str, *, other: str | None = None) -> Refusal:
-    """Nobody's word is there; `other` says why the one that was given is not for this."""
-    missing = f"Nobody consented to these agents ({whole[:16]}): {question.what.removeprefix('Ask ')}"
+    """Return the refusal for missing consent; `other` says why the given consent does not apply."""
+    missing = f"These agents need your consent before they can run ({whole[:16]}): {question.what.removeprefix('Ask ')}"
     return Refusal(
         "consent.missing" if other is None else "consent.other-agents",
         f"{other or missing}.",

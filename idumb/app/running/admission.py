@@ -35,8 +35,8 @@ def admit(services: Services, request: Request) -> Contract:
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",
-            "The plan says `mode: strict`; --mode guided cannot soften it.",
-            hint="Change the plan's mode, or leave --mode away",
+            "The plan sets `mode: strict`; --mode guided cannot override it.",
+            hint="Change the mode in the plan, or omit --mode",
             details={"phase": contract.phase},
         )
     state = run_lookup.latest_run(services, contract.phase)
@@ -59,16 +59,17 @@ def admit(services: Services, request: Request) -> Contract:
 
 
 def unfinished_run(services: Services, contract: Contract, *, force: bool) -> RunState | None:
-    """The phase's newest run, if it is of this contract and has something left to do: at least to be verified."""
+    """Return the phase's newest run if it runs this contract and still has work left, at least its verification."""
     state = run_lookup.latest_run(services, contract.phase)
-    known = contract_versions.foreseen(state, contract.hash) if state is not None else None
-    if known is None or known.contract.hash != contract.hash:
+    foreseen = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    if foreseen is None or foreseen.contract.hash != contract.hash:
         return None
-    ended = known.state == COMPLETED and known.restoring is None
-    return None if ended and (known.verified or force) else state
+    ended = foreseen.state == COMPLETED and foreseen.restoring is None
+    return None if ended and (foreseen.verified or force) else state
 
 
 def require_unverified(services: Services, contract: Contract, *, force: bool) -> None:
+    """Refuse a new run of a verified phase, or one that would repeat completed work on top of itself."""
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.foreseen(state, contract.hash) if state is not None else None
     if not force and (state is None or state.contract.hash != contract.hash):
@@ -82,12 +83,12 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
         on_top = _existing_target(services, contract, tuple(contract.tasks)) is None
         raise Refusal(
             "phase.verified",
-            f"Phase {contract.phase} is verified already.",
-            hint=f"idumb rollback {contract.phase} --to start takes its work back, then idumb resume {contract.phase}."
-            + _force_hint(services, contract, tuple(contract.tasks)),
+            f"Phase {contract.phase} is already verified.",
+            hint=f"To run it again, first idumb rollback {contract.phase} --to start, then idumb resume"
+            f" {contract.phase}." + _force_hint(services, contract, tuple(contract.tasks)),
             details={
                 "what": f"Run phase {contract.phase} again",
-                "why": f"run {state.number} of this very contract is verified",
+                "why": f"run {state.number} of this contract is verified",
                 "evidence": [f"contract {contract.hash}"],
                 "choices": next_actions.rows(next_actions.of_verified(contract.phase, on_top=on_top)),
             },
@@ -96,71 +97,75 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
 
 
 def _require_unverified_elsewhere(services: Services, contract: Contract) -> None:
-    """In a clone no run is known, but HEAD's report says that somebody verified this very contract."""
-    told = outside_work.verified_report(services, contract)
-    if told is None:
+    """Refuse where the log has no run, but a report in HEAD says that this contract was verified elsewhere."""
+    report = outside_work.verified_report(services, contract)
+    if report is None:
         return
-    made = _existing_target(services, contract, tuple(contract.tasks))
-    forced = f" idumb execute-phase {contract.phase} --force runs it again on top of what is there."
+    existing = _existing_target(services, contract, tuple(contract.tasks))
+    forced = f" idumb execute-phase {contract.phase} --force runs it again on top of the existing work."
     raise Refusal(
         "phase.verified",
-        f"Phase {contract.phase} is verified already: {told['path']} of HEAD says so of this very contract. No run of"
-        " it is known in this repository, so it was verified elsewhere.",
-        hint=f"git log -- {told['path']} shows who committed the report.{forced if made is None else ''}",
+        f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
+        " and this repository has no run of it.",
+        hint=f"git log -- {report['path']} shows who committed the report.{forced if existing is None else ''}",
         details={
             "what": f"Run phase {contract.phase} again",
-            "why": f"{told['path']} of HEAD says that this very contract was verified",
-            "evidence": [f"contract {contract.hash}", f"verified {told['created']}"],
+            "why": f"{report['path']} in HEAD says that this contract was verified",
+            "evidence": [f"contract {contract.hash}", f"verified {report['created']}"],
             "choices": next_actions.rows(
-                next_actions.of_verified_elsewhere(contract.phase, told["path"], on_top=made is None)
+                next_actions.of_verified_elsewhere(contract.phase, report["path"], on_top=existing is None)
             ),
         },
     )
 
 
 def _force_hint(services: Services, contract: Contract, tasks: Sequence[str]) -> str:
-    """What `--force` does, as far as it can succeed."""
+    """Return what `--force` would do: run again, or fail because a file exists."""
     forced = f" idumb execute-phase {contract.phase} --force"
-    made = _existing_target(services, contract, tasks)
-    if made is None:
-        return f"{forced} runs it again on top of what is there"
-    return f"{forced} without that fails: {made} is to be created, and it is there"
+    existing = _existing_target(services, contract, tasks)
+    if existing is None:
+        return f"{forced} runs it again on top of the existing work"
+    return f" Until then,{forced} fails: a task creates {existing}, which exists"
 
 
 def _require_creatable(services: Services, contract: Contract, state: RunState) -> None:
-    """A new run would hide from a rollback what the one before created, so it does not begin where it must fail."""
+    """Refuse a forced run that must fail because a file to create exists.
+
+    The failed run would hide the file from a rollback of the run that created it.
+    """
     kept = () if state.verified else carried_tasks.carried(contract, state)
     done = [t for t in contract.order if t not in kept and t in state.tasks and state.tasks[t].status in outcome.DONE]
-    made = _existing_target(services, contract, done)
-    if made is not None:
+    existing = _existing_target(services, contract, done)
+    if existing is not None:
         raise Refusal(
             "phase.created",
-            f"Phase {contract.phase} is to create {made}, and its run {state.number} did so already;"
-            " on top of that it cannot succeed.",
-            hint=f"idumb rollback {contract.phase} --to start takes it back first, then"
-            f" idumb execute-phase {contract.phase} --force",
+            f"Phase {contract.phase} cannot run again on top of run {state.number}: it creates {existing}, which"
+            " exists.",
+            hint=f"First idumb rollback {contract.phase} --to start, then idumb execute-phase {contract.phase} --force",
             details={"phase": contract.phase},
         )
 
 
 def _existing_target(services: Services, contract: Contract, tasks: Sequence[str]) -> str | None:
-    """A file that cannot be created again, unless a task deletes it before."""
-    every = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
-    gone = {c.path for c in every if c.verb == "delete"}
-    made = [c.path for t in tasks for c in ledger.written_claims(contract.tasks[t].files or ()) if c.verb == "create"]
-    return next((path for path in made if path not in gone and services.reports.exists(path)), None)
+    """Return an existing file that these tasks create and no task deletes; None where there is none."""
+    claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
+    deleted = {c.path for c in claims if c.verb == "delete"}
+    created = [
+        c.path for t in tasks for c in ledger.written_claims(contract.tasks[t].files or ()) if c.verb == "create"
+    ]
+    return next((path for path in created if path not in deleted and services.reports.exists(path)), None)
 
 
 def _require_unchanged_work(services: Services, contract: Contract, state: RunState) -> None:
-    """Work that is done and would be made again on top of itself is taken back first, or forced."""
-    again = carried_tasks.done_but_changed(contract, state)
-    if not again:
+    """Refuse where the plan changed completed tasks whose work is still in the files."""
+    changed = carried_tasks.done_but_changed(contract, state)
+    if not changed:
         return
     raise Refusal(
         "plan.done-changed",
-        f"{wording.listed(again)} of phase {contract.phase} is done, but the plan changed what it says or needs;"
-        " its work is still in the files.",
-        hint=f"idumb rollback {contract.phase} --to {carried_tasks.before(state, again[0])} takes it back first."
-        + _force_hint(services, contract, again),
-        details={"phase": contract.phase, "to": carried_tasks.before(state, again[0]), "tasks": list(again)},
+        f"The plan of phase {contract.phase} changed {wording.listed(changed)} after completion, and the work is"
+        " still in the files.",
+        hint=f"Revert the work first: idumb rollback {contract.phase} --to {carried_tasks.before(state, changed[0])}."
+        + _force_hint(services, contract, changed),
+        details={"phase": contract.phase, "to": carried_tasks.before(state, changed[0]), "tasks": list(changed)},
     )

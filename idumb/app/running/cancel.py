@@ -1,4 +1,4 @@
-"""Stop what runs in this work tree, from another terminal: asked to at first, ended or fenced off by force."""
+"""Stop the owner of this working tree from another terminal: ask it first; with force, kill it or fence it off."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LOOKED_AT = 50
 
 
 def cancel(services: Services, *, force: bool, by: str) -> Result:
-    """Ask the owner of this work tree to stop and wait until it let go.
+    """Ask the owner of this working tree to stop, and wait until it has released it.
 
-    `force` kills an owner of this machine that does not answer, and takes the right to write from one elsewhere.
+    With `force`, kill a local owner that does not answer, and fence off an owner on another machine.
     """
     preconditions.require_initialised(services)
     holder = services.owner.holder()
@@ -45,8 +45,8 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
     if not force:
         raise Refusal(
             "cancel.no-answer",
-            f"Process {holder['pid']} ({holder['command']}) was asked to stop and still has the work tree.",
-            hint="idumb cancel --force ends it as pulling the plug would; idumb resume then recovers",
+            f"Process {holder['pid']} ({holder['command']}) was asked to stop, but still has the working tree.",
+            hint="idumb cancel --force kills it; then idumb resume recovers the run",
             details={name: holder.get(name) for name in _SHOWN},
         )
     services.owner.end(holder)
@@ -56,15 +56,15 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
 def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
     return Refusal(
         "lock.elsewhere",
-        f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has this work tree since"
-        f" {holder.get('since', '?')}; it cannot be reached from here.",
-        hint="idumb cancel there; or, when it has ended for good, idumb cancel --force here",
+        f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has had this working tree since"
+        f" {holder.get('since', '?')}, and cannot be reached from here.",
+        hint="Run idumb cancel there. If that process has ended, run idumb cancel --force here",
         details={name: holder.get(name) for name in _SHOWN},
     )
 
 
 def _taken_over(services: Services, by: str) -> RunState | None:
-    """Own the work tree for a moment, so that the token of the owner before is refused, and record what it did not."""
+    """Take the working tree, so that the log refuses the old owner's token, and record its runs as interrupted."""
     stopped = None
     with operation.owned(services, "cancel", force=True) as owned:
         for phase in services.runs.phases():
@@ -79,7 +79,7 @@ def _taken_over(services: Services, by: str) -> RunState | None:
 
 
 def _interrupted(services: Services, holder: Mapping[str, Any]) -> RunState | None:
-    """The run that this holder recorded as interrupted."""
+    """Return the run that this owner recorded as interrupted; None if it recorded none."""
     for event in services.log.events(kind="run.interrupted", newest_first=True, limit=_LOOKED_AT):
         if event.fence == holder.get("fence") and event.run is not None:
             return run_lookup.run_of(services, event.run)
@@ -87,7 +87,7 @@ def _interrupted(services: Services, holder: Mapping[str, Any]) -> RunState | No
 
 
 def _checkpoint(services: Services, holder: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What this holder kept of the attempt that it was at; None between two attempts, and while git commits."""
+    """Return the checkpoint of the attempt that this owner interrupted; None if no attempt was running."""
     for event in services.log.events(kind="checkpoint.recorded", newest_first=True, limit=_LOOKED_AT):
         if event.fence == holder.get("fence") and event.payload["status"] == RUN_INTERRUPTED:
             names = ("ref", "snapshot", "files")

@@ -1,4 +1,4 @@
-"""Questions to people: which wait, what was answered, what the plan tells of it, and what is remembered."""
+"""Decisions: list the questions that wait, record answers in log and plan, and remember answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from idumb.domain.runs.saved_answers import SavedAnswer
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `decide`. `remember` needs `yes` or a word at the terminal."""
+    """Flags of `decide`. `remember` needs `yes`, or a confirmation at the terminal."""
 
     decision: str
     choice: str
@@ -39,19 +39,19 @@ class Request:
 
 
 def waiting(services: Services) -> Result:
-    """Every question that waits for a person, in all phases of this work tree."""
+    """Return every question that waits for an answer, in all phases of this working tree."""
     rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
     return Result({"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]})
 
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:
-    """What nobody could be asked before something started; what changed since is asked anew, and is not listed."""
+    """Return questions about consent that could not be asked at a terminal. Outdated ones are omitted."""
     found = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
     return [_consent_row(one) for one in found if one is not None]
 
 
 def _consent_row(one: Pending) -> dict[str, Any]:
-    """As every other question; the commands are those that answer this one, and not those that run at once."""
+    """Return the row of a consent question. Its commands answer the question and start nothing."""
     answers_it = [
         dataclasses.replace(c, command=f"idumb decide {one.question.id} {c.id}") for c in one.question.choices
     ]
@@ -67,7 +67,7 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
 
 
 def decide(services: Services, request: Request) -> Result:
-    """Record a person's answer and let the plan tell of it; the run takes it up with `resume`."""
+    """Record an answer, and append it to the plan; `resume` then uses it."""
     if request.decision.startswith(pending_consent.MARK):
         return _answer_consent(services, request)
     of_plan = plan_questions.require_open(services, request.decision)
@@ -78,32 +78,32 @@ def decide(services: Services, request: Request) -> Result:
     _check_choice(question, request.choice)
     if question["kind"] == EXHAUSTED:
         return _answer_failed_task(services, state, question, request)
-    given = state.answers.get(request.decision)
-    if given is not None and not (request.remember and given["choice"] == request.choice):
-        raise Refusal("decision.answered", f"{request.decision} was answered already.", hint=f"idumb resume {phase}")
-    memory = _to_remember(services, state, question, request) if request.remember else None
+    answered = state.answers.get(request.decision)
+    if answered is not None and not (request.remember and answered["choice"] == request.choice):
+        raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
+    to_remember = _to_remember(services, state, question, request) if request.remember else None
     version = state.contract.version
     verified: str | None = None
     warnings: tuple[str, ...] = ()
     with operation.owned(services, "decide") as owned:
         journal = owned.journal(state)
-        if given is None:
+        if answered is None:
             answer = Answer(request.decision, request.choice, request.who, request.guidance)
             journal.write(journal.event("decision.answered", question.get("task"), **dataclasses.asdict(answer)))
             contract = _append_to_plan(services, journal)
             if question["kind"] == next_steps.VERIFICATION and contract is not None:
                 verified, warnings = _verified(services, journal, contract)
-        if memory is not None:
-            services.saved_answers.keep(memory)
+        if to_remember is not None:
+            services.saved_answers.keep(to_remember)
     data: dict[str, Any] = {"decision": request.decision, "choice": request.choice}
     data |= {"verification": verified, "next": [_after(question, phase, verified)]}
-    data["remembered"] = None if memory is None else memory.id
+    data["remembered"] = None if to_remember is None else to_remember.id
     data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
 
 
 def _answer_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:
-    """What becomes of a plan that planner and checker did not settle; it belongs to no run."""
+    """Answer a question about a plan that planner and checker did not agree on. It belongs to no run."""
     _check_choice(question, request.choice)
     if request.remember:
         raise _not_remembered(request)
@@ -112,10 +112,10 @@ def _answer_plan(services: Services, question: Mapping[str, Any], request: Reque
 
 
 def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
-    """What a person wants of a task that failed with all its attempts. But for `retry` it is done at once."""
+    """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once."""
     if not exhausted_tasks.stands(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
-        now = "no longer in the plan" if task is None else f"{task.status} now"
+        now = "no longer in the plan" if task is None else f"now {task.status}"
         raise Refusal(
             "decision.void",
             f"{question['id']} is void: {question['task']} is {now}. Nothing was recorded.",
@@ -139,8 +139,8 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
 
 
 def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:
-    """The answer is recorded with what it leads to, in one operation; where that is refused, the question waits on."""
-    from idumb.app.history import rollback  # of all questions only this one needs them
+    """Record the answer together with its effect. If the effect is refused, the question keeps waiting."""
+    from idumb.app.history import rollback  # only this question needs them
     from idumb.app.running import task_overrides
 
     why = request.guidance.strip() or f"answered {request.choice} to {request.decision}"
@@ -172,43 +172,53 @@ def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> str
 
 
 def _verified(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
-    from idumb.app.verify import verify_work  # of all questions only this one needs it
+    from idumb.app.verify import verify_work  # only this question needs it
 
     return verify_work.apply_answer(services, journal, contract)
 
 
 def _answer_consent(services: Services, request: Request) -> Result:
-    """A person's word about what is to start: kept where consent is, and never told by a plan."""
-    kept = next((one for one in pending_consent.all_pending(services) if one.id == request.decision), None)
-    if kept is None:
+    """Answer a question about consent. The answer is stored with the consents, not in the log or the plan."""
+    waiting_question = next((one for one in pending_consent.all_pending(services) if one.id == request.decision), None)
+    if waiting_question is None:
         raise _unknown(request.decision)
-    found = ask_consent.pending(services, kept)
-    if found is None:
-        services.consent.forget_question(kept.id)
+    pending = ask_consent.pending(services, waiting_question)
+    if pending is None:
+        services.consent.forget_question(waiting_question.id)
         raise Refusal(
             "decision.void",
-            f"{kept.id} is void: consent was given since, or what it was about changed. Nothing was recorded.",
-            hint=f"{kept.command} asks about what is there now",
+            f"{waiting_question.id} is void: consent was given, or its subject changed, since it was asked. Nothing"
+            " was recorded.",
+            hint=f"{waiting_question.command} asks again",
         )
-    _check_choice(dataclasses.asdict(found.question), request.choice)
+    _check_choice(dataclasses.asdict(pending.question), request.choice)
     if request.remember:
         raise _not_remembered(request)
     if request.choice == pending_consent.YES:
-        ask_consent.record(services, found)
-    services.consent.forget_question(kept.id)
-    after = [kept.command] if request.choice == pending_consent.YES else []
-    data = {"decision": kept.id, "choice": request.choice, "next": after, "remembered": None, "version": None}
+        ask_consent.record(services, pending)
+    services.consent.forget_question(waiting_question.id)
+    after = [waiting_question.command] if request.choice == pending_consent.YES else []
+    data = {
+        "decision": waiting_question.id,
+        "choice": request.choice,
+        "next": after,
+        "remembered": None,
+        "version": None,
+    }
     return Result(data)
 
 
 def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
-    """Only of a plan that is as it was locked; else the next command that runs it does. The contract that follows."""
+    """Append answers to the plan and return the new contract; None if the plan is not as it was locked.
+
+    The next command that runs a changed plan appends them instead.
+    """
     contract = plan_answers.locked(services, journal.state)
     return None if contract is None else plan_answers.append(services, journal, contract)
 
 
 def _run_that_asked(services: Services, decision: str) -> RunState:
-    """The newest run that asked; InputError `decision.unknown`."""
+    """Return the newest run that asked; InputError `decision.unknown` if none did."""
     for phase in services.runs.phases():
         state = run_lookup.latest_run(services, phase)
         if state is not None and decision in state.decisions:
@@ -221,17 +231,17 @@ def _unknown(decision: str) -> InputError:
 
 
 def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
-    known = [c["id"] for c in decision["choices"]]
-    if choice not in known:
+    choices = [c["id"] for c in decision["choices"]]
+    if choice not in choices:
         raise InputError(
             "decision.bad-choice",
-            f"{choice!r} is no choice of {decision['id']}; it has {', '.join(known)}.",
-            hint=f"idumb decide {decision['id']} {known[0]}",
+            f"{decision['id']} has no choice {choice!r}; choose {', '.join(choices)}.",
+            hint=f"idumb decide {decision['id']} {choices[0]}",
         )
 
 
 def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> SavedAnswer:
-    """What will be remembered, once a person confirmed just that."""
+    """Return the answer to remember, once you confirmed it."""
     choices = tuple(c["id"] for c in question["choices"])
     found = saved_answers.question_key(question["kind"], choices, question["what"])
     contract = plan_answers.locked(services, state)
@@ -254,8 +264,9 @@ def _to_remember(services: Services, state: RunState, question: Mapping[str, Any
 def _not_remembered(request: Request) -> Refusal:
     return Refusal(
         "decision.not-remembered",
-        f"An answer to {request.decision} is not remembered: consent, a judgement of work and what cannot be taken"
-        " back need a person's word each time.",
+        f"An answer to {request.decision} cannot be remembered: consent, the judgement of work, and irreversible"
+        " effects need"
+        " your answer each time.",
         hint=f"idumb decide {request.decision} {request.choice}",
     )
 
@@ -264,16 +275,16 @@ def _confirm(services: Services, kept: SavedAnswer, request: Request) -> None:
     if request.yes:
         return
     command = f"idumb decide {request.decision} {request.choice} --remember --yes"
-    applies = "every failure that asks" if kept.kind == saved_answers.FAILURE else "this very question"
+    applies = "every failure that asks" if kept.kind == saved_answers.FAILURE else "this question"
     question = Decision(
         id=f"remember.{kept.id}",
         kind="remember",
-        what=f"Remember {kept.choice} for {applies}, in this repository and for you alone",
-        why="A remembered answer is given without asking you.",
-        evidence=(kept.what, f"idumb decide --forget {kept.id} takes it back"),
+        what=f"Remember {kept.choice} as your answer to {applies}, in this repository",
+        why="idumb gives a remembered answer without asking you.",
+        evidence=(kept.what, f"idumb decide --forget {kept.id} removes it"),
         choices=(
-            Choice("remember", "remember it", "the same question is answered so from now on", command),
-            Choice("no", "do not", "nothing is recorded"),
+            Choice("remember", "remember it", "from now on the same question gets this answer", command),
+            Choice("no", "do not remember it", "nothing is recorded"),
         ),
     )
     answer = services.asker.ask(question)
@@ -287,12 +298,12 @@ def _confirm(services: Services, kept: SavedAnswer, request: Request) -> None:
 
 
 def remembered_answers(services: Services) -> Result:
-    """`idumb decisions --remembered`."""
+    """Return the remembered answers, for `idumb decisions --remembered`."""
     return Result({"decisions": [], "remembered": [dataclasses.asdict(one) for one in services.saved_answers.all()]})
 
 
 def forget(services: Services, question: str) -> Result:
-    """`idumb decide --forget ID`."""
+    """Remove a remembered answer, for `idumb decide --forget ID`."""
     if not services.saved_answers.forget(question):
         raise InputError(
             "decision.not-known", f"No remembered answer has the id {question}.", hint="idumb decisions --remembered"

@@ -1,7 +1,7 @@
-"""A dry run: the whole run in a throw-away copy of the work tree, and what it would have changed.
+"""Dry run: rehearse a run in a temporary copy of the working tree, and report what it would change.
 
-Plans, configuration and consent are the user's; snapshots, events, reports and results are the copy's and go with it.
-Tasks whose effects a copy cannot hold, and those of a person, are not rehearsed.
+It uses your plans, configuration and consent. Snapshots, events and reports belong to the copy and go with it.
+Tasks for people, and tasks with effects outside their files, are not rehearsed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,18 @@ from idumb.domain.settings import COMMIT_TASK
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 
-# Questions that a plan does not foresee: a run that comes to one stops.
+# A run stops at these questions, which no plan foresees.
 _UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, exposed_secrets.SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Rehearsal:
-    """How the rehearsal ended. `before` is the user's tree, `after` the copy's; `held` are tasks not rehearsed."""
+    """How the rehearsal ended.
+
+    `before` is the user's tree, `after` the copy's. `held` are the tasks that were not rehearsed, with reasons;
+    `earlier` are those that the user's newest run has done or skipped.
+    """
 
     services: Services
     contract: Contract
@@ -56,50 +60,52 @@ class _Rehearsal:
 
 
 def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Result:
-    """Run a phase where nothing of the user's can be changed; the predicted diff and what made it.
+    """Run a phase in a temporary copy; return the predicted diff and the commands that made it.
 
-    Consent is needed as for a run, for commands are run. The same refusals as `execute`.
+    A rehearsal runs commands, so it needs the same consent as a run, with the same refusals.
     """
     with _suggesting_dry_runs(_STARTING):
-        contract, known = _prepared(services, request)
+        contract, newest = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
-    wanted = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    claims = legacy_claims.claims(services, contract, known or RunState())
-    with rehearsals.open(sorted(wanted)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
+    named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
+    claims = legacy_claims.claims(services, contract, newest or RunState())
+    with rehearsals.open(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
         told = legacy_claims.told_of(copy, contract.phase, claims) if claims else {}
-        return _answer(_run(copy, contract, known, request, sorted(wanted), told), services.settings.git.commit, run)
+        return _answer(
+            _run(copy, contract, newest, request, sorted(named_paths), told), services.settings.git.commit, run
+        )
 
 
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
-    """The contract and the user's newest run of its phase, where a run could begin or go on now."""
+    """Return the contract and the user's newest run of the phase; Refusal if a run could neither start nor continue."""
     contract = admission.admit(services, request)
     _require_idle(services)
-    known = run_lookup.latest_run(services, contract.phase)
-    known = contract_versions.foreseen(known, contract.hash) if known is not None else None
+    newest = run_lookup.latest_run(services, contract.phase)
+    newest = contract_versions.foreseen(newest, contract.hash) if newest is not None else None
     unfinished = admission.unfinished_run(services, contract, force=request.force)
     if unfinished is None:
         admission.require_unverified(services, contract, force=request.force)
     elif unfinished.restoring is not None:
         raise Refusal(
             "rollback.unfinished",
-            f"{unfinished.restoring['words']} was ended in the middle.",
+            f"{unfinished.restoring['words']} was interrupted.",
             hint=f"idumb resume {contract.phase} finishes it first",
             details={"phase": contract.phase},
         )
     else:
         accepted = request.accept_changed
         environment_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
-    return contract, known
+    return contract, newest
 
 
 def _require_idle(services: Services) -> None:
-    """A tree in which a run is at work is no state to start from."""
+    """Refuse while a run changes the working tree."""
     holder = services.owner.holder()
     if holder is not None:
         raise Refusal(
             "lock.held",
-            f"Process {holder['pid']} ({holder['command']}) is at work in this work tree.",
-            hint="wait for it to end, or stop it: idumb cancel",
+            f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
+            hint="Wait for it to end, or stop it: idumb cancel",
             details={name: holder.get(name) for name in ("pid", "host", "since", "command", "standing")},
         )
 
@@ -110,71 +116,68 @@ _RESUMING = re.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
 
 @contextmanager
 def _suggesting_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --dry-run") -> Iterator[None]:
-    """Who rehearses wants no run: each offered command that would start one becomes that of the next dry run.
+    """Replace each suggested command that would start a run by that of a dry run.
 
-    Before the copy is there, `idumb resume` stays what it is: it finishes what a dry run cannot start from.
+    Before the copy exists, keep `idumb resume`: it finishes work that a dry run cannot start from.
     """
 
-    def of(words: str | None) -> str | None:
+    def replaced(words: str | None) -> str | None:
         return words and commands.sub(instead, words)
 
     try:
         yield
     except IdumbError as problem:
-        problem.hint = of(problem.hint)
+        problem.hint = replaced(problem.hint)
         if choices := problem.details.get("choices"):
-            problem.details["choices"] = [{**row, "command": of(row["command"])} for row in choices]
+            problem.details["choices"] = [{**row, "command": replaced(row["command"])} for row in choices]
         raise
 
 
 def _run(
     copy: Services,
     contract: Contract,
-    known: RunState | None,
+    newest: RunState | None,
     request: Request,
     also: Sequence[str],
     told: Mapping[str, Any],
 ) -> _Rehearsal:
-    """`told` is what an old iDumb says of the tasks, as far as the run would heed it."""
+    """Rehearse the run in the copy. `told` is what an old iDumb recorded of its tasks, as far as a run uses it."""
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
         if told:
             journal.write(journal.event(legacy_claims.EVENT, **told))
         before = copy.trees.scan(also)
-        if known is not None and known.branch == copy.history.head().branch:
-            task_base.put_back_unfinished(copy, contract, known)
+        if newest is not None and newest.branch == copy.history.head().branch:
+            task_base.put_back_unfinished(copy, contract, newest)
         run_branch.begin(copy, contract, request.branch)
         run_lifecycle.start_run(copy, journal, contract, request)
-        earlier = _carry_over(journal, contract, None if request.force else known)
+        earlier = _carry_over(journal, contract, None if request.force else newest)
         held = _skip_unrehearsable(journal, contract, earlier)
-        result = run_lifecycle.run_to_end(copy, journal, contract, _within(request, held))
+        # A phase with skipped tasks cannot be verified as a whole.
+        rehearsed = dataclasses.replace(request, verify=request.verify and not held)
+        result = run_lifecycle.run_to_end(copy, journal, contract, rehearsed)
         after = copy.trees.scan(also)
     return _Rehearsal(copy, contract, journal.state, result, before, after, held, earlier)
 
 
-def _within(request: Request, held: Mapping[str, str]) -> Request:
-    """A phase with tasks that were left out cannot be judged as a whole."""
-    return dataclasses.replace(request, verify=request.verify and not held)
-
-
-def _carry_over(journal: Journal, contract: Contract, known: RunState | None) -> frozenset[str]:
-    """What the user's newest run has done or left out already; its tasks."""
-    if known is None:
+def _carry_over(journal: Journal, contract: Contract, newest: RunState | None) -> frozenset[str]:
+    """Record what the user's newest run has already done or skipped; return those tasks."""
+    if newest is None:
         return frozenset()
-    events = carried_tasks.events(journal, contract, known)
+    events = carried_tasks.events(journal, contract, newest)
     done = {e.task for e in events}
     skipped = [
         t
-        for t, task in known.tasks.items()
-        if task.status == outcome.SKIPPED and known.contract.hash == contract.hash and t not in done
+        for t, task in newest.tasks.items()
+        if task.status == outcome.SKIPPED and newest.contract.hash == contract.hash and t not in done
     ]
-    events += [journal.event("task.skipped", t, reason=known.tasks[t].reason) for t in skipped]
+    events += [journal.event("task.skipped", t, reason=newest.tasks[t].reason) for t in skipped]
     journal.write(*events)
     return frozenset(t for t in (*done, *skipped) if t is not None)
 
 
 def _skip_unrehearsable(journal: Journal, contract: Contract, earlier: frozenset[str]) -> dict[str, str]:
-    """Leave out what cannot be rehearsed; task to the reason."""
+    """Skip the tasks that cannot be rehearsed; return each with the reason."""
     reasons = {t: _unrehearsable(contract.tasks[t]) for t in contract.order if t not in earlier}
     held = {t: why for t, why in reasons.items() if why}
     journal.write(*(journal.event("task.skipped", t, reason=f"not rehearsed: {why}") for t, why in held.items()))
@@ -190,63 +193,68 @@ def _unrehearsable(task: Task) -> str:
 
 
 def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
-    told = dict(ended.result.data)
-    word = told["outcome"]
-    shown = _predicted(ended, policy)
-    again = f"{run} --dry-run"
+    outcome_data = dict(ended.result.data)
+    word = outcome_data["outcome"]
+    prediction = _predicted(ended, policy)
+    dry_run_command = f"{run} --dry-run"
     phase = ended.contract.phase
     data: dict[str, Any] = {
         "run": None,
         "phase": phase,
         "outcome": word,
-        "reason": told["reason"],
+        "reason": outcome_data["reason"],
         "contract_hash": ended.contract.hash,
-        "verification": told["verification"],
-        "dry_run": shown,
+        "verification": outcome_data["verification"],
+        "dry_run": prediction,
         "next": [run],
     }
-    record = told["verification"]
-    # What a person still has to say is no failure of the run.
+    record = outcome_data["verification"]
+    # A pending answer is not a failure of the run.
     verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
-    asked = [one for one in told["decisions"] if one["kind"] in _UNFORESEEN]
-    if (word == "waiting" and not asked) or (word == "complete" and verified):
+    unforeseen = [one for one in outcome_data["decisions"] if one["kind"] in _UNFORESEEN]
+    if (word == "waiting" and not unforeseen) or (word == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
     failure = ended.result.failure
-    words = failure[1] if failure else told["reason"]
-    # Its questions are gone with the copy.
+    words = failure[1] if failure else outcome_data["reason"]
+    # Its questions are gone, with the copy.
     details = {**{k: v for k, v in ended.result.details.items() if k != "decisions"}, "run": None}
-    if asked:
-        what, why, evidence = (asked[0][name] for name in ("what", "why", "evidence"))
-        question = {"what": what, "why": why, "evidence": evidence, "choices": _ways(phase, again, asked[0]["kind"])}
-        words = f"A run would stop here and ask: {what}."
-        stops = ("dry-run.waiting", words, f"Correct the plan, then {again}")
-        return Result(data, errors.EXIT_WAITING, ended.result.warnings, stops, {**details, **question})
+    if unforeseen:
+        what, why, evidence = (unforeseen[0][name] for name in ("what", "why", "evidence"))
+        question = {
+            "what": what,
+            "why": why,
+            "evidence": evidence,
+            "choices": _ways(phase, dry_run_command, unforeseen[0]["kind"]),
+        }
+        words = f"A run would stop and ask: {what}."
+        stop_failure = ("dry-run.waiting", words, f"Correct the plan, then {dry_run_command}")
+        return Result(data, errors.EXIT_WAITING, ended.result.warnings, stop_failure, {**details, **question})
     data["next"] = [f"idumb check-plan {phase}"]
     return Result(
         data,
         errors.EXIT_FAILED,
         ended.result.warnings,
-        ("dry-run.failed", f"A run would fail here. {words}", f"Correct the plan, then {again}"),
-        {**details, "choices": _ways(phase, again)},
+        ("dry-run.failed", f"A run would fail. {words}", f"Correct the plan, then {dry_run_command}"),
+        {**details, "choices": _ways(phase, dry_run_command)},
     )
 
 
 def _ways(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
-    """What can be done about a dry run that did not reach its end. Nothing of it is left, so nothing is resumed."""
+    """Return the choices after a dry run that did not complete. Nothing of it remains, so nothing can be resumed."""
     correct = Choice(
-        "correct", "correct the plan", "nothing was recorded, so only the plan changes", f"idumb check-plan {phase}"
+        "correct", "correct the plan", "nothing was recorded; only the plan changes", f"idumb check-plan {phase}"
     )
     accept = Choice(
         "accept",
-        "the files belong to the task, this once",
-        "the dry run takes them into the task and goes on",
+        "accept the files as part of the task, this once",
+        "the dry run adds them to the task and continues",
         f"{again} --on-deviation accept",
     )
     return next_actions.rows((correct, *((accept,) if kind == questions.DEVIATION else ())))
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
-    """What data.dry_run shows: the diff of the user's tree, each task's part, commands, commits, what was left out."""
+    """Return `data.dry_run`: the whole diff, the part of each task, commands, commits, and skipped tasks."""
     trees, events = ended.services.trees, list(ended.services.log.events(run=ended.state.id))
     changes = [c for c in trees.changes(ended.before, ended.after) if not paths.matches_any(c.path, paths.OWN_FILES)]
     counts = trees.line_counts(ended.before, ended.after)
@@ -294,12 +302,12 @@ def _task(ended: _Rehearsal, task: str) -> dict[str, Any]:
 
 
 def _commands(ended: _Rehearsal, events: Sequence[Event]) -> Iterator[dict[str, Any]]:
-    """Every program that was started in the copy: builders, steps and checks, in order."""
-    known = ended.services.settings.bindings
+    """Yield every program that ran in the copy: builders, steps and checks, in order."""
+    bindings = ended.services.settings.bindings
     for event in events:
         p, task = event.payload, event.task
-        if event.kind == "attempt.started" and p["builder"] in known:
-            yield {"task": task, "by": "builder", "command": " ".join(known[p["builder"]].argv), "result": "started"}
+        if event.kind == "attempt.started" and p["builder"] in bindings:
+            yield {"task": task, "by": "builder", "command": " ".join(bindings[p["builder"]].argv), "result": "started"}
         elif event.kind == "step.finished" and p["tool"] == "run":
             words = p["arguments"].get("command") or " ".join(map(str, p["arguments"].get("argv", ())))
             yield {"task": task, "by": "step", "command": str(words), "result": "passed" if p["ok"] else "failed"}
@@ -308,8 +316,8 @@ def _commands(ended: _Rehearsal, events: Sequence[Event]) -> Iterator[dict[str, 
 
 
 def _commits(ended: _Rehearsal) -> list[dict[str, Any]]:
-    """The commits that a run would make of its tasks, in order."""
-    made = [
+    """Return the commits that a run would make, in order."""
+    committed = [
         t
         for t in ended.state.attempted
         if ended.state.tasks[t].status == outcome.COMPLETED and not ended.contract.tasks[t].is_human
@@ -320,5 +328,5 @@ def _commits(ended: _Rehearsal) -> list[dict[str, Any]]:
             "subject": record.subject(ended.contract.tasks[t]),
             "files": list(ended.state.tasks[t].work.touched),
         }
-        for t in made
+        for t in committed
     ]

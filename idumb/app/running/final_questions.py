@@ -1,4 +1,4 @@
-"""What a run leaves to decide about failed tasks is asked at the terminal, where there is one, once all else ran."""
+"""Questions about failed tasks, asked at the terminal after everything else ran."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from idumb.domain.runs.run import EXHAUSTED
 
 
 def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
-    """The run's result, or that of what went on after the answers. A question that nobody answers waits."""
-    phase, given, last = str(result.data.get("phase")), set[str](), result
+    """Ask about each failed task and resume; return the last result. Unanswered questions keep waiting."""
+    phase, choices, last = str(result.data.get("phase")), set[str](), result
     seen: set[str] = set()
     while services.asker.interactive and (question := _next(services, phase, seen)) is not None:
         seen.add(question.id)
         answer = services.asker.ask(question)
         if answer is not None:
-            said = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
-            last = decisions.decide(services, said)
-            given.add(answer.choice)
-    if exhausted_tasks.ROLL_BACK in given:  # to go on would run again what was just taken back
+            decision = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
+            last = decisions.decide(services, decision)
+            choices.add(answer.choice)
+    if exhausted_tasks.ROLL_BACK in choices:  # resuming would repeat the work that was just rolled back
         rest = {"decisions": [], "next": list(last.data["next"])}
         return dataclasses.replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
-    if not given:
+    if not choices:
         return result
     again = dataclasses.replace(request, phase=phase, force=False, branch=None)
     return ask_and_resume(services, again, resume.resume(services, again))
 
 
 def _next(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
-    """The first question about a failed task that was not put to this person now; an answer may settle others."""
+    """Return the first question about a failed task that was not asked yet; an answer may settle several."""
     state = run_lookup.latest_run(services, phase)
     rows = next_steps.pending(state) if state is not None else []
     row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)

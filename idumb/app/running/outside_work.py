@@ -1,6 +1,6 @@
-"""Work that was done elsewhere: told by reports, by commits or by an old iDumb, witnessed by nobody here.
+"""Work that this log did not record, but reports, commits or an old iDumb do.
 
-Shown, never counted: no task is done because of it.
+It is only shown. It completes no task.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from idumb.domain.errors import IdumbError
 
 PASSED = "passed"
 
-# A few milliseconds for each thousand; who wants more has the reports, or `idumb doctor`.
+# Each thousand takes a few milliseconds. Beyond that, use the reports or `idumb doctor`.
 _COMMITS = 5000
 
 
 @dataclass(frozen=True)
 class OutsideWork:
-    """Asked for each phase of one view; what is dear is looked up once."""
+    """Outside work by phase. Expensive lookups happen once for each instance."""
 
     services: Services
 
-    def of(self, phase: str, folder: str | None) -> dict[str, Any]:
-        """`by`, `run`, `result`, `created`, `verification`, `counts`; empty where nothing is told."""
+    def lookup(self, phase: str, folder: str | None) -> dict[str, Any]:
+        """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
         return self._reports(folder) or self._commits.get(legacy_claims.plain(phase), {}) or self._old(phase)
 
     def _reports(self, folder: str | None) -> dict[str, Any]:
-        found = self.services.plans.recorded(folder) if folder is not None else {}
-        if not found:
+        reports = self.services.plans.recorded(folder) if folder is not None else {}
+        if not reports:
             return {}
-        summary, verification = found.get("SUMMARY", {}), found.get("VERIFICATION", {})
+        summary, verification = reports.get("SUMMARY", {}), reports.get("VERIFICATION", {})
         return {
             "by": "its reports",
             "run": summary.get("run"),
@@ -49,40 +49,40 @@ class OutsideWork:
     @functools.cached_property
     def _commits(self) -> dict[str, dict[str, Any]]:
         try:
-            found = self.services.history.trailers_since(None, _COMMITS)
+            commits = self.services.history.trailers_since(None, _COMMITS)
         except IdumbError:
-            return {}  # a repository that cannot be read is told of elsewhere
-        known = {event.run for event in self.services.log.events(kind="run.started")}
-        return from_commits(trailers for _, trailers in found if trailers.get("Idumb-Run") not in known)
+            return {}  # other checks report a repository that cannot be read
+        recorded = {event.run for event in self.services.log.events(kind="run.started")}
+        return from_commits(trailers for _, trailers in commits if trailers.get("Idumb-Run") not in recorded)
 
     def _old(self, phase: str) -> dict[str, Any]:
-        told = {legacy_claims.plain(name): row for name, row in legacy_claims.by_phase(self.services).items()}.get(
+        claim = {legacy_claims.plain(name): row for name, row in legacy_claims.by_phase(self.services).items()}.get(
             legacy_claims.plain(phase)
         )
-        if told is None:
+        if claim is None:
             return {}
-        counts = {word: len(told[word]) for word in ("completed", "failed", "blocked")}
-        return _row("an old iDumb", None, told.get("started_at"), counts)
+        counts = {word: len(claim[word]) for word in ("completed", "failed", "blocked")}
+        return _row("an old iDumb", None, claim.get("started_at"), counts)
 
 
 def verified_report(services: Services, contract: Contract) -> dict[str, Any] | None:
-    """What HEAD's report says where it says that this very contract was verified; None where it does not.
+    """Return the report in HEAD that says this contract was verified; None if there is none.
 
-    Only what is committed is looked at: a report that was written and not committed is nobody's word.
+    Only a committed report counts, because git records who committed it.
     """
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
     tree = services.history.head_tree()
-    found = services.trees.entry(tree, path) if tree is not None else None
-    if found is None:
+    entry = services.trees.entry(tree, path) if tree is not None else None
+    if entry is None:
         return None
-    told = services.plans.report(services.trees.read(found.oid), "VERIFICATION") or {}
-    if told.get("status") != PASSED or told.get("contract_hash") != contract.hash:
+    report = services.plans.report(services.trees.read(entry.oid), "VERIFICATION") or {}
+    if report.get("status") != PASSED or report.get("contract_hash") != contract.hash:
         return None
-    return {"path": path, "created": str(told.get("created", ""))}
+    return {"path": path, "created": str(report.get("created", ""))}
 
 
 def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[str, Any]]:
-    """Phase to what the trailers of commits say; work that was rolled back does not count."""
+    """Return what commit trailers say, by phase. Work that was rolled back does not count."""
     undone: dict[str, int] = {}
     cut: dict[str, str] = {}
     tasks: dict[str, dict[str, str]] = {}
@@ -101,23 +101,23 @@ def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[st
 
 
 def _survives(cut: dict[str, str], run: str, task: str) -> bool:
-    """Whether a task's commit lies before the one that its run was rolled back to."""
+    """Return whether a task's commit is older than the one that its run was rolled back to."""
     if cut.get(run) == task:
         del cut[run]
     return run not in cut
 
 
 def _by_phase(tasks: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, str]] = {}
-    for run, named in tasks.items():
-        for task in named:
+    runs_by_phase: dict[str, dict[str, str]] = {}
+    for run, task_ids in tasks.items():
+        for task in task_ids:
             try:
-                phase, known = run_lookup.find_task(task)
+                phase, name = run_lookup.find_task(task)
             except IdumbError:
                 continue
-            found.setdefault(legacy_claims.plain(phase), {}).setdefault(known, run)
-    rows = found.items()
-    return {p: _row("commits", next(iter(known.values())), None, {"completed": len(known)}) for p, known in rows}
+            runs_by_phase.setdefault(legacy_claims.plain(phase), {}).setdefault(name, run)
+    rows = runs_by_phase.items()
+    return {p: _row("commits", next(iter(name.values())), None, {"completed": len(name)}) for p, name in rows}
 
 
 def _row(by: str, run: str | None, created: object, counts: Mapping[str, int]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pause a run: after the task that it is at, asked from another terminal; or where nothing runs, until `resume`."""
+"""Pause a run: after its current task if it is running, otherwise until `resume`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SHOWN = ("pid", "host", "since", "command", "standing")
 
 
 def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
-    """Ask whoever runs the phase to stop after its task; where nobody does, record that it waits for `resume`.
+    """Ask the process that runs the phase to stop after its task; without one, record that the run is paused.
 
-    Refusal where the phase was never run, is done, or the work tree is in use for something else.
+    Refusal if the phase was never run, is complete, or another command has the working tree.
     """
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, _as_recorded(services, phase))
@@ -32,7 +32,7 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
     if state.state == COMPLETED and state.restoring is None:
         raise Refusal(
             "pause.done",
-            f"Run {state.number} of phase {state.phase} is complete; nothing of it can be paused.",
+            f"Run {state.number} of phase {state.phase} is complete, so it cannot be paused.",
             hint=f"idumb verify-work {state.phase}",
             details={"phase": state.phase},
         )
@@ -45,13 +45,13 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
 
 
 def _as_recorded(services: Services, phase: str) -> str:
-    """The phase as its runs spell it (`1` for `01`); its plan is not read, for it may be in the middle of a change."""
+    """Return the phase as its runs spell it (`1` for `01`). Does not read the plan, which may be half edited."""
     folder = services.plans.phase_folder(phase)
     return next((name for name in services.runs.phases() if _folder(services, name) == folder), phase)
 
 
 def _folder(services: Services, phase: str) -> str | None:
-    """None where it is gone by now."""
+    """Return the folder of a phase; None if it no longer exists."""
     try:
         return services.plans.phase_folder(phase)
     except InputError:
@@ -59,13 +59,13 @@ def _folder(services: Services, phase: str) -> str | None:
 
 
 def _asked(services: Services, state: RunState, holder: Mapping[str, Any], by: str, why: str) -> Result:
-    """The run of another process. It looks for such word before each task, so the answer comes later."""
+    """Ask another process to pause. It checks for the request before each task."""
     if holder["command"] not in _RUNNING or state.state != ACTIVE:
         raise Refusal(
             "pause.other-work",
-            f"Process {holder['pid']} ({holder['command']}) has this work tree, and is not running phase"
+            f"Process {holder['pid']} ({holder['command']}) has this working tree, but does not run phase"
             f" {state.phase}.",
-            hint="idumb status shows what is at work",
+            hint="idumb status shows what is running",
             details={name: holder.get(name) for name in _SHOWN},
         )
     services.owner.ask_to_pause(holder, by, why)

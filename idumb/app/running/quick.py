@@ -1,4 +1,4 @@
-"""One task in a person's words: its plan is made, agreed to, written, and run like every other."""
+"""Quick tasks: write a plan for one task that you describe, ask for consent, and run it like every other plan."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.quick_plan import QuickRequest
 
-UNPROVEN = "No --check was given: it is proven that something changed, and only in the declared files"
-_OTHERWISE = "Say it otherwise: idumb quick --help"
-_MENDS = {"task.no-builder": "Add --builder human to do it yourself, or name an agent: idumb help agents"}
-"""Where the mend of a finding speaks of the plan's text, which nobody wrote: what mends it on the command line."""
+UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
+_REPHRASE = "Change the command: idumb quick --help"
+_FIXES = {"task.no-builder": "Add --builder human to do it yourself, or name an agent: idumb help agents"}
+"""Finding code to a fix on the command line, for findings whose own fix edits a plan that you did not write."""
 
 
 def run(services: Services, wanted: QuickRequest, request: Request, *, again: str) -> Result:
-    """Make the plan and run it. Nothing is written before a person agreed to it.
+    """Write the plan and run it, once you agreed to it.
 
-    `again` is the command line as it was typed, for the hint that adds `--approve HASH`. The phase of `request` does
-    not count. Refusal `quick.no-files` where nobody can be shown what was changed.
+    `again` is the command line as it was typed, for hints that add to it. The phase of `request` is ignored.
+    Refusal `quick.no-files` without declared files and without a terminal at which you could review the changes.
     """
     preconditions.require_initialised(services)
     if wanted.files is None and not services.asker.interactive:
         raise Refusal(
             "quick.no-files",
-            "Without a terminal nobody can look at what was changed, so the files must be named.",
+            "Without a terminal you cannot review the changes, so name the files.",
             hint=f"{again} --files PATH",
             details={"again": f"{again} --files PATH"},
         )
@@ -53,22 +53,22 @@ def run(services: Services, wanted: QuickRequest, request: Request, *, again: st
         raise
     services.reports.write_source(path, text)
     try:
-        services.plans.phase_folder(phase)  # refuses where another command took the same number meanwhile
-        done = execute_phase.execute(services, dataclasses.replace(request, phase=phase), contract)
+        services.plans.phase_folder(phase)  # refuses if another command took the same number
+        result = execute_phase.execute(services, dataclasses.replace(request, phase=phase), contract)
     except IdumbError:
-        if services.runs.latest(phase) is None:  # nothing of it began, so nothing of it stays
+        if services.runs.latest(phase) is None:  # no run started, so the plan is removed again
             with suppress(OSError):
                 services.reports.remove(path)
         raise
-    if wanted.check or wanted.files is None or done.failure is not None:
-        return done
-    return dataclasses.replace(done, warnings=(*done.warnings, UNPROVEN))
+    if wanted.check or wanted.files is None or result.failure is not None:
+        return result
+    return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))
 
 
 def _plan(services: Services, wanted: QuickRequest) -> tuple[str, str, str]:
-    """The next free phase, its folder, and the plan's text."""
-    known = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
-    number = max((n for phase in known if (n := quick_plan.number_of(phase)) is not None), default=0) + 1
+    """Return the next free phase, its folder, and the plan's text."""
+    phases = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
+    number = max((n for phase in phases if (n := quick_plan.number_of(phase)) is not None), default=0) + 1
     phase = quick_plan.phase(number)
     return phase, quick_plan.folder(number, wanted.words), services.plans.quick_text(phase, wanted)
 
@@ -78,7 +78,7 @@ def _contract(services: Services, phase: str, folder: str, path: str, text: str)
     try:
         return loading.runnable(services, loading.with_links(services, loaded))
     except InputError as problem:
-        wrong = next(iter(finding.errors(problem.findings)), None)
-        mend = _MENDS.get(wrong.code, wrong.mend) if wrong is not None else ""
-        problem.hint = f"Nothing was written. {mend or _OTHERWISE}"
+        first_error = next(iter(finding.errors(problem.findings)), None)
+        fix = _FIXES.get(first_error.code, first_error.mend) if first_error is not None else ""
+        problem.hint = f"Nothing was written. {fix or _REPHRASE}"
         raise

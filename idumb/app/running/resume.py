@@ -1,4 +1,4 @@
-"""Go on with a run, and a person's word about single tasks: accept and skip."""
+"""Resume a run from its last checkpoint, with retries of failed tasks and guidance for the next attempts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from idumb.domain.runs.task_state import TaskState
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retry:
-    """Which failed tasks are tried again: all of them, or `only` these; `once`: by one attempt each.
+    """Which failed tasks to retry: all of them (`failed`), or `only` these; `once` allows one attempt for each.
 
-    `guidance` is what `who` says to the next attempts.
+    `guidance` is what `who` tells the builders of the next attempts.
     """
 
     failed: bool = False
@@ -39,12 +39,13 @@ class Retry:
     guidance: str = ""
     who: str = ""
 
-    def takes(self, known: TaskState) -> bool:
-        return self.failed or known.id in self.only
+    def selects(self, task: TaskState) -> bool:
+        """Return whether the task is to be retried if it failed."""
+        return self.failed or task.id in self.only
 
 
 def resume(services: Services, request: Request, again: Retry = Retry()) -> Result:
-    """The unfinished run of the phase, under the same consent, from its last checkpoint."""
+    """Continue the phase's unfinished run, under the same consent."""
     preconditions.require_initialised(services)
     builder_commits.require_clone(services.settings, request.workspace)
     loaded = loading.of(services, request.phase)
@@ -79,39 +80,39 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
         restoring.settle(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
         _reset(journal, again, deviations=request.on_deviation is not None)
-        said = {"guidance": again.guidance, "by": again.who}
-        journal.write(*(journal.event("task.guided", task, **said) for task in guided))
+        guidance = {"guidance": again.guidance, "by": again.who}
+        journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))
         result = run_lifecycle.run_to_end(services, journal, contract, request)
     return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
 def _reset(journal: Journal, again: Retry, *, deviations: bool) -> None:
-    """Failed tasks may be tried again; those stopped by an undeclared change also when a policy for it is given."""
-    for task, known in list(journal.state.tasks.items()):
-        wanted = again.takes(known) or (deviations and known.work.deviations)
-        if wanted and (known.status == outcome.FAILED or questions.waits_about_strays(known)):
+    """Reset the tasks to retry: failed ones, and those stopped by an undeclared change if a policy for it is given."""
+    for task, task_state in list(journal.state.tasks.items()):
+        selected = again.selects(task_state) or (deviations and task_state.work.deviations)
+        if selected and (task_state.status == outcome.FAILED or questions.waits_about_strays(task_state)):
             journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if again.once else {})))
 
 
 def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[str, ...]:
-    """The tasks whose next attempts are given a person's words: those tried again, else the one that runs next."""
+    """Return the tasks whose next attempts get the guidance: those that are retried, else the next task."""
     if not again.guidance:
         return ()
-    tried = (known for known in state.tasks.values() if known.attempt.number and _is_attempted(state, known, again))
-    found = tuple(known.id for known in tried) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
-    if not found:
+    attempted = (known for known in state.tasks.values() if known.attempt.number and _is_attempted(state, known, again))
+    guided = tuple(known.id for known in attempted) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
+    if not guided:
         retry = f"idumb resume {state.phase} --retry-failed --guidance {shlex.quote(again.guidance)}"
         raise Refusal(
             "resume.no-attempt",
-            f"No attempt of phase {state.phase} follows that could be given these words.",
+            f"No attempt of phase {state.phase} follows, so nothing can use the guidance.",
             hint=retry if state.count(outcome.FAILED) else "idumb status",
             details={"phase": state.phase},
         )
-    return found
+    return guided
 
 
-def _is_attempted(state: RunState, known: TaskState, again: Retry) -> bool:
-    if known.status == outcome.FAILED or questions.waits_about_strays(known):
-        return again.takes(known)
-    answered = bool(known.decisions) and all(one in state.answers for one in known.decisions)
-    return known.status in schedule.RUNNABLE or (known.status == outcome.WAITING and answered)
+def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
+    if task.status == outcome.FAILED or questions.waits_about_strays(task):
+        return again.selects(task)
+    answered = bool(task.decisions) and all(one in state.answers for one in task.decisions)
+    return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)

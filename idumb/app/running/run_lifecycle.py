@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def take_up(services: Services, owned: operation.Owned, contract: Contract, request: Request) -> Journal:
-    """The journal of the phase's unfinished run of this contract, or of one that begins here."""
+    """Continue the phase's unfinished run of this contract, or start a new one; return its journal."""
     state = admission.unfinished_run(services, contract, force=request.force)
     next_actions.require_not_paused(state)
     journal = owned.journal(state or RunState())
@@ -61,19 +61,19 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
 
 
 def start_run(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
-    """Snapshot the base, keep the plans' bytes, begin the run, carry over what is done and unchanged.
+    """Snapshot the base, keep the plans' bytes, record the start, and carry over completed, unchanged tasks.
 
-    What unfinished tasks of the run before left is taken back: this run makes them anew.
+    Reverts what unfinished tasks of the previous run left, because this run repeats them.
     """
-    before = run_lookup.latest_run(services, contract.phase)
+    previous = run_lookup.latest_run(services, contract.phase)
     number = services.runs.last_number(contract.phase) + 1
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
     for words in task_base.not_saved(services.trees.left_out()):
         services.reporter.note(words)
-    same_branch = before is not None and before.branch == head.branch
-    put_back = task_base.put_back_unfinished(services, contract, before) if before and same_branch else ()
+    same_branch = previous is not None and previous.branch == head.branch
+    reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()
     sources = contract_lock.sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
@@ -94,19 +94,19 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
         workspace=run_request.workspace(services, request),
-        put_back=[{"task": p.task, "paths": list(p.paths)} for p in put_back],
+        put_back=[{"task": p.task, "paths": list(p.paths)} for p in reverted],
         guarded=dict(services.history.state().guarded),
     )
-    for p in put_back:
+    for p in reverted:
         services.reporter.note(
-            f"{p.task} was not finished by run {number - 1}; taken back: {wording.listed(p.paths)}"
+            f"Run {number - 1} did not finish {p.task}; reverted: {wording.listed(p.paths)}"
             f" (kept: git show {kept_at(base.ref, p.paths[0])})"
         )
     events = [_for_run(started, run)]
-    if request.force and before is not None and before.verified:
+    if request.force and previous is not None and previous.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
-    elif before is not None:
-        events += [_for_run(e, run) for e in carried_tasks.events(journal, contract, before)]
+    elif previous is not None:
+        events += [_for_run(e, run) for e in carried_tasks.events(journal, contract, previous)]
     journal.write(*events)
 
 
@@ -115,14 +115,14 @@ def _for_run(event: NewEvent, run: str) -> NewEvent:
 
 
 def run_to_end(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
-    """Recover, run the tasks, write the reports, verify; whatever happens, the next command is known."""
+    """Recover, run the tasks, write the reports, and verify."""
     return close(services, journal, contract, request, supervise(services, journal, contract, request, run_tasks))
 
 
 def supervise(
     services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[Bench], T]
 ) -> T:
-    """Do something with a run's tasks; what stops it is recorded, with the next command, before it is passed on."""
+    """Do `work` on a run. Record what stops it, add the next command to the error, and raise it again."""
     bench = open_run.bench(
         services,
         journal,
@@ -148,13 +148,13 @@ def supervise(
         services.owner.guard()
         journal.write(journal.event("run.halted", reason=refusal.message))
         projections.write_progress(services, contract, journal.state)
-        said = {
+        details = {
             "phase": contract.phase,
             **failure_report.of_refusal(services, journal.state, contract, refusal.message),
         }
         if isinstance(refusal, WorkFailed):
-            said = {**failure_report.of_run(services, journal.state, contract, refusal.message), **said}
-        refusal.details = {**said, **refusal.details}
+            details = {**failure_report.of_run(services, journal.state, contract, refusal.message), **details}
+        refusal.details = {**details, **refusal.details}
         raise
     finally:
         projections.waiting_checkpoints(bench)
@@ -164,7 +164,7 @@ def supervise(
 
 
 def make_ready(bench: Bench) -> None:
-    """What was left half done is finished or taken back, answers are taken up, and all that the run needs is there."""
+    """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
     recovery.recover(bench)
     recovery.resolve_waiting(bench)
     runner.require_agents(bench)
@@ -172,6 +172,7 @@ def make_ready(bench: Bench) -> None:
 
 
 def run_tasks(bench: Bench) -> runner.Ending:
+    """Run every task that can run, once the run is recovered and locked in."""
     make_ready(bench)
     for task in (bench.contract.tasks[t] for t in bench.contract.order):
         if bench.journal.state.tasks[task.id].status in schedule.RUNNABLE:
@@ -181,17 +182,18 @@ def run_tasks(bench: Bench) -> runner.Ending:
 
 
 def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending) -> Result:
+    """Record how the run ended, write its reports, verify it if all tasks are done, and return its result."""
     contract = plan_answers.append(services, journal, contract)
-    shown = schedule.statuses(contract, journal.state)
-    done = schedule.settled(shown)
-    if ending.kind == "done" and blocked_tasks.is_stuck(shown):
+    statuses = schedule.statuses(contract, journal.state)
+    done = schedule.settled(statuses)
+    if ending.kind == "done" and blocked_tasks.is_stuck(statuses):
         ending = dataclasses.replace(
-            ending, words=blocked_tasks.words(blocked_tasks.groups(contract, journal.state, shown))
+            ending, words=blocked_tasks.words(blocked_tasks.groups(contract, journal.state, statuses))
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     workspace = final_state.at_end(services, journal.state, contract) if done else final_state.Workspace()
-    said = {**ending.said, **({"workspace": workspace.as_dict()} if done else {})}
-    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **said))
+    fields = {**ending.said, **({"workspace": workspace.as_dict()} if done else {})}
+    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
     reports = projections.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:
@@ -207,11 +209,11 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     )
     unproven = () if verification is not None else workspace.wrong
     warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
-    return run_result.build(services, journal.state, contract, ending, shown, verification, warnings)
+    return run_result.build(services, journal.state, contract, ending, statuses, verification, warnings)
 
 
 def _require_approval(services: Services, journal: Journal, contract: Contract, reports: tuple[str, ...]) -> None:
-    """The tasks are done and stay so, whatever became of the approval; what judges them starts only under one."""
+    """Refuse to verify a strict run without an approval. Its tasks stay done, and their reports are kept."""
     try:
         if STRICT in (contract.mode, journal.state.mode):
             approvals.require(services, contract, base=journal.state.base.commit)
@@ -221,7 +223,7 @@ def _require_approval(services: Services, journal: Journal, contract: Contract, 
 
 
 def finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
-    """Write and commit the reports of a completed run that was ended before it came to that."""
+    """Write and commit the reports of a completed run that was stopped before it wrote them."""
     written = services.log.events(run=state.id, kind="reports.committed", newest_first=True, limit=1)
     judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True, limit=1)
     if max((e.seq for e in written), default=0) > max((e.seq for e in judged), default=0):

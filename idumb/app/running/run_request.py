@@ -1,4 +1,4 @@
-"""What a command asks of a run: its flags, and where builders work."""
+"""What a command that runs tasks asks for: its flags, and where builders work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from idumb.app.core.services import Services
 class Request:
     """Flags of `execute-phase`; None means that the configuration decides.
 
-    `again` is the command to which `--approve HASH` is added where consent is missing, None for that of the phase.
+    `again` is the command to which a hint adds `--approve HASH`; None means the default command of the phase.
     """
 
     phase: str

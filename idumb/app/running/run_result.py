@@ -26,16 +26,16 @@ def build(
     state: RunState,
     contract: Contract,
     ending: runner.Ending,
-    shown: Mapping[str, str],
+    statuses: Mapping[str, str],
     verification: Mapping[str, Any] | None,
     warnings: tuple[str, ...],
 ) -> Result:
-    counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
-    done = schedule.settled(shown)
+    counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
+    done = schedule.settled(statuses)
     word = "complete" if done else _OUTCOMES.get(ending.kind, "partial")
-    if not done and not any(s in outcome.DONE for s in shown.values()) and word == "partial":
+    if not done and not any(s in outcome.DONE for s in statuses.values()) and word == "partial":
         word = "failed"
-    asked = next_steps.pending(state)
+    questions = next_steps.pending(state)
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
@@ -43,47 +43,49 @@ def build(
         "outcome": word,
         "reason": ending.words,
         "counts": counts,
-        "total": len(shown),
+        "total": len(statuses),
         "contract_hash": contract.hash,
-        "tasks": [next_steps.task_row(state, contract, t, shown) for t in contract.order],
+        "tasks": [next_steps.task_row(state, contract, t, statuses) for t in contract.order],
         "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
         "untracked": contract_lock.untracked(services, (p.path for p in contract.plans)),
-        "decisions": asked,
-        "blocked": blocked_tasks.groups(contract, state, shown),
+        "decisions": questions,
+        "blocked": blocked_tasks.groups(contract, state, statuses),
         "next": next_steps.next_commands(
-            contract, state, shown, ending.kind, verification, asked=bool(asked), first=ending.task
+            contract, state, statuses, ending.kind, verification, asked=bool(questions), first=ending.task
         ),
     }
     if word == "complete":
-        ended = _complete(data, verification, warnings, contract)
-        if verification is None or ended.failure is None:
-            return ended
+        complete = _complete(data, verification, warnings, contract)
+        if verification is None or complete.failure is None:
+            return complete
         return dataclasses.replace(
-            ended, details=failure_report.of_verification(services, state, contract, verification)
+            complete, details=failure_report.of_verification(services, state, contract, verification)
         )
-    failed = next((t for t, s in shown.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
-    if ending.task is not None and shown.get(ending.task) == outcome.FAILED:
-        failed = ending.task  # the one that ended the run, which is not the first of those that failed
+    failed = next((t for t, s in statuses.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
+    if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
+        failed = ending.task  # the task that ended the run may not be the first that failed
     if ending.kind == runner.EDITOR:
         failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
-    found = failure_report.structured(services, state, contract, failed)
-    back = [c["command"] for c in (found or {}).get("choices", ()) if c["id"] == "put-back" and c["command"]]
-    if back:  # until the plan is as it was, neither a retry nor a person's word about the task is taken
-        needing = ("idumb resume", "idumb accept", "idumb skip")
-        data["next"] = [*(c for c in data["next"] if not c.startswith(needing)), *back]
-    # Where git refused the commit, the task itself has no reason.
-    data["failure"] = found and {**found, "error": found["error"] or ending.words}
+    failure = failure_report.structured(services, state, contract, failed)
+    revert_commands = [
+        c["command"] for c in (failure or {}).get("choices", ()) if c["id"] == "put-back" and c["command"]
+    ]
+    if revert_commands:  # until the plan is restored, idumb refuses to retry, accept or skip the task
+        refused = ("idumb resume", "idumb accept", "idumb skip")
+        data["next"] = [*(c for c in data["next"] if not c.startswith(refused)), *revert_commands]
+    # If git refused the commit, the task itself has no reason.
+    data["failure"] = failure and {**failure, "error": failure["error"] or ending.words}
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
         data["choices"] = next_actions.rows(next_actions.of_paused(state))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
-    elsewhere = ending.kind == "waiting" and not asked
-    hint = f"Write the answer, then {data['next'][0]}" if elsewhere else data["next"][0]
+    answered_in_a_file = ending.kind == "waiting" and not questions
+    hint = f"Write the answer, then {data['next'][0]}" if answered_in_a_file else data["next"][0]
     return Result(
         data,
         code,
@@ -95,7 +97,7 @@ def build(
                 or failure_report.of_run(services, state, contract, words, waits=code == errors.EXIT_WAITING)
             ),
             **({"choices": data["choices"]} if "choices" in data else {}),
-            **({"decisions": [d["id"] for d in asked]} if asked else {}),
+            **({"decisions": [d["id"] for d in questions]} if questions else {}),
         },
     )
 

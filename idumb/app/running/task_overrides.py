@@ -29,9 +29,9 @@ _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 def accept(
     services: Services, task: str, why: str, who: str, *, then: Callable[[Journal], None] = lambda _: None
 ) -> Result:
-    """A person says that a task is good as it is; what it changed is committed under their reason.
+    """Accept a task as it is, and commit what it changed, with the reason.
 
-    `then` is done in the same operation.
+    `then` runs in the same operation.
     """
     return _override(services, task, why, who, "task.accepted", then=then)
 
@@ -46,7 +46,7 @@ def skip(
     tell: Callable[[str], None] | None = None,
     then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
-    """A person says that a task is not to be done. What depends on it stays blocked, which `tell` is told before."""
+    """Skip a task. The tasks that depend on it stay blocked; `tell` gets their names first, or you confirm them."""
 
     def confirm(contract: Contract, task_id: str, reason: str) -> None:
         _confirm_skip(services, contract, task_id, reason, yes=yes, tell=tell)
@@ -57,11 +57,11 @@ def skip(
 def _confirm_skip(
     services: Services, contract: Contract, task: str, why: str, *, yes: bool, tell: Callable[[str], None] | None
 ) -> None:
-    """A person at the terminal says yes to what it leads to; else Refusal `skip.not-confirmed`, and nothing is done."""
-    held = schedule.dependents(contract, task)
-    if not held or yes:
+    """Ask at the terminal to confirm that dependent tasks stay blocked; Refusal `skip.not-confirmed` on a no."""
+    blocked = schedule.dependents(contract, task)
+    if not blocked or yes:
         return
-    question = _skip_question(contract, task, why, held)
+    question = _skip_question(contract, task, why, blocked)
     if not services.asker.interactive:
         if tell is not None:
             tell(f"{question.what}.")
@@ -70,36 +70,36 @@ def _confirm_skip(
     if answer is None or answer.choice != "skip":
         raise Refusal(
             "skip.not-confirmed",
-            f"Nothing was done: {question.what}.",
+            f"Nothing was changed: {question.what}.",
             hint=question.choices[0].command,
             details={
                 "what": question.what,
                 "why": question.why,
                 "evidence": list(question.evidence),
                 "choices": next_actions.rows(question.choices),
-                "tasks": list(held),
+                "tasks": list(blocked),
             },
         )
 
 
-def _skip_question(contract: Contract, task: str, why: str, held: Sequence[str]) -> Decision:
-    stay = "stays" if len(held) == 1 else "stay"
-    drop = f"idumb amend {contract.phase} --drop-dependency {held[0]} {task}"
+def _skip_question(contract: Contract, task: str, why: str, blocked: Sequence[str]) -> Decision:
+    stay = "stays" if len(blocked) == 1 else "stay"
+    drop = f"idumb amend {contract.phase} --drop-dependency {blocked[0]} {task}"
     return Decision(
         id=f"{task}.skip",
         kind="skip",
         task=task,
-        what=f"{task} is to be left out, and {wording.listed(held)} {stay} blocked",
-        why="What depends on a skipped task runs only once somebody accepts that task or drops the dependency.",
-        evidence=tuple(f"{t} {contract.tasks[t].title} needs {task}" for t in held),
+        what=f"Skipping {task} leaves {wording.listed(blocked)} blocked",
+        why="A task that depends on a skipped task runs only after you accept that task or drop the dependency.",
+        evidence=tuple(f"{t} {contract.tasks[t].title} needs {task}" for t in blocked),
         choices=(
             Choice(
                 "skip",
-                "leave it out",
-                f"{wording.listed(held)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run",
+                "skip it",
+                f"{wording.listed(blocked)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run",
                 shlex.join(["idumb", "skip", task, "--why", why, "--yes"]),
             ),
-            Choice("no", "leave everything", "nothing happens"),
+            Choice("no", "do not skip it", "nothing changes"),
         ),
     )
 
@@ -117,12 +117,12 @@ def _override(
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
     contract, state, task_id = _find(services, task)
     preconditions.require_settled(state)
-    known = state.tasks[task_id]
-    taken_back = known.status == outcome.SKIPPED and kind == "task.accepted"
-    if (known.status in outcome.DONE or known.status == outcome.SKIPPED) and not taken_back:
+    task_state = state.tasks[task_id]
+    taken_back = task_state.status == outcome.SKIPPED and kind == "task.accepted"
+    if (task_state.status in outcome.DONE or task_state.status == outcome.SKIPPED) and not taken_back:
         raise Refusal(
             "task.already-done",
-            f"{task_id} is {known.status} already.",
+            f"{task_id} is already {task_state.status}.",
             hint=f"idumb show {task_id}",
             details={"task": task_id},
         )
@@ -133,77 +133,77 @@ def _override(
         preconditions.require_branch(services, state)
     with operation.owned(services, _WORDS[kind]) as owned:
         journal = owned.journal(state)
-        said: dict[str, Any] = {"reason": why, "by": who, "commit": None}
+        fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
         guarded = failure_report.protected(services, state, task_id) if kind == "task.accepted" else ()
         if kind == "task.accepted":
-            said |= _take_work(services, journal, contract, task_id, why, guarded)
-        handed = (
+            fields |= _take_work(services, journal, contract, task_id, why, guarded)
+        handoffs = (
             handoff_writer.of_accepted(services, journal, contract, task_id, why) if kind == "task.accepted" else ()
         )
-        journal.write(journal.event(kind, task_id, **said), *handed)
+        journal.write(journal.event(kind, task_id, **fields), *handoffs)
         then(journal)
         projections.ending(services, contract, journal.state)
-    shown = schedule.statuses(contract, state)
-    row = next_steps.task_row(state, contract, task_id, shown)
-    left = list(state.tasks[task_id].work.touched)
-    held = blocked_tasks.groups(contract, state, shown)
-    after = [f"idumb resume {state.phase}"]
-    if blocked_tasks.is_stuck(shown):  # another run would change nothing
-        after = list(dict.fromkeys(way for one in held for way in one["actions"]))
-    data = {"task": row, "commit": said["commit"], "left": left, "blocked": held, "next": after}
-    kept = services.history.uncommitted(guarded)
-    words = f"{wording.listed(kept)}: protected, so idumb leaves what {task_id} wrote there uncommitted; look at it"
-    return Result(data, warnings=(words,) if kept else ())
+    statuses = schedule.statuses(contract, state)
+    row = next_steps.task_row(state, contract, task_id, statuses)
+    touched = list(state.tasks[task_id].work.touched)
+    blocked = blocked_tasks.groups(contract, state, statuses)
+    next_commands = [f"idumb resume {state.phase}"]
+    if blocked_tasks.is_stuck(statuses):  # resuming would change nothing
+        next_commands = list(dict.fromkeys(way for one in blocked for way in one["actions"]))
+    data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": next_commands}
+    uncommitted = services.history.uncommitted(guarded)
+    words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"
+    return Result(data, warnings=(words,) if uncommitted else ())
 
 
 def _take_work(
     services: Services, journal: Journal, contract: Contract, task: str, why: str, guarded: Sequence[str]
 ) -> dict[str, Any]:
-    """What an accepted task left: the paths it touched, and declared ones that a person edited since.
+    """Deliver and commit what an accepted task left: the paths it touched, and declared ones that you edited since.
 
-    Protected paths are neither delivered nor committed: a person accepts the task, and no task may write those.
+    Protected paths are neither delivered nor committed, because no task may write them.
     """
-    known = exposed_secrets.found_again(services, journal.state.tasks[task])
-    if known.work.base is None:
+    task_state = exposed_secrets.found_again(services, journal.state.tasks[task])
+    if task_state.work.base is None:
         return {}
     commits = journal.state.policy in COMMITTED
-    if journal.state.workspace == "clone" and known.checkpoint is not None and not known.work.touched:
-        files = [path for path in known.checkpoint.files if path not in guarded]
+    if journal.state.workspace == "clone" and task_state.checkpoint is not None and not task_state.work.touched:
+        files = [path for path in task_state.checkpoint.files if path not in guarded]
         if commits:
-            exposed_secrets.require_consent(services, journal, task, known.checkpoint.tree, files)
-        _deliver(services, known, known.checkpoint, files)
+            exposed_secrets.require_consent(services, journal, task, task_state.checkpoint.tree, files)
+        _deliver(services, task_state, task_state.checkpoint, files)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
-    mended = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
-    touched = tuple(dict.fromkeys((*known.work.touched, *mended)))
-    own = tuple(path for path in touched if path not in guarded)
+    edited = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
+    touched = tuple(dict.fromkeys((*task_state.work.touched, *edited)))
+    delivered = tuple(path for path in touched if path not in guarded)
     if commits:
-        exposed_secrets.require_consent(services, journal, task, services.trees.scan(own), own)
-    commit = _commit(services, journal, contract, task, why, own)
-    # Kept under a ref, for a rollback compares with it when git has long collected what nothing names.
-    ref = attempt_ref(services, journal.state.id, task, known.attempt.number, "accepted")
+        exposed_secrets.require_consent(services, journal, task, services.trees.scan(delivered), delivered)
+    commit = _commit(services, journal, contract, task, why, delivered)
+    # A ref keeps this tree from being collected by git, because a rollback compares with it.
+    ref = attempt_ref(services, journal.state.id, task, task_state.attempt.number, "accepted")
     left = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
     return {"commit": commit, "touched": list(touched), "left": left.tree}
 
 
-def _deliver(services: Services, known: TaskState, kept: Checkpoint, files: Sequence[str]) -> None:
-    """What a failed attempt made in a clone never reached the user's tree; accepted, it does."""
-    conflicts = services.trees.restore(kept.tree, known.work.base or kept.tree, files)
+def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, files: Sequence[str]) -> None:
+    """Restore into the working tree what a failed attempt left in its clone."""
+    conflicts = services.trees.restore(checkpoint.tree, task_state.work.base or checkpoint.tree, files)
     if conflicts:
-        named = ", ".join(c.path for c in conflicts)
+        conflicting = ", ".join(c.path for c in conflicts)
         raise Refusal(
             "task.changed-since",
-            f"{known.id} was made in a clone, and these files changed here since: {named}",
-            hint="Move your changes away, then say it again",
+            f"{task_state.id} was built in a clone, and these files have changed here since: {conflicting}",
+            hint="Move your changes away, then run the command again",
             details={
                 "paths": [c.path for c in conflicts],
-                "task": known.id,
+                "task": task_state.id,
                 "choices": next_actions.rows(
                     (
                         Choice(
                             "move",
                             "move your changes away, then accept it again",
-                            "the files of the clone are delivered",
-                            f"idumb accept {known.id} --why REASON",
+                            "the files of the clone are copied here",
+                            f"idumb accept {task_state.id} --why REASON",
                         ),
                     )
                 ),
@@ -214,7 +214,7 @@ def _deliver(services: Services, known: TaskState, kept: Checkpoint, files: Sequ
 def _commit(
     services: Services, journal: Journal, contract: Contract, task: str, why: str, touched: tuple[str, ...]
 ) -> str | None:
-    """Commit what the accepted task left, if the run's policy commits and there is something."""
+    """Commit what the accepted task left, if the run's policy commits and something changed."""
     if journal.state.policy not in COMMITTED or not touched:
         return None
     title = contract.tasks[task].title
@@ -229,7 +229,7 @@ def _commit(
 
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState, str]:
-    """The contract and newest run of a task's phase, and the id as the plan spells it."""
+    """Return the contract and newest run of a task's phase, and the id as the plan spells it."""
     phase, task_id = run_lookup.find_task(task)
     preconditions.require_initialised(services)
     loaded = loading.of(services, phase)

@@ -1,4 +1,4 @@
-"""What can be said of a run, and on what it rests: the log, the plans, the commits, the files as they are now."""
+"""Audit a run: compare log, plans, commits and files with what the run recorded, and export it as a bundle."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ BUNDLE_SCHEMA = 1
 
 
 def workspace(services: Services, phase: str) -> Result:
-    """Whether files, plans, git's own files and the log are as the phase's newest run left them.
+    """Compare files, plans, guarded files and log with what the phase's newest run left.
 
-    What changed since and belongs to no task is named, and breaks nothing.
+    Changes that belong to no task are listed, and break nothing.
     """
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
     contract = loading.contract_of(services, state)
-    found = final_state.at_end(services, state, contract)
+    final = final_state.at_end(services, state, contract)
     chain = services.log.verify()
     plans, guarded = _changed_plans(services, state, contract), preconditions.changed_guarded(services, state)
-    now = open_attempt.find(services)
+    open_now = open_attempt.find(services)
     broken = [
         *([f"event {chain.broken_at}: {chain.why}"] if chain.broken_at is not None else []),
-        *(f"{path} is not as the run locked it" for path in plans),
-        *(f"{name} of git's own changed since the last attempt began" for name in guarded),
-        *found.wrong,
+        *(f"{path} differs from the plan that the run locked" for path in plans),
+        *(f"{name}, a guarded git file, changed since the last attempt started" for name in guarded),
+        *final.wrong,
     ]
     data = {
         "phase": state.phase,
         "run": state.id,
         "intact": not broken,
         "broken": broken,
-        "unexpected": list(found.unexpected),
-        "more": found.more,
-        "open": None if now is None else now.as_dict(),
+        "unexpected": list(final.unexpected),
+        "more": final.more,
+        "open": None if open_now is None else open_now.as_dict(),
         "events": chain.count,
         "head": chain.head,
     }
     if not broken:
-        return Result(data, warnings=found.words())
-    words = f"Run {state.number} of phase {state.phase} is not as it was left: {broken[0]}"
-    return Result(data, errors.EXIT_FAILED, found.words(), ("audit.not-intact", words, "idumb doctor"))
+        return Result(data, warnings=final.words())
+    words = f"Run {state.number} of phase {state.phase} is not intact: {broken[0]}"
+    return Result(data, errors.EXIT_FAILED, final.words(), ("audit.not-intact", words, "idumb doctor"))
 
 
 def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
@@ -61,11 +61,11 @@ def _changed_plans(services: Services, state: RunState, contract: Contract) -> l
 
 
 def bundle(services: Services, phase: str) -> Result:
-    """The newest run of a phase as data that can be kept elsewhere and compared later. Nobody signs it."""
+    """Export the newest run of a phase as unsigned data, to keep elsewhere and compare later."""
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
     chain = services.log.verify()
-    told = {
+    content = {
         "schema": BUNDLE_SCHEMA,
         "idumb": services.version,
         "made_at": services.clock.now(),
@@ -97,21 +97,21 @@ def bundle(services: Services, phase: str) -> Result:
             "witnessed": chain.witnessed,
         },
     }
-    data = {"bundle": told, "sha256": canonical_json.digest(told), "signed": False}
-    words = "The bundle is not signed: it tells what the log of this machine says, and proves it to nobody else."
+    data = {"bundle": content, "sha256": canonical_json.digest(content), "signed": False}
+    words = "The bundle is not signed: it repeats the log of this machine, and proves nothing to others."
     if chain.broken_at is None:
         return Result(data, warnings=(words,))
-    broken = f"The event log is not as it was written: event {chain.broken_at}: {chain.why}"
+    broken = f"The event log was changed: event {chain.broken_at}: {chain.why}"
     return Result(data, errors.EXIT_FAILED, (words,), ("audit.broken", broken, "idumb doctor"))
 
 
 def _evidence(services: Services, state: RunState, known: TaskState) -> list[dict[str, Any]]:
-    """Each check of the last attempt: what was run on which tree, with which end, and the digest of what it said."""
+    """Return each check of the last attempt: command, tree, result, and the digest of its output."""
     names = ("subject", "result", "command", "exit_code", "output_sha256", "tree")
     run = known.carried_from or state.id
     events = services.log.events(run=run, task=known.id, kind="evidence.recorded")
     number = known.checkpoint.attempt if known.checkpoint is not None else known.attempt.number
-    # The digest is of what is shown, and a log that an older version wrote may hold a secret.
+    # A log that an older version wrote may contain a secret.
     shown = services.redaction.redact
     rows = ({name: e.payload.get(name) for name in names} for e in events if e.attempt == number)
     return [row if row["command"] is None else {**row, "command": shown(row["command"])} for row in rows]

@@ -1,4 +1,4 @@
-"""Writes a plan that closes what a verification left open: one task for each gap, in a file that was not there."""
+"""Gap plans: write a plan that closes the gaps of a verification, one task for each, in a new file."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ _SEQUENCE = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
 def write(services: Services, contract: Contract, record: dict[str, object]) -> str | None:
-    """The path of the plan; None where nothing is open. It is written only where it is legal beside the others."""
-    shown = services.redaction.redact
-    # A command is run as it is, so one that holds a secret cannot be handed on without it.
-    found = tuple(
-        one if one.check is None or shown(one.check) == one.check else replace(one, check=None)
-        for one in gap.from_verification(record)
+    """Write a legal plan and return its path; None if there is no gap."""
+    without_secrets = services.redaction.redact
+    # A check that contains a secret would not run without it, so the plan omits such a check.
+    gaps = tuple(
+        each if each.check is None or without_secrets(each.check) == each.check else replace(each, check=None)
+        for each in gap.from_verification(record)
     )
-    if not found:
+    if not gaps:
         return None
     if step_plan.path_in(contract.folder) is not None:
         raise Refusal(
             "plan.step-plan",
-            f"{contract.phase} is a step plan, and a step plan has no second plan.",
-            hint=f"Change it, then idumb execute {step_plan.path_of(contract.phase)}",
+            f"{contract.phase} is a step plan, which cannot have a second plan.",
+            hint=f"Change the step plan, then idumb execute {step_plan.path_of(contract.phase)}",
             details={"path": step_plan.path_of(contract.phase)},
         )
     where = phase_context.locate(services, contract.phase)
     identity, path = draft_plan.next_path(services, where)
-    wanted = shown(text(services, contract, identity, found))
-    draft = draft_plan.judge(services, where, identity, path, wanted)
+    text = without_secrets(_text(services, contract, identity, gaps))
+    draft = draft_plan.judge(services, where, identity, path, text)
     if not draft.legal:
         kept = draft_plan.keep(services, draft)
         raise IdumbError(
             "plan.gaps-illegal",
-            f"The plan for {len(found)} gaps was not written, because it is no legal plan: {draft.feedback}",
-            hint=f"It is kept in {kept}; correct it and put it to {path}",
+            f"The plan for {len(gaps)} gaps was not written because it is not legal: {draft.feedback}",
+            hint=f"Correct the draft in {kept}, and move it to {path}",
         )
     draft_plan.write(services, draft)
     return path
 
 
-def text(services: Services, contract: Contract, identity: str, found: tuple[Gap, ...]) -> str:
-    """The plan as Markdown. Its tasks are for the configured builder, and for a person where there is none."""
-    first_free = whole_numbers.next_free(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t)))
+def _text(services: Services, contract: Contract, identity: str, gaps: tuple[Gap, ...]) -> str:
+    """Return the plan as Markdown. Without a configured builder, its tasks are for a person."""
+    first_number = whole_numbers.next_free(m[1] for t in contract.tasks if (m := _SEQUENCE.search(t)))
     claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
     first = contract.plans[0]
     return services.documents.gap_plan(
         contract,
-        found,
+        gaps,
         identity=identity,
-        first=first_free,
+        first=first_number,
         builder=first.builder or services.settings.builder,
         reach=gap.reachable(claims),
     )

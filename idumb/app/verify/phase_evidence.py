@@ -22,10 +22,10 @@ ROADMAP = ".planning/ROADMAP.md"
 def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
     limit = float(services.settings.run.check_timeout)
     commands: dict[str, tuple[str, str]] = {}
-    found: list[Evidence] = []
+    gathered: list[Evidence] = []
     for plan in contract.plans:
         prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
-        found.extend(
+        gathered.extend(
             _criterion(services, checks, contract, criterion, prefix, tree, journal)
             for criterion in plan.success_criteria
         )
@@ -39,8 +39,8 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
     for command, (subject, text) in commands.items():
         services.interrupts.check()
         with services.interrupts.armed():
-            found.append(checks.command(subject, text, command, timeout=limit, tree=tree))
-    return found
+            gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
+    return gathered
 
 
 def _criterion(
@@ -70,10 +70,10 @@ def _human_criterion(
         id=f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
         kind="criterion",
         what=f"Phase {contract.phase}, {criterion.id}: {criterion.text}",
-        why="The plan says that a person judges this success criterion.",
+        why="The plan asks a person to judge this success criterion.",
         evidence=criterion.instructions,
         choices=(
-            Choice(questions.YES, "it holds", "the criterion counts as proven by you"),
+            Choice(questions.YES, "it holds", "the criterion is proven by you"),
             Choice(questions.NO, "it does not hold", "the phase is not verified"),
         ),
     )
@@ -86,35 +86,35 @@ def _human_criterion(
 
 
 def answer_to(services: Services, journal: Journal, question: Decision) -> Answer | None:
-    """What a person said already, or says now; None where the question waits."""
-    known = journal.state.answers.get(question.id)
-    if known is not None:
-        return Answer(question.id, known["choice"], known["by"], known.get("guidance", ""))
-    asked = services.asker.ask(question)
+    """Return the recorded answer, or ask now; None if the question waits."""
+    recorded = journal.state.answers.get(question.id)
+    if recorded is not None:
+        return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", ""))
+    answer = services.asker.ask(question)
     new = question.id not in journal.state.decisions
     events = [journal.event("decision.asked", **dataclasses.asdict(question))] if new else []
-    if asked is not None:
-        events.append(journal.event("decision.answered", **dataclasses.asdict(asked)))
+    if answer is not None:
+        events.append(journal.event("decision.answered", **dataclasses.asdict(answer)))
     if events:
         journal.write(*events)
-    return asked
+    return answer
 
 
 def stated_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:
-    """Criteria of roadmap and context file that no plan has taken up. Nobody consented to anything in those files."""
-    taken = {_folded(c.text) for p in contract.plans for c in p.success_criteria}
-    taken |= {_folded(c.text) for task in contract.tasks.values() for c in task.acceptance}
-    found = []
+    """Return criteria in roadmap and context file that no plan covers. Consent does not cover these files."""
+    covered = {_folded(c.text) for p in contract.plans for c in p.success_criteria}
+    covered |= {_folded(c.text) for task in contract.tasks.values() for c in task.acceptance}
+    uncovered = []
     for source, text in _sources(services, contract):
         for number, words in enumerate(services.texts.stated_criteria(text), 1):
-            if _folded(words) not in taken:
-                taken.add(_folded(words))
-                found.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
-    return found
+            if _folded(words) not in covered:
+                covered.add(_folded(words))
+                uncovered.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
+    return uncovered
 
 
 def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
-    """What the roadmap says of the phase, and the context file; a file that cannot be read says nothing."""
+    """Return the roadmap section and the context file of the phase, if they state criteria."""
     texts = []
     for source, path in (("roadmap", ROADMAP), ("context", projection_paths.report_path(contract.folder, "CONTEXT"))):
         try:
@@ -122,7 +122,7 @@ def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
         except OSError as problem:
             services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
     stating = [(source, text) for source, text in texts if services.texts.stated_criteria(text)]
-    section = services.texts.roadmap_section  # dear, so only where there is anything to find
+    section = services.texts.roadmap_section  # expensive, so only if there is a criterion
     return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
 
 

@@ -24,47 +24,49 @@ def decide(
     found: list[Evidence],
     spoiled: list[str],
     mismatches: list[str],
-    said: Sequence[Opinion],
-    shown: Mapping[str, str],
+    opinions: Sequence[Opinion],
+    statuses: Mapping[str, str],
     weak: Sequence[str],
 ) -> tuple[str, str, list[str]]:
-    """Status, reason, and the causes for which only a person's yes is missing. `weak` is what fails nothing."""
+    """Return status, reason, and the causes that your yes can override. `weak` causes fail nothing."""
     wrong = _wrong(found, spoiled, mismatches)
     if wrong:
         return "failed", wrong, []
     waiting = [e for e in found if e.result == evidence.WAITING]
     if waiting:
-        words = f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for a person"
+        words = f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for your answer"
         return "waiting", words, []
-    refuted = judgement.refutations(said)
-    on_a_word = _unproven_tasks(shown)
+    refuted = judgement.refutations(opinions)
+    unproven_tasks = _unproven_tasks(statuses)
     if refuted:
-        doubts = [wording.listed((_refuted(one) for one in refuted), 3, between="; "), *weak]
-        return PARTIAL, "; ".join(doubts), []
-    if not any(e.passed for e in found) and outcome.COMPLETED not in shown.values():
-        unproven = ["no task is proven, and the phase itself declares no check", *weak, *on_a_word]
-        return PARTIAL, "; ".join(unproven), []
+        reasons = [wording.listed((_refuted(one) for one in refuted), 3, between="; "), *weak]
+        return PARTIAL, "; ".join(reasons), []
+    if not any(e.passed for e in found) and outcome.COMPLETED not in statuses.values():
+        reasons_without_proof = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]
+        return PARTIAL, "; ".join(reasons_without_proof), []
     if weak:
-        return PARTIAL, "; ".join([*weak, *on_a_word]), list(weak)
+        return PARTIAL, "; ".join([*weak, *unproven_tasks]), list(weak)
     if any(e.passed for e in found):
-        return "passed", "; ".join(["every check passed", *on_a_word]), []
+        return "passed", "; ".join(["every check passed", *unproven_tasks]), []
     return (
         "passed",
-        "; ".join([f"only by {_proof_source(contract, shown)}; the phase itself declares none", *on_a_word]),
+        "; ".join(
+            [f"only by {_proof_source(contract, statuses)}; the phase itself declares no check", *unproven_tasks]
+        ),
         [],
     )
 
 
 def _proof_source(contract: Contract, shown: Mapping[str, str]) -> str:
-    """What the tasks are proven by, where the phase itself declares no check."""
+    """Return what proves the tasks of a phase that declares no check itself."""
     done = (task for task, status in shown.items() if status == outcome.COMPLETED)
     if any(contracts.is_checked(contract.plan_of(task), contract.tasks[task]) for task in done):
         return "the tasks' own checks"
-    return "what validators and people said of the tasks, which have no checks"
+    return "what validators and people said; the tasks have no checks"
 
 
 def _wrong(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
-    """What fails the phase, "" where nothing does."""
+    """Return what fails the phase, or ""."""
     bad = [e for e in found if e.result in proofs.BROKEN]
     if bad:
         return wording.listed(f"{e.subject} {e.result}" for e in bad)
@@ -72,26 +74,26 @@ def _wrong(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequen
 
 
 def uncovered(found: Sequence[Evidence]) -> list[str]:
-    """Success criteria of the plans that no proof covers."""
-    words = {evidence.OPINION: "is covered by an opinion alone", evidence.UNPROVEN: "has no proof"}
+    """Return the success criteria that no proof covers."""
+    words = {evidence.OPINION: "is covered only by an opinion", evidence.UNPROVEN: "has no proof"}
     return [f"{e.subject} {words[e.result]}" for e in found if e.result in WEAK]
 
 
-def roles_not_asked(left_out: Sequence[str]) -> list[str]:
-    """Bound roles whose opinion the caller did not want."""
-    words = f"the {' and the '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} not asked"
-    return [words] if left_out else []
+def roles_not_asked(roles: Sequence[str]) -> list[str]:
+    """Return a reason that names bound roles which the caller did not want to ask."""
+    words = f"the {' and the '.join(roles)} {'was' if len(roles) == 1 else 'were'} not asked"
+    return [words] if roles else []
 
 
 def of_unfinished_run(status: str, reason: str, unfinished: Mapping[str, str]) -> tuple[str, str, list[str]]:
-    """The verdict on a run with tasks that are not done: nothing makes it pass, a person's word neither."""
-    tasks = wording.listed(f"{task} ({standing})" for task, standing in unfinished.items())
+    """Return the verdict on a run with unfinished tasks, which nothing can make pass, not even an answer."""
+    tasks = wording.listed(f"{task} ({status_of_task})" for task, status_of_task in unfinished.items())
     words = f"{len(unfinished)} {'task is' if len(unfinished) == 1 else 'tasks are'} not done: {tasks}"
     return ("failed" if status == "failed" else PARTIAL), f"{words}; {reason}", []
 
 
 def _unproven_tasks(shown: Mapping[str, str]) -> list[str]:
-    """Whom nothing proves: tasks that a person took as they were, or left out."""
+    """Return reasons that name tasks without proof: those that a person accepted or skipped."""
     accepted = [t for t, s in shown.items() if s == outcome.ACCEPTED]
     skipped = [t for t, s in shown.items() if s == outcome.SKIPPED]
     words = [f"{_were(accepted)} accepted by a person, not proven"] if accepted else []
@@ -108,7 +110,7 @@ def _refuted(one: Judgement) -> str:
 
 
 def unmet_requirements(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """A warning for each requirement that no done task serves, because its tasks were skipped or it has none."""
+    """Return a warning for each requirement of a verified phase that no completed task serves."""
     rows = record["requirements"] if record is not None and record["status"] == "passed" else ()
     return tuple(
         f"{row['id']} is not met: "
@@ -119,7 +121,7 @@ def unmet_requirements(record: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Backward from each requirement: the tasks that serve it, their state, and how their criteria are proven."""
+    """Return each requirement with the tasks that serve it, their status, and how their criteria are proven."""
     rows = []
     for plan in contract.plans:
         for requirement, text in plan.requirements.items():

@@ -1,4 +1,4 @@
-"""Verify a phase backward: from its success criteria and goals to evidence made now, on the tree as it stands."""
+"""Verify a phase: check its success criteria and goals against evidence gathered now, on the current tree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from idumb.domain.runs.run import RunState
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """Flags of `verify-work`. `gaps` writes a plan of what is open; `asks` false leaves verifier and skeptic alone."""
+    """Flags of `verify-work`. `gaps` writes a plan for the open criteria; without `asks`, no agent is called."""
 
     phase: str
     gaps: bool = False
@@ -38,7 +38,7 @@ class Request:
 
 
 def verify(services: Services, request: Request) -> Result:
-    """`idumb verify-work N`: judge again, write VERIFICATION.md, record the outcome."""
+    """Judge a phase again, write VERIFICATION.md, and record the outcome."""
     phase = request.phase
     preconditions.require_initialised(services)
     loaded = loading.of(services, phase)
@@ -48,36 +48,36 @@ def verify(services: Services, request: Request) -> Result:
     preconditions.require_settled(state)
     preconditions.require_repository(services)
     approvals.require_for(services, contract, state)
-    shown = schedule.statuses(contract, state)
-    unfinished = schedule.unfinished(shown)
+    statuses = schedule.statuses(contract, state)
+    unfinished = schedule.unfinished(statuses)
     if unfinished and request.gaps:
         raise Refusal(
             "verification.too-early",
-            f"Gaps are planned once every task of phase {contract.phase} is done or skipped; these are not:"
+            f"Phase {contract.phase} has unfinished tasks, and --gaps needs every task done or skipped:"
             f" {wording.listed(unfinished)}",
-            hint=f"idumb verify-work {contract.phase} judges what is there, idumb resume {contract.phase} goes on",
+            hint=f"idumb resume {contract.phase} continues; idumb verify-work {contract.phase} judges what is done",
             details={"phase": contract.phase},
         )
-    asked = opinions.bound_roles(services) if request.asks else ()
-    if asked:
-        # The hash of the contract may stand beside that of the agents, as in the question of a run.
-        named = tuple(one for one in request.approve if one != contract.hash)
-        role_consent.ensure(services, asked, approve=named, command=f"idumb verify-work {contract.phase}")
+    roles = opinions.bound_roles(services) if request.asks else ()
+    if roles:
+        # --approve may name the contract beside the agents, as in the question of a run.
+        approved = tuple(one for one in request.approve if one != contract.hash)
+        role_consent.ensure(services, roles, approve=approved, command=f"idumb verify-work {contract.phase}")
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
-        record = judge(services, journal, contract, asks=bool(asked))
+        record = judge(services, journal, contract, asks=bool(roles))
         report = write_report(services, contract, record)
         reports = (report, *projections.ending(services, contract, journal.state))
         warnings = (*projections.record_reports(services, journal, reports), *opinions.missing_opinions(record))
         plan = _gap_plan(services, contract, record) if request.gaps else None
     data = {"phase": contract.phase, "run": state.id, "report": report, "gap_plan": plan, **record}
     data |= {"next": [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]} if plan else {}
-    onward = (
-        next_steps.next_commands(contract, state, shown, "", record, asked=bool(next_steps.pending(state)))
+    next_commands = (
+        next_steps.next_commands(contract, state, statuses, "", record, asked=bool(next_steps.pending(state)))
         if unfinished
         else []
     )
-    data |= {"next": [c for c in onward if c != f"idumb verify-work {contract.phase}"]} if unfinished else {}
+    data |= {"next": [c for c in next_commands if c != f"idumb verify-work {contract.phase}"]} if unfinished else {}
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
@@ -103,49 +103,49 @@ def _next_command(contract: Contract, record: Mapping[str, Any]) -> str:
 
 
 def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) -> str | None:
-    from idumb.app.verify import gap_plan  # every run ends with a verification, and few want a plan
+    from idumb.app.verify import gap_plan  # every run ends with a verification, and few need a gap plan
 
     return gap_plan.write(services, contract, record)
 
 
 def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
-    """Run every success criterion, invariant and test once on the frozen tree; the record that the log keeps.
+    """Run every success criterion, invariant and test once on the frozen tree; return the record that the log keeps.
 
-    Verifier and skeptic are asked afterwards, in copies, where `asks` is true and somebody consented to them.
+    With `asks`, verifier and skeptic then give their opinions, in copies, if you consented to them.
     """
-    shown = schedule.statuses(contract, journal.state)
-    unfinished = schedule.unfinished(shown)
+    statuses = schedule.statuses(contract, journal.state)
+    unfinished = schedule.unfinished(statuses)
     workspace = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(workspace, journal.state.id)
     tree = final_state.scan(services, contract)
-    found = phase_evidence.gather(services, checks, contract, tree, journal)
+    gathered = phase_evidence.gather(services, checks, contract, tree, journal)
     checks.end_processes()
     spoiled = [c.path for c in services.trees.changes(tree, final_state.scan(services, contract)) if c.old is not None]
-    standing = final_state.compare(services, journal.state, contract, tree)
-    mismatches = _mismatches(contract, standing)
-    uncovered = verdict.uncovered(found)
-    found += phase_evidence.stated_criteria(services, contract, tree)
-    said = opinions.ask(services, journal, contract, found, tree) if asks else ()
-    heard = [one for one in said if levels.rule(services.settings, one.role).level > levels.INFORMATIONAL]
-    weak = (*uncovered, *opinions.unanswered_roles(heard))
-    status, reason, causes = verdict.decide(contract, found, spoiled, mismatches, heard, shown, weak)
+    final = final_state.compare(services, journal.state, contract, tree)
+    mismatches = _mismatches(contract, final)
+    uncovered = verdict.uncovered(gathered)
+    gathered += phase_evidence.stated_criteria(services, contract, tree)
+    opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
+    blocking = [one for one in opinions_given if levels.rule(services.settings, one.role).level > levels.INFORMATIONAL]
+    missing = (*uncovered, *opinions.unanswered_roles(blocking))
+    status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
         "tree": tree,
-        "evidence": [evidence_payload(e) for e in found],
-        "requirements": verdict.requirements(contract, shown),
+        "evidence": [evidence_payload(e) for e in gathered],
+        "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
-        "workspace": standing.as_dict(),
+        "workspace": final.as_dict(),
         "spoiled": spoiled,
-        "unproven": [e.text for e in found if e.result == evidence.UNPROVEN],
-        "opinions": [e.text for e in found if e.result == evidence.OPINION],
-        "judged_by": [opinions.as_dict(one) for one in said],
-        "skipped": [t for t, s in shown.items() if s == outcome.SKIPPED],
-        "accepted": {t: journal.state.tasks[t].reason for t, s in shown.items() if s == outcome.ACCEPTED},
+        "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
+        "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
+        "judged_by": [opinions.as_dict(one) for one in opinions_given],
+        "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
+        "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
         "unfinished": unfinished,
         "causes": causes,
         "decision": None,
@@ -163,9 +163,9 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
-    """What a person's answer makes of the newest verification, where the files are still those that it judged.
+    """Apply an answer to the newest verification if the files are still those that it judged.
 
-    The status now, and warnings. Only `yes` changes it.
+    Returns the status, and warnings. Only `yes` changes the status.
     """
     record = dict(journal.state.verification or {})
     answer = journal.state.answers.get(str(record.get("decision")))
@@ -173,7 +173,9 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
         return str(record.get("status")), ()
     present = {**record, "tree": final_state.scan(services, contract)}
     if _question_id(services, contract, journal.state, present) != record["decision"]:
-        return str(record["status"]), ("The files changed since they were judged, so nothing is verified by it yet.",)
+        return str(record["status"]), (
+            "The files have changed since the verification, so your answer does not apply to them.",
+        )
     record = _overridden(record, answer["choice"], answer["by"])
     journal.write(journal.event("verification.recorded", **record))
     reports = (write_report(services, contract, record), *projections.ending(services, contract, journal.state))
@@ -181,14 +183,14 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
 
 
 def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
-    """The record once a person was asked whether the phase counts as verified all the same."""
+    """Return the record with the answer to the question whether the phase counts as verified."""
     if choice == questions.YES:
-        return {**record, "status": "passed", "reason": f"{record['reason']}; verified on the word of {by}"}
-    return {**record, "reason": f"{record['reason']}; {by} says that this does not do"}
+        return {**record, "status": "passed", "reason": f"{record['reason']}; {by} accepted it as verified"}
+    return {**record, "reason": f"{record['reason']}; {by} did not accept it as verified"}
 
 
 def _question(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> Decision:
-    """Asked where all that can fail passed, and something that was to speak for the phase did not."""
+    """Return the question that is asked if nothing failed, but a criterion or opinion is missing."""
     return Decision(
         id=_question_id(services, contract, state, record),
         kind=next_steps.VERIFICATION,
@@ -196,10 +198,10 @@ def _question(services: Services, contract: Contract, state: RunState, record: M
         why=f"{record['reason']}.",
         evidence=(*record["causes"], f"report {projection_paths.report_path(contract.folder, 'VERIFICATION')}"),
         choices=(
-            Choice(questions.YES, "it does", "the phase is verified, and the report names your word"),
+            Choice(questions.YES, "yes", "the phase is verified, and the report names you"),
             Choice(
                 questions.NO,
-                "it does not",
+                "no",
                 f"the phase stays partial; idumb verify-work {contract.phase} judges it again",
             ),
         ),
@@ -207,26 +209,32 @@ def _question(services: Services, contract: Contract, state: RunState, record: M
 
 
 def _question_id(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
-    """The same for the same causes and the same files: a yes counts for nothing else. After a no it is asked anew."""
+    """Return an id that stands for these causes and files, so that a yes applies to nothing else.
+
+    After a no, the same question gets a new id.
+    """
     tree = record["tree"]
-    own = [c.path for c in services.trees.changes(state.base.tree, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
-    judged = services.trees.overlay(tree, state.base.tree, own) if own else tree
-    about = [e["subject"] for e in record["evidence"] if e["result"] in verdict.WEAK]
+    own_paths = [
+        c.path for c in services.trees.changes(state.base.tree, tree) if paths.matches_any(c.path, paths.OWN_FILES)
+    ]
+    judged = services.trees.overlay(tree, state.base.tree, own_paths) if own_paths else tree
+    weak_subjects = [e["subject"] for e in record["evidence"] if e["result"] in verdict.WEAK]
     silent = [one["role"] for one in record["judged_by"] if one["verdict"] is None]
-    name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, about, silent])[:8]}"
-    known = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
-    return next((i for i in known if state.answers.get(i, {}).get("choice") != questions.NO), known[-1])
+    name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, weak_subjects, silent])[:8]}"
+    ids = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
+    return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])
 
 
 def _mismatches(contract: Contract, workspace: final_state.Workspace) -> list[str]:
-    """The graph is built again, and what completed tasks left is held against the tree as it stands."""
-    wrong: list[str] = []
+    """Return how order and working tree differ from what the completed tasks left."""
+    mismatches: list[str] = []
     if graph.topological_order(contract.dependencies).ids != contract.order:
-        wrong.append("the execution order changed")
-    return [*wrong, *workspace.wrong]
+        mismatches.append("the execution order changed")
+    return [*mismatches, *workspace.wrong]
 
 
 def write_report(services: Services, contract: Contract, record: Mapping[str, Any]) -> str:
+    """Write VERIFICATION.md and return its path."""
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
     projections.write_report(
         services, path, services.documents.verification(contract, record, now=services.clock.now())
