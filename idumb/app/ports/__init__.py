@@ -1,5 +1,5 @@
-"""The ports: everything the engine needs from outside, as protocols. `idumb/composition/` implements them.
+"""The ports: protocols for everything that the engine needs from outside. `idumb/composition/` provides them.
 
 Paths are `str`, relative to the workspace root with `/`; bytes that are not UTF-8 are surrogate escapes.
-Object ids are hex.
+Object ids are hexadecimal.
 """

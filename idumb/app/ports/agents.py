@@ -1,4 +1,4 @@
-"""Agents: they do the work of a task and answer with a claim."""
+"""Agents, which do the work of a task and answer with a claim."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Agent(Protocol):
     def run(self, request: AgentRequest) -> AgentResult: ...
 
     def describe(self) -> Sequence[str]:
-        """What will be run, resolved, for consent: an argument list, or () where nothing is started."""
+        """The resolved argument list that `run` will start, for consent; () if it starts no program."""
 
 
 def capabilities(who: Agent) -> Capabilities:
@@ -42,7 +42,7 @@ class ReportingAgent(Agent, Protocol):
     """An agent that reports its progress while it works."""
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
-        """`hear` is called within it, in its thread, where no signal cuts it short; it raises nothing."""
+        """Call `hear` with each progress report, in this thread. `hear` raises nothing, and no signal interrupts it."""
 
 
 class DeferredAgent(Agent, Protocol):
@@ -57,19 +57,19 @@ class DeferredAgent(Agent, Protocol):
 
 class Agents(Protocol):
     def get(self, binding: str) -> Agent:
-        """The adapter of a binding of the configuration, or of `steps` and `human`."""
+        """The adapter of a configured binding, or of `steps` or `human`."""
 
     def forget(self) -> None:
-        """Remove what was kept so that agents could go on where they were; nobody is asked again."""
+        """Remove the data that lets agents continue earlier conversations."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """What a prompt is made of; `evidence` is of the attempt before, for the validator of this one.
+    """The input of a prompt. For a validator, `evidence` is that of the attempt.
 
-    `template` is the text of a template of the user's; else the one that is shipped under `name`, or for the role.
-    `handover` is the summary of an agent whose context was exhausted. `commits`: the builder commits its work itself.
-    `decided` are answers of people in this run that hold for every task.
+    `template` is the text of the user's template; None selects the shipped one, by `name` or role. `handover` is the
+    summary of an agent whose context was exhausted. `commits`: the builder commits its work itself. `decided` are the
+    answers of this run that apply to every task.
     """
 
     role: str

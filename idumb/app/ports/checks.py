@@ -1,4 +1,4 @@
-"""Checks and gates: what idumb runs itself to judge the work."""
+"""Checks and gates, which idumb runs itself to judge the work."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 
 
 class Checks(Protocol):
-    """Runs the project's own commands and conditions; the only way a proof is made."""
+    """Runs the project's commands and conditions. Only this produces proof."""
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
-        """Run a fixed command string by `/bin/sh -c` in the workspace; exit 126 and 127 are errors."""
+        """Run a fixed command string with `/bin/sh -c` in the workspace. Exit codes 126 and 127 are errors."""
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 
     def end_processes(self) -> tuple[int, ...]:
-        """End every process that builders and checks left behind; their ids."""
+        """Kill the processes that builders and checks left; return their ids."""
 
 
 class Symbols(Protocol):
     def defined(self, path: str, data: bytes) -> frozenset[str] | None:
-        """Names that a file defines, members as `Class.member`; None where nobody can tell."""
+        """The names that a file defines, members as `Class.member`; None if the language is not supported."""
 
 
 class Gate(Protocol):
-    """A check of our own, made from what changed; pure, so it never touches the workspace."""
+    """A built-in check of the changes. Pure: it never touches the workspace."""
 
     name: str
 

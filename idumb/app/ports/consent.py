@@ -1,4 +1,4 @@
-"""Approvals, saved answers and signatures, kept where no repository can put one."""
+"""Approvals, saved answers and signatures, stored outside the repository."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ class ConsentStore(Protocol):
     def record(
         self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None
     ) -> None:
-        """`agreed` is what the hash does not tell of what was agreed to, any JSON object."""
+        """Record consent. `agreed` is a JSON object about what the hash does not cover."""
 
     def agreed(self, contract_hash: str) -> Mapping[str, Any]:
-        """What `record` was given with it; empty where there is no consent."""
+        """The object that `record` stored; empty without consent."""
 
     def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
-        """The same of every consent under a phase, the newest first."""
+        """The stored objects of all consents of a phase, newest first."""
 
     def approvals(self, phase: str) -> tuple[StoredApproval, ...]:
-        """Every approval of a phase that was given for this repository, the newest first."""
+        """All approvals of a phase in this repository, newest first."""
 
     def approve(self, kept: StoredApproval) -> None:
-        """Keep an approval; one of the same contract and nonce is replaced."""
+        """Store an approval; it replaces one with the same contract and nonce."""
 
     def phases(self) -> tuple[str, ...]:
-        """Every phase, as it was spelled, of which this repository has an approval or consent."""
+        """The phases, as they were spelled, that have an approval or consent in this repository."""
 
     def withdraw(self, phase: str) -> int:
-        """Forget the plain consent to every contract of a phase; how many there were."""
+        """Delete the plain consent to every contract of a phase; return the number."""
 
     def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
-        """Keep a question about consent until it is answered; `question` is `consent.` and a hash."""
+        """Store a question about consent until it is answered. Its id is `consent.` and a hash."""
 
     def questions(self) -> tuple[Mapping[str, Any], ...]:
-        """What `keep_question` was given for this repository; Refusal `consent.unsafe` as elsewhere."""
+        """The stored questions of this repository. Refusal `consent.unsafe`."""
 
     def forget_question(self, question: str) -> None: ...
 
     def mark(self) -> str:
-        """Another text as soon as consent or an approval was given or taken back."""
+        """A text that changes whenever consent or an approval is given or revoked."""
 
     def nonce(self) -> str:
-        """A name that no approval had before."""
+        """A new unique name for an approval."""
 
     def export(self, kept: StoredApproval, path: str) -> str:
-        """Write a signed approval to a new file; its absolute path. Refusal `approval.file-exists`."""
+        """Write a signed approval to a new file; return its absolute path. Refusal `approval.file-exists`."""
 
     def read_file(self, path: str) -> StoredApproval:
-        """A signed approval from a file; InputError `approval.unreadable`."""
+        """Read a signed approval. InputError `approval.unreadable`."""
 
 
 class SavedAnswers(Protocol):
-    """Answers that a person asked to be remembered: in the user's state directory, for this repository alone."""
+    """Answers that the user asked to save, in the user's state directory, for this repository alone."""
 
     def all(self) -> tuple[SavedAnswer, ...]: ...
 
@@ -69,23 +69,23 @@ class SavedAnswers(Protocol):
     def keep(self, answer: SavedAnswer) -> None: ...
 
     def forget(self, question: str) -> bool:
-        """Whether there was one."""
+        """Delete a saved answer; return whether there was one."""
 
 
 class Signatures(Protocol):
-    """Signatures over approvals, by the user's own keys."""
+    """Signatures of approvals."""
 
     def sign(self, data: bytes, key: str, *, interactive: bool) -> str:
-        """Armoured signature of a key file. Refusal `approval.not-signed` with the signer's words."""
+        """Sign with a key file; return the armored signature. Refusal `approval.not-signed`."""
 
     def signer(self, data: bytes, signature: str) -> str | None:
-        """Who signed, by the user's list of allowed signers; None where nobody on it did.
+        """The signer, by the user's list of allowed signers; None if the signer is not on it.
 
-        Refusal `approval.no-signers` where there is no such list, or others could have written it.
+        Refusal `approval.no-signers` if there is no such list, or if other users can write it.
         """
 
     def intact(self, data: bytes, signature: str) -> bool:
-        """Whether a signature is one over these bytes, whoever made it."""
+        """Whether this is a valid signature of these bytes by any key."""
 
     def has_list(self) -> bool:
         """Whether there is a list of allowed signers."""

@@ -12,10 +12,9 @@ class EventLog(Protocol):
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
     ) -> tuple[Event, ...]:
-        """One durable transaction; refused when `fence` is not the current one.
+        """Append in one durable transaction. Refuses if `fence` is not the current one.
 
-        `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` when there are later
-        ones.
+        `expected` is the newest event of the run that the caller knows. Refusal `run.moved-on` if there are later ones.
         """
 
     def events(
@@ -33,38 +32,38 @@ class EventLog(Protocol):
     ) -> Iterator[Event]: ...
 
     def head(self) -> tuple[int, str]:
-        """(last sequence number, its hash); (0, GENESIS) when empty."""
+        """(last sequence number, its hash); (0, GENESIS) if the log is empty."""
 
     def verify(self) -> ChainCheck:
-        """Compute every hash again and follow the chain to the first break."""
+        """Recompute every hash and follow the chain to the first break."""
 
 
 class LogFiles(Protocol):
-    """Files of the event log beside its database: backups, and segments that older events are moved to."""
+    """Files of the event log outside its database: backups and archive segments."""
 
     def back_up(self, path: str) -> tuple[int, str]:
-        """A file of all events, forced to disk; the last one's number and hash. Refusal `backup.exists`."""
+        """Write all events to a file; return the number and hash of the last one. Refusal `backup.exists`."""
 
     def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
-        """Every hash of a backup again, and whether this log has the same history so far."""
+        """Recompute every hash of a backup, and compare its events with this log."""
 
     def listed(self) -> Sequence[Mapping[str, Any]]:
         """The segments: number, name, first, last, previous, head, sha256, at, kinds."""
 
     def starts(self) -> Sequence[tuple[str, str, str, int]]:
-        """(run, phase, work tree, first event) of every run of the repository, the oldest first."""
+        """(run, phase, working tree, first event) of every run of the repository, oldest first."""
 
     def archive(self, last: int) -> Sequence[Mapping[str, Any]]:
-        """Move the events up to number `last` into segments, each checked before its events go; the new ones."""
+        """Move events up to `last` into segments, each verified before its events are removed; return the new ones."""
 
 
 class RunIndex(Protocol):
-    """Finds runs without replaying them. A row is written in the same transaction as its event."""
+    """Finds runs without replaying them. A row is in the same transaction as its event."""
 
     def latest(self, phase: str) -> str | None:
-        """Id of the newest run of a phase in this work tree."""
+        """Id of the newest run of a phase in this working tree."""
 
     def last_number(self, phase: str) -> int:
-        """The number of the newest run of a phase in this work tree; 0 when there is none."""
+        """Number of the newest run of a phase in this working tree; 0 if there is none."""
 
     def phases(self) -> tuple[str, ...]: ...

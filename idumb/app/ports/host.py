@@ -1,4 +1,4 @@
-"""The machine: clock, files, the user's settings of agent hosts, local data, health."""
+"""The machine: clock, files, toolchain, redaction, agent hosts, backups, local data and health."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ class Clock(Protocol):
         """UTC, ISO 8601 with microseconds and `Z`."""
 
     def monotonic(self) -> float:
-        """Seconds, for durations only."""
+        """Seconds, only for durations."""
 
     def pause(self, seconds: float) -> None:
-        """Wait, until an interruption at most."""
+        """Wait for this time or until an interruption."""
 
 
 class Files(Protocol):
-    """Files of the work tree that commands name."""
+    """Files of the working tree that commands name."""
 
     def digests(self, paths: Iterable[str]) -> Mapping[str, str]:
-        """SHA-256 of the bytes of each path that is a file, links followed; the others are left out."""
+        """SHA-256 of each path that is a file, following links; other paths are omitted."""
 
     def signature(self, paths: Iterable[str]) -> str | None:
-        """Another text as soon as one of the files may have changed; None where that cannot be told yet."""
+        """A text that changes if one of the files may have changed; None if it is too early to tell."""
 
     def there(self, paths: Iterable[str]) -> frozenset[str]:
-        """Those of the paths at which something is, be it a link that leads nowhere."""
+        """The paths that exist, including broken links."""
 
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:
-        """The absolute path of each program that can be started and lies outside the root."""
+        """Name to absolute path of the programs that can start and are outside the root."""
 
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
-        """Those that can be started: names on PATH, and paths of executable files, seen from the root."""
+        """The programs that can start: names on PATH, and paths of executables relative to the root."""
 
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
-        """Folders that are links or lie below one, and where they lead: from the root, or absolute where outside."""
+        """Folders that are or are below a link, and their targets: relative to the root, or absolute if outside."""
 
 
 class Toolchain(Protocol):
@@ -77,13 +77,13 @@ class Redaction(Protocol):
 
 
 class HostFiles(Protocol):
-    """Files of agent hosts below one root, never reached through a link. What cannot be written is an OSError."""
+    """Files of agent hosts below one root, without following links. A failed write raises OSError."""
 
     def read(self, path: str) -> str | None:
-        """None where there is nothing of that name, "" where it is no readable file."""
+        """The text; None if nothing has that name, "" if it is not a readable file."""
 
     def prepare(self, paths: Iterable[str]) -> None:
-        """Before the first `write` of these paths: the folders that it will make are remembered."""
+        """Record the folders that `write` will create for these paths. Call it before the first `write`."""
 
     def write(self, path: str, text: str) -> None:
         """Atomically, creating folders."""
@@ -91,22 +91,22 @@ class HostFiles(Protocol):
     def remove(self, path: str) -> None: ...
 
     def below(self, folder: str, depth: int) -> tuple[str, ...]:
-        """Names of files in a folder; with `depth` 1 those in its folders, as `folder/file`."""
+        """File names in a folder; with `depth` 1, those in its subfolders, as `folder/file`."""
 
     def clear_folders(self) -> None:
-        """Remove those that were made at any time and that are empty, and then what was remembered of them."""
+        """Remove the empty folders that `prepare` recorded, and then the record."""
 
 
 class BackupStore(Protocol):
-    """Keeps what something else replaces, below idumb's own folder in the repository's git folder."""
+    """Keeps replaced files in idumb's folder in the repository's git folder."""
 
     def keep(self, kind: str, name: str, data: bytes) -> str:
-        """The path of a durable copy of `data`; the same bytes under the same name are kept once."""
+        """Store a durable copy of `data`; return its path. The same bytes under the same name are stored once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """A folder that idumb keeps for this repository, with how much is in it."""
+    """A folder that idumb keeps for this repository, and its size."""
 
     what: str
     path: str
@@ -115,66 +115,66 @@ class LocalFolder:
 
 
 class LocalData(Protocol):
-    """All that idumb keeps for this repository beside plans, commits, refs and `.idumb/`."""
+    """What idumb keeps for this repository besides plans, commits, refs and `.idumb/`."""
 
     def list(self) -> tuple[LocalFolder, ...]: ...
 
     def held(self) -> AbstractContextManager[None]:
-        """Own every work tree; Refusal `lock.held` where one has an owner."""
+        """Own every working tree. Refusal `lock.held` if one has an owner."""
 
     def place_for_backup(self, name: str) -> str: ...
 
     def begin_backup(self, folder: str) -> None:
-        """Refusal `backup.exists` where something is in that folder."""
+        """Create the backup folder. Refusal `backup.exists` if it is not empty."""
 
     def back_up(self, folder: str) -> None: ...
 
     def keep(self, folder: str, name: str, source: str) -> None:
-        """Copy one more folder into a backup."""
+        """Copy another folder into a backup."""
 
     def remove(self) -> None: ...
 
     def remove_files(self, path: str) -> None:
-        """Remove one folder of the work tree with all in it."""
+        """Remove a folder of the working tree with its content."""
 
 
 class Machine(Protocol):
-    """What the machine tells of the places that idumb works in. `folder` is idumb's own in the git folder."""
+    """Facts about the machine and the folders that idumb uses. `folder` is idumb's own in the git folder."""
 
     root: str
     git_dir: str
     folder: str
 
     def state_directory(self) -> tuple[str, str | None]:
-        """Where it is, and why what lies in it cannot be trusted."""
+        """Its path, and why its content cannot be trusted, if so."""
 
     def file_system(self, path: str) -> str:
-        """The type of the file system that holds a path; "" where the system does not tell."""
+        """The type of a path's file system; "" if unknown."""
 
     def room(self, path: str) -> tuple[int, int | None]:
-        """Bytes and files that can still be written there; None where files have no limit."""
+        """Free bytes and free inodes; None if the number of files is unlimited."""
 
     def user(self) -> int: ...
 
     def owner(self, path: str) -> int: ...
 
     def writable(self, path: str) -> bool:
-        """Whether entries can be made in a folder; true where there is none."""
+        """Whether files can be created in a folder; true if it does not exist."""
 
     def exposed(self) -> Sequence[tuple[str, int, int]]:
-        """(path, owner, mode) of what others own, or can reach and may read or write, in `folder`."""
+        """(path, owner, mode) of entries in `folder` that other users own or can read or write."""
 
     def make_private(self, path: str) -> int | None:
-        """Take the rights of others away; the mode, None where it was gone already."""
+        """Remove the permissions of other users; return the mode, or None if the path no longer exists."""
 
     def temporary(self) -> Sequence[tuple[str, float]]:
-        """(path, age in seconds) of temporary files that dead processes of idumb left."""
+        """(path, age in seconds) of temporary files of dead idumb processes."""
 
     def set_aside(self, path: str) -> str:
-        """Move a file into `folder`; where it is now, "" when it was gone already."""
+        """Move a file into `folder`; return its new path, "" if it no longer exists."""
 
     def left_processes(self) -> Sequence[tuple[int, str]]:
-        """(process, run) of what was started by runs in this place and still lives."""
+        """(process, run) of orphaned processes of runs in this working tree."""
 
     def end(self, pid: int) -> None:
-        """End one of `left_processes`."""
+        """Kill one of `left_processes`."""

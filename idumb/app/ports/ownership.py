@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 
 class Ownership(Protocol):
-    """One owner per work tree."""
+    """One owner per working tree."""
 
     def acquire(self, command: str, *, force: bool = False) -> int:
-        """The fencing token; raises Refusal `lock.held` or `lock.elsewhere` with pid, host and since of the holder.
+        """Acquire ownership; return the fencing token. Refusal `lock.held` or `lock.elsewhere` describes the holder.
 
-        `force` takes the work tree from an owner on another machine, whose token is refused from then on.
+        `force` takes the working tree from an owner on another machine, whose token is refused from then on.
         """
 
     def release(self) -> None: ...
@@ -22,35 +22,35 @@ class Ownership(Protocol):
         """Whether the token is still the current one."""
 
     def guard(self) -> None:
-        """Before each effect: Refusal `lock.lost` where this process was the owner and another one took over."""
+        """Refusal `lock.lost` if another process took over ownership. Call it before each effect."""
 
     def holder(self) -> Mapping[str, Any] | None:
-        """Who seems to own the work tree: pid, host, since, command, fence, standing; None when nobody does."""
+        """The apparent owner: pid, host, since, command, fence, standing; None if there is none."""
 
     def overtaken(self) -> Mapping[str, Any] | None:
-        """As `holder`: a process of this machine that lived and owned the work tree when this one got it; else None."""
+        """Like `holder`: the live process on this machine that this one took the working tree from; or None."""
 
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:
-        """Ask a holder of this machine to stop; whether it let go within ten seconds."""
+        """Ask a holder on this machine to stop; return whether it did within ten seconds."""
 
     def end(self, holder: Mapping[str, Any]) -> None:
-        """Kill a holder of this machine and what it started, as pulling the plug would."""
+        """Kill a holder on this machine and its processes, as a power failure would."""
 
     def asked(self) -> str | None:
-        """Who asked this owner to stop; None when nobody did."""
+        """The user who asked this owner to stop, or None."""
 
     def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
-        """Leave word for the holder that it is to stop after the task that it is at."""
+        """Ask the holder to stop after its current task."""
 
     def pause_asked(self) -> tuple[str, str] | None:
-        """(who, why) of a person who asked this owner to pause; None when nobody did."""
+        """(user, reason) of a request to pause this owner, or None."""
 
 
 class Interrupts(Protocol):
-    """Signals, turned into `Interrupted` only where stopping is safe."""
+    """Signals as `Interrupted`, raised only where stopping is safe."""
 
     def check(self) -> None:
-        """Raise Interrupted when the user asked to stop."""
+        """Raise Interrupted if the user asked to stop."""
 
     def armed(self) -> AbstractContextManager[None]:
-        """Inside, a signal raises Interrupted at once; outside, it waits for the next `check`."""
+        """In this context, a signal raises Interrupted at once; outside, it waits for the next `check`."""

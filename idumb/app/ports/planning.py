@@ -1,4 +1,4 @@
-"""Plans and the documents around them, as files that people write."""
+"""Plans and the documents around them, which users write."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 
 @dataclass(frozen=True, slots=True)
 class ParsedPlan:
-    """`plan` is None when a finding is an error; `text` is the decoded file, for edits by span.
+    """`plan` is None if a finding is an error. `text` is the decoded file, for edits by span.
 
-    `draft` is what could be read of a plan with errors, for checks alone; None where nothing could.
+    `draft` is the readable part of a plan with errors, for checks only; None if there is none.
     """
 
     plan: Plan | None
@@ -30,7 +30,7 @@ class ParsedPlan:
 
     @property
     def as_agreed(self) -> ParsedPlan:
-        """What comes of the plan under the rules that earlier versions had."""
+        """The result under the rules of earlier versions."""
         findings = as_warnings_if_later(self.findings)
         return self if errors(findings) else ParsedPlan(self.plan or self.draft, findings, self.text, self.draft)
 
@@ -39,71 +39,71 @@ class PlanFiles(Protocol):
     """Reads `.planning/`; the only place where plan files are opened."""
 
     def phase_folder(self, phase: str) -> str:
-        """`.planning/phases/01-name` for `1`; raises InputError phase.not-found or phase.ambiguous.
+        """`.planning/phases/01-name` for `1`. InputError `phase.not-found` or `phase.ambiguous`.
 
-        For the path or id of a step plan, whether it is there or not, the folder that its reports go to.
+        For the path or id of a step plan, the folder of its reports, even if the plan does not exist.
         """
 
     def same_phase(self, one: str, other: str) -> bool:
-        """Whether two spellings mean one phase or step plan; nothing is read, so neither need be there."""
+        """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""
 
     def phases(self) -> tuple[tuple[str, str], ...]:
-        """(number, folder) of every phase folder, in order; then those of quick plans."""
+        """(number, folder) of every phase folder in order, then of quick plans."""
 
     def quick_text(self, phase: str, wanted: QuickRequest) -> str:
-        """The plan of one task, which is written nowhere yet."""
+        """The text of a new plan with one task."""
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
-        """(path, bytes) of every `*PLAN.md`, in order of name; of the step plan that reports in this folder."""
+        """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
-        """`others` are the other plans of the phase, whose ids are not free."""
+        """Parse a plan. `others` are the other plans of the phase, whose ids are taken."""
 
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
-        """The plan's bytes with the amendments written in; every other byte as it was.
+        """The plan's bytes with the amendments; every other byte stays.
 
         InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
         """
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
-        """Frontmatter of the SUMMARY and VERIFICATION reports in a phase folder, by that word.
+        """Front matter of the reports in a phase folder, by `SUMMARY` and `VERIFICATION`.
 
-        They may tell of runs that this machine did not witness. What cannot be read is left out.
+        The reports may be of runs on another machine. Unreadable ones are omitted.
         """
 
     def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
-        """The frontmatter of one such report; None for anything else, however broken."""
+        """The front matter of such a report; None for anything else."""
 
     def old_state(self, path: str, data: bytes) -> OldFile | None:
-        """What a file of an old iDumb says; None for idumb's own files."""
+        """The content of a file of an old iDumb; None for idumb's own files."""
 
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
-        """(number, title, line) of every phase that ROADMAP.md names."""
+        """(number, title, line) of every phase in ROADMAP.md."""
 
 
 class Texts(Protocol):
-    """What stands in the texts around a phase, and how they are changed. Pure: takes texts, opens nothing."""
+    """Reads and edits the texts around a phase. Pure: it takes texts and opens no file."""
 
     def roadmap_section(self, text: str, phase: str) -> str:
-        """What a roadmap says of a phase; "" where it does not name it."""
+        """The section of a phase in a roadmap; "" if there is none."""
 
     def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
-        """A roadmap with one more phase, behind phase `after` or at its end."""
+        """The roadmap with a new phase, after phase `after` or at its end."""
 
     def questions(self, text: str) -> tuple[Question, ...]:
-        """Those of a context file, answered or not."""
+        """The questions of a context file, answered or not."""
 
     def without_open(self, text: str) -> str:
-        """A context file without the questions that nobody answered; "" where nothing else is in it."""
+        """The context file without unanswered questions; "" if nothing else is in it."""
 
     def with_questions(self, text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
-        """A context file with more questions and answers; every other byte as it was."""
+        """The context file with more questions and answers; every other byte stays."""
 
     def research(self, text: str) -> tuple[str | None, str]:
-        """The digest of the bundle that a research file answers to, None where idumb did not make it; and its body."""
+        """The digest of a research file's input (None if idumb did not write the file) and its body."""
 
     def plans_in(self, reply: str) -> tuple[str, ...]:
-        """Every plan in an answer of a model."""
+        """Every plan in a model's answer."""
 
     def stated_criteria(self, text: str) -> tuple[str, ...]:
-        """What a text lists under "Success criteria" and the like."""
+        """The items that a text lists under "Success criteria" and similar headings."""

@@ -1,4 +1,4 @@
-"""Documents that idumb writes for people to read."""
+"""Documents that idumb writes for users."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from idumb.app.ports.agents import PromptRequest
 
 
 class Reports(Protocol):
-    """Projections for people: files under `.idumb/brain/` and the phase folder. Losing them loses nothing."""
+    """Projections: files in `.idumb/brain/` and the phase folder, which can be rebuilt from the log."""
 
     def write(self, path: str, text: str) -> None:
-        """Atomically, creating folders, without known secrets; refuses links that lead out of the repository."""
+        """Write atomically, create folders and redact secrets. Refuses links that lead out of the repository."""
 
     def write_source(self, path: str, text: str) -> None:
-        """The same with every byte as it is: a plan, whose commands run, or another file of the user's."""
+        """Write without redaction: a plan, whose commands run, or another file of the user."""
 
     def remove(self, path: str) -> None: ...
 
@@ -32,22 +32,22 @@ class Reports(Protocol):
     def read(self, path: str) -> str | None: ...
 
     def empty(self, path: str) -> bool:
-        """Whether there is a regular file without a byte; it is not read."""
+        """Whether this is an empty regular file."""
 
     def files(self, folder: str) -> tuple[str, ...]:
-        """Every regular file below a folder, sorted; nothing that a link leads to."""
+        """Every regular file below a folder, sorted, without following links."""
 
 
 Payload = Mapping[str, Any]
 
 
 class Documents(Protocol):
-    """Renders what people read; pure. `views/` implements it."""
+    """Renders documents. Pure; `views/` implements it."""
 
     def filled(self, template: str | None, name: str, values: Mapping[str, str]) -> str:
-        """A template with values in place of their names; None is the shipped one of that name.
+        """Fill values into a template; None is the shipped template of that name.
 
-        AdapterError `agent.no-prompt` where none is shipped.
+        AdapterError `agent.no-prompt` if none is shipped.
         """
 
     def checkpoint(
@@ -56,8 +56,8 @@ class Documents(Protocol):
 
     def progress(self, state: RunState, statuses: Mapping[str, str]) -> str: ...
 
-    def state(self, told: HistoryReport) -> str:
-        """`state.json`; the same words of the log give the same bytes."""
+    def state(self, report: HistoryReport) -> str:
+        """The text of `state.json`. The same log gives the same bytes."""
 
     def summary(
         self,
@@ -74,7 +74,7 @@ class Documents(Protocol):
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str: ...
 
     def unverified(self, contract: Contract, state: RunState, *, now: str) -> str:
-        """The report of a phase that was judged, and of which tasks were taken back since."""
+        """The report of a verified phase some of whose tasks were rolled back since."""
 
     def handoff(self, document: Document) -> str: ...
 
@@ -92,7 +92,7 @@ class Documents(Protocol):
     def prompt(self, request: PromptRequest) -> str: ...
 
     def research(self, fields: Mapping[str, str | None], body: str) -> str:
-        """A research file; `body` may be of any origin."""
+        """The text of a research file; `body` is untrusted."""
 
     def first_plan(self, template: str, words: Mapping[str, str]) -> str:
-        """A plan from a template; `words` are phase, title, goal, roadmap and builder."""
+        """A plan from a template; `words` has phase, title, goal, roadmap and builder."""

@@ -1,4 +1,4 @@
-"""The user's repository: what the engine reads of it, and the few ways in which it writes to it."""
+"""The user's repository: snapshots and trees, history, index and refs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`commit` is None before the first commit, `branch` None when HEAD is detached."""
+    """`commit` is None before the first commit; `branch` is None if HEAD is detached."""
 
     commit: str | None
     branch: str | None
@@ -22,9 +22,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """Where HEAD was, a digest of each of git's own files that decide what git runs, and the user's refs.
+    """HEAD, a digest of each file that decides what git runs (`guarded`), and the user's refs.
 
-    A ref's value is a commit or tag, or the name of another ref. `kept` are idumb's own refs of this work tree.
+    A ref's value is a commit, a tag, or the name of another ref. `kept` are idumb's own refs of this working tree.
     """
 
     head: Head
@@ -35,7 +35,7 @@ class RepositoryState:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A commit under `refs/idumb/`; `tree` is the tree of the work tree's bytes alone."""
+    """A commit under `refs/idumb/`; `tree` is the tree of the working tree's files alone."""
 
     commit: str
     tree: str
@@ -44,7 +44,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A path that idumb will not write because its present bytes are not what was expected."""
+    """A path that idumb does not write, because its present bytes are not the expected ones."""
 
     path: str
     why: str
@@ -52,9 +52,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class InnerChange:
-    """A path in a submodule or nested repository that is not as it was; the repository's own, where HEAD moved.
+    """A changed path in a submodule or nested repository, or the repository itself if its HEAD moved.
 
-    `kept` says that the snapshot has its bytes of before.
+    `kept`: the snapshot has the bytes from before.
     """
 
     repository: str
@@ -64,7 +64,7 @@ class InnerChange:
 
 @dataclass(frozen=True, slots=True)
 class CommitAttempt:
-    """`commit` is None when git, a hook or the signer refused; `words` then holds what they said."""
+    """`commit` is None if git, a hook or the signer refused; `words` is their message."""
 
     commit: str | None
     words: str = ""
@@ -72,9 +72,9 @@ class CommitAttempt:
 
 @dataclass(frozen=True, slots=True)
 class BuilderCommits:
-    """What a builder committed in its clone, made at `base`: the branch's tip, and the commits, oldest first.
+    """The commits of a builder in its clone since `base`, oldest first, and the tip of its branch.
 
-    `problem` says why nothing can be taken; `tip` is None then, and where there is no commit at all.
+    `problem` says why they cannot be used; then, and without any commit, `tip` is None.
     """
 
     base: str | None
@@ -84,92 +84,92 @@ class BuilderCommits:
 
     @property
     def made(self) -> bool:
-        """Whether there is something to take."""
+        """Whether there are commits to use."""
         return self.tip is not None and self.tip != self.base
 
 
 class Trees(Protocol):
-    """Bytes of the workspace as trees in the object database. Durable: what returns has been forced to disk."""
+    """The files of the workspace as trees in the object database. Every result is durable."""
 
     @property
     def root(self) -> str:
         """Absolute path of the workspace."""
 
     def scan(self, also: Iterable[str] = ()) -> str:
-        """Store the present bytes of all tracked and untracked, not ignored files; the tree's id.
+        """Store all tracked and untracked files that are not ignored; return the tree's id.
 
-        `also` are literal paths that are included though they may be ignored.
+        `also` are literal paths to include even if they are ignored.
         """
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        """`scan`, with index, HEAD and modes kept beside, as a commit under `ref`, read back before it returns."""
+        """Store a `scan`, the index, HEAD and modes as a commit under `ref`, and read it back."""
 
     def kept_tree(self, snapshot: str) -> str:
-        """The work tree's tree of a snapshot's commit."""
+        """The tree of the working tree's files in a snapshot's commit."""
 
     def leads_out(self, link: str) -> str | None:
-        """What leads a symbolic link out of the workspace, by itself or through others; None where it stays inside."""
+        """What a symbolic link leads to outside the workspace, directly or through others; None if it stays inside."""
 
     def uncovered(self, path: str) -> bool:
-        """Whether a file was there, as it is, and ignored at the last snapshot: the ignore rules changed, not it."""
+        """Whether an unchanged file was ignored at the last snapshot: the ignore rules changed, not the file."""
 
     def left_out(self) -> Mapping[str, str]:
-        """Path, a folder with `/` at its end, to why the last scan did not save it: ignored, special, a repository."""
+        """Path (folders end with `/`) to the reason why the last scan omitted it: ignored, special, a repository."""
 
     def ignored(self) -> tuple[str, ...]:
-        """Those of `left_out` that git ignores; submodules, which cost a look each, are not looked into for them."""
+        """The ignored paths of `left_out`, without those inside submodules."""
 
     def gone(self) -> tuple[str, ...]:
-        """What git ignores that was there at the last snapshot and is no more; no snapshot has it."""
+        """Ignored paths that existed at the last snapshot and do not exist now. No snapshot has them."""
 
     def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
-        """Path, a folder with `/`, that git ignores to the one of these `.gitignore` files whose rule it is.
+        """Ignored path (folders end with `/`) to the `.gitignore` file, of these, that ignores it.
 
-        Of those that are only `changed` without what was ignored at the last snapshot.
+        For files that only `changed`, paths that were ignored at the last snapshot are omitted.
         """
 
     def caches(self) -> tuple[str, ...]:
-        """Folders, with `/`, that git ignores only by a `.gitignore` in them which is in no tree.
+        """Folders, with `/`, that only their own uncommitted `.gitignore` ignores: caches and virtual environments.
 
-        They say that they are caches or virtual environments. Any other `.gitignore` is scanned, ignored or not.
+        Any other `.gitignore` is scanned, even if it is ignored.
         """
 
     def repositories(self) -> tuple[str, ...]:
-        """Submodules, and folders that are repositories of their own, as the last scan found them."""
+        """Submodules and nested repositories at the last scan."""
 
     def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
-        """What is not as it was at a snapshot in these: HEAD, and files that are or were not as HEAD has them."""
+        """What changed in these repositories since a snapshot: HEAD, and files that differ or differed from HEAD."""
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
-        """The user's refs when a snapshot commit was made, but for the branch that HEAD was on; by name."""
+        """The user's refs at a snapshot, by name, except the branch of HEAD."""
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
-        """A commit under `ref` for a tree that was scanned before."""
+        """Store a scanned tree as a commit under `ref`."""
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        """Paths that differ, sorted; renames are a deletion and a creation."""
+        """The paths that differ, sorted. A rename is a deletion and a creation."""
 
     def entry(self, tree: str, path: str) -> Entry | None: ...
 
     def is_folder(self, tree: str, path: str) -> bool: ...
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        """`tree` with each of `paths` as it is in `source` (absent there: removed)."""
+        """`tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""
 
     def read(self, oid: str) -> bytes:
-        """An object's bytes. Refusal `git.object-missing` where it is not there or damaged."""
+        """An object's bytes. Refusal `git.object-missing` if it is missing or damaged."""
 
     def pieces(self, oid: str) -> Iterator[bytes]:
-        """A blob's bytes, a piece at a time where it is large."""
+        """A blob's bytes, in pieces if it is large."""
 
     def store(self, data: bytes) -> str:
-        """Keep bytes as a blob; its id. Used with `keep_blobs` for plans that are locked in."""
+        """Store bytes as a blob; return its id. `keep_blobs` then keeps it."""
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
-        """A commit under `ref` whose tree holds `name -> blob id`; the commit's id."""
+        """Store blobs by name as a commit under `ref`; return the commit's id."""
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        """What `keep_blobs` stored under `ref`; empty when there is none."""
+        """The blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
 
     def restore(
         self,
@@ -180,163 +180,162 @@ class Trees(Protocol):
         force: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
-        """Write each path as it is in `target`, only where its present bytes are those of `expected`.
+        """Write each path as in `target` if its present bytes are those in `expected`.
 
-        All paths are looked at first: with a conflict then, no path is written. One that arises while they are written,
-        because somebody changes a path at that moment, stops it there: those before it are written, that one and the
-        rest are not. The same holds for OSError. Doing it again is right: a path that is as in `target` is no conflict.
-        `force` skips the comparison (the present was saved before). Files and folders are forced to disk. `tell` is
-        given a line for each file that loses what a tree cannot hold: other links, extended attributes.
+        All paths are compared first; with a conflict, none is written. If a path changes while paths are written, or
+        on OSError, writing stops there: earlier paths are written, this one and the rest are not. It is safe to repeat:
+        a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. `tell`
+        receives a line for each file that loses what a tree cannot store: hard links, extended attributes.
         """
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        """Which of the folders, and of those that lead to them, are not there; outer ones first."""
+        """The folders, and their parents, that do not exist; parents first."""
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]: ...
 
     def make_folders(self, folders: Iterable[str]) -> None:
-        """Make those that are missing, forced to disk; what stands in the way stays."""
+        """Create missing folders durably. Anything else with that name stays."""
 
     def remove_folders(self, folders: Iterable[str]) -> None:
-        """Remove those that hold nothing, inner ones first."""
+        """Remove the empty ones, inner folders first."""
 
     def force(self, paths: Iterable[str]) -> None:
-        """Force the present bytes of these paths to disk, and the folders that lead to them."""
+        """Flush these files and their parent folders to disk."""
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        """A unified diff, without external tools, text conversion or colour."""
+        """A unified diff without external tools, text conversion or color."""
 
     def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-        """Path to lines added and removed; None for binary files."""
+        """Path to added and removed lines; None for binary files."""
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        """Apply a git patch to the workspace, all or nothing. `allowed` says why a path may not be written."""
+        """Apply a git patch to the workspace, all or nothing. `allowed` returns why a path may not be written."""
 
 
 class History(Protocol):
-    """HEAD, branch and refs of the user's repository."""
+    """HEAD, branch, index and refs of the user's repository."""
 
     def head(self) -> Head: ...
 
     def state(self) -> RepositoryState: ...
 
     def kept_refs(self) -> Mapping[str, str]:
-        """Idumb's own refs of this work tree and what they hold, as they are now."""
+        """idumb's own refs of this working tree as they are now."""
 
     def expected_refs(self) -> Mapping[str, str]:
-        """The same as they were when somebody looked last, and as this process made them since."""
+        """The same refs as they should be: as last read, with the changes of this process."""
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
-        """Whether HEAD, or the commit `tip`, is this commit or came from it."""
+        """Whether HEAD, or `tip`, is or descends from this commit."""
 
     def index(self) -> bytes | None:
-        """The bytes of the index file; None where there is none."""
+        """The bytes of the index file; None if there is none."""
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        """Paths of which the index has something else than at a snapshot; what git learned of times is no change."""
+        """Paths whose index entries changed since a snapshot; cached file times do not count."""
 
     def index_again(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-        """What `git update-index -z --index-info` takes to give the index what a snapshot has of these paths.
+        """Input for `git update-index -z --index-info` that restores these entries from a snapshot.
 
-        And the commands for the top folder that set the flags which that cannot set.
+        Also the commands, to run in the top folder, that set the flags which this cannot set.
         """
 
     def index_rows(self, entries: Mapping[str, Entry | None]) -> bytes:
-        """The same for entries that are known; None takes the path out."""
+        """The same input for known entries; None removes the path."""
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        """Those of the paths of which the index has something else than HEAD; None where only HEAD has the path."""
+        """The paths that are staged, with their entries; None if the deletion is staged."""
 
     def index_command(self, snapshot: str) -> str:
-        """What a person says in the top folder to have the index of a snapshot again."""
+        """The command, to run in the top folder, that restores the index of a snapshot."""
 
     def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
-        """Those of the paths that the work tree has otherwise than the index, filters applied."""
+        """The paths whose file differs from the index, after filters."""
 
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
-        """Those of the paths that `base` or a commit of HEAD's since has, each with the ids of its blobs there."""
+        """The paths in `base` or a later commit of HEAD, with the ids of their blobs."""
 
     def head_at(self, snapshot: str) -> str | None:
-        """HEAD's commit when a snapshot was taken."""
+        """HEAD's commit at a snapshot."""
 
     def tree_of(self, commit: str | None) -> str:
-        """The tree of a commit of the user's; the empty one for None."""
+        """The tree of a user's commit; the empty tree for None."""
 
     def obstacle(self) -> tuple[str, str] | None:
-        """(code, message) of a state in which nothing may be run: a merge in progress, unmerged entries, ..."""
+        """(code, message) of a state in which nothing may run, as a merge in progress or unmerged entries."""
 
     def unsupported(self) -> tuple[str, str] | None:
-        """(code, message) where no command of idumb's can work: the repository's format, owner or work tree."""
+        """(code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
 
     def identity_problem(self) -> str | None:
-        """Why git could not make a commit for this user, or None."""
+        """Why git cannot commit for this user, or None."""
 
     def head_tree(self) -> str | None:
-        """The tree of HEAD's commit, None before the first commit."""
+        """The tree of HEAD's commit; None before the first commit."""
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Those of the paths that git ignores and does not track."""
+        """The paths that git ignores and does not track."""
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Every submodule of the index, and those of the places and the folders above them that are repositories.
+        """Every submodule, and each of `places` and their parent folders that is a nested repository.
 
-        A folder that holds tracked files is none. Nothing is written.
+        A folder with tracked files is not one. Reads only.
         """
 
     def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Those of the paths that are files which git neither tracks nor ignores."""
+        """The paths that are untracked files and not ignored."""
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Those of the paths (globs allowed) with changes in work tree or index against HEAD, as git sees it."""
+        """The paths (globs allowed) with changes against HEAD in the working tree or index."""
 
     def commit(
         self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
     ) -> CommitAttempt:
-        """Commit exactly these paths as they are in the work tree, with the git program, on the current branch.
+        """Commit exactly these paths from the working tree to the current branch, with the git program.
 
-        Whatever else is staged or changed stays as it is. Refused when HEAD is not `expected_head`.
+        Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`.
         """
 
     def begin_branch(self, name: str) -> None:
-        """Make a branch where HEAD is and put HEAD on it; index and work tree stay as they are.
+        """Create a branch at HEAD and switch to it; index and working tree do not change.
 
-        Refusal `git.branch-name`, or `git.branch-exists` where there is one that stands elsewhere.
+        Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
 
     def settle(self, made: str, paths: Sequence[str]) -> None:
-        """Let the index follow a commit of ours after which git was ended; entries that somebody changed stay."""
+        """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
     def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
-        """Move the branch, or a detached HEAD, forward to a commit that is there, and the index entries that differ.
+        """Fast-forward the branch, or a detached HEAD, to an existing commit, and update the index.
 
-        Refused when HEAD is neither `expected_head` nor `tip`; of a branch at `tip` the index alone is looked at.
-        Entries that somebody changed stay, and so do the files. `message` is for the reflog.
+        Refuses if HEAD is neither `expected_head` nor `tip`; at `tip`, only the index is updated. Entries that the user
+        changed and all files stay. `message` is for the reflog.
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """(commit, its Idumb-* trailers) from HEAD back to `base`, newest first; only commits that have any."""
+        """(commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any."""
 
     def refs(self, prefix: str) -> Mapping[str, str]: ...
 
     def keep_ref(self, ref: str, commit: str) -> None:
-        """Make a ref below `refs/idumb/` for a commit that is there, forced to disk."""
+        """Create a ref under `refs/idumb/` for an existing commit, durably."""
 
     def delete_ref(self, ref: str, expected: str) -> None: ...
 
     def remove_stale_files(self, since: str | None) -> Sequence[str]:
-        """Remove locks and temporary files of an operation of this work tree that began then and was killed.
+        """Remove locks and temporary files of a killed operation that started at `since`; return their paths.
 
-        Their paths. What a live process may have made stays. None: only what lies among idumb's own files.
+        Files of a live process stay. With None, only idumb's own files are removed.
         """
 
 
 class KeptRefs(Protocol):
-    """All refs below `refs/idumb/`, of every work tree."""
+    """All refs under `refs/idumb/`, of every working tree."""
 
     def list(self) -> Mapping[str, str]: ...
 
     def bundle(self, path: str) -> int:
-        """Write them with all that they need into a file; how many."""
+        """Write them as a bundle to a file; return their number."""
 
     def delete(self, expected: Mapping[str, str]) -> None:
-        """All or none, each with its expected value."""
+        """Delete all or none, each only if it has its expected value."""

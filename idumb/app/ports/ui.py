@@ -1,4 +1,4 @@
-"""The person at the terminal."""
+"""The user at the terminal."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 
 
 class Asker(Protocol):
-    """Puts a decision to a person at the terminal."""
+    """Asks the user at the terminal."""
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody can be asked; no more once a question was not answered in time."""
+        """Whether a user can be asked. False after a question was not answered in time."""
 
     def ask(self, decision: Decision) -> Answer | None:
-        """The answer, or None where nobody can be asked or nothing was decided."""
+        """The answer; None if nobody can be asked or nothing was decided."""
 
 
 class Reporter(Protocol):
-    """Shows progress; must not fail the run. Receives every event once it is durable, and notes before."""
+    """Shows progress and never fails the run. Receives each event after it is durable."""
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
-        """The tasks of the run that is about to go on, in execution order, and where each is."""
+        """Start with the tasks of the run in execution order, and their statuses."""
 
     def event(self, event: Event) -> None: ...
 

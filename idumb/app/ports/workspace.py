@@ -10,7 +10,7 @@ from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot, Trees
 
 
 class Workspace(Protocol):
-    """Where tasks run: `here`, the user's work tree, or `clone`, a private copy that delivers path by path."""
+    """Where tasks run: `here`, the user's working tree, or `clone`, a private copy that delivers path by path."""
 
     kind: str
 
@@ -18,9 +18,9 @@ class Workspace(Protocol):
     def trees(self) -> Trees: ...
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
-        """Bring the candidate's paths into the user's tree, compare-and-swap.
+        """Compare and swap the candidate's paths into the user's working tree; nothing to do for `here`.
 
-        (tree id in the user's repository, conflicts). In `here` there is nothing to do.
+        Returns the tree id in the user's repository, and the conflicts.
         """
 
     def close(self) -> None: ...
@@ -28,64 +28,64 @@ class Workspace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AbandonedClone:
-    """A clone that is there, made for a run."""
+    """An existing clone of a run."""
 
     run: str
     path: str
 
 
 class Clones(Protocol):
-    """The clones of this repository, whatever command made them."""
+    """The clones of this repository, whichever command created them."""
 
     def require_place(self) -> None:
-        """Refusal `clones.unusable` where none can be made."""
+        """Refusal `clones.unusable` if no clone can be created."""
 
     def place(self) -> str:
-        """The folder that they are made in."""
+        """The folder of the clones."""
 
     def abandoned(self) -> Sequence[AbandonedClone]:
-        """Those that are there, also where older versions made them; some may be at work."""
+        """The existing clones, also those of older versions. Some may be in use."""
 
     def keep(self, clone: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
-        """End what runs in it and keep its files under `ref`, and what was committed there beside it.
+        """Kill the processes in a clone, and keep its files under `ref` and its commits next to it.
 
-        None where nothing is in its place but a link or a file. Git's own folder in it is made anew.
+        Returns None if the path is a link or a file. The clone's git folder is rebuilt.
         """
 
     def remove(self, clone: AbandonedClone) -> None: ...
 
 
 class CommittingClone(Protocol):
-    """The clone of a run whose builders commit: what they commit there is looked at, and brought home as objects.
+    """The clone of a run whose builders commit. Their commits are examined and copied as objects.
 
-    Nothing of the builder's git folder is used but its branch and its objects, and no hook of it runs. Refusal
-    `git.clone-gone` where the folder of all clones was replaced.
+    Only the branch and the objects of the builder's git folder are used, and none of its hooks run. Refusal
+    `git.clone-gone` if the folder of all clones was replaced.
     """
 
     @property
     def base(self) -> str | None:
-        """The commit that it was made at; None for a history without commits."""
+        """The commit that the clone starts from; None without commits."""
 
     def begin(self, commit: str | None) -> None:
-        """Make the clone anew: files, index and branch as this commit is."""
+        """Reset the clone's files, index and branch to this commit."""
 
     def take(self) -> BuilderCommits:
-        """Put a git folder of idumb's own in place of the builder's, and read what was committed.
+        """Replace the builder's git folder by one of idumb, and read the commits.
 
-        To be called when the builder's processes have ended, before anything else is asked of the clone.
+        Call it after the builder's processes ended and before any other method.
         """
 
-    def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
-        """Paths in which the last commit and the candidate differ, git's filters applied.
+    def uncommitted(self, commits: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
+        """Paths that differ between the last commit and the candidate, after git's filters.
 
-        What neither the commits nor the attempt changed since the task base is passed over.
+        Paths that neither the commits nor the attempt changed since the task base are omitted.
         """
 
-    def keep(self, offered: BuilderCommits, ref: str) -> str:
-        """Bring the commits home, durable and named by `ref`; the clone stands at the last one.
+    def keep(self, commits: BuilderCommits, ref: str) -> str:
+        """Copy the commits to the user's repository under `ref`, and move the clone to the last one.
 
-        Why they cannot be, or nothing.
+        Returns why that is impossible, or "".
         """
 
     def drop(self) -> None:
-        """Let go of what was committed: the clone stands at its base, with the files as they are."""
+        """Drop the commits: move the clone to its base, and keep the files."""
