@@ -91,6 +91,7 @@ def test_an_unknown_model_uses_no_attempt_and_the_run_goes_on_when_the_configura
     assert (answer.code, answer.error["details"]["failure"]) == (1, "unknown-model")
     assert "it accepts fake-model" in answer.error["message"]
     assert "Correct or omit `model` in .idumb/config.yaml, then idumb execute-phase 1" in answer.error["message"]
+    assert answer.error["hint"] == "idumb execute-phase 1"
     wants = "when: T1-01\ntools: true\nanswers: [{write: {path: a.txt, content: made}}, {say: Done.}]"
     with serving(wants) as served:
         project.configure(by_http(served.address, "fake-model"))

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.core import blocked_tasks, projection_paths, schedule
 from idumb.app.engine import exhausted_tasks
 from idumb.app.worktree import exposed_secrets
-from idumb.domain import outcome
+from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.runs import gap
 from idumb.domain.runs.run import EXHAUSTED, RunState
@@ -109,7 +109,9 @@ def next_commands(
     failed = sorted((t for t, s in shown.items() if s == outcome.FAILED), key=lambda t: t != first)
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:
-        return [*(_past_skipped(contract, state, shown) or [f"idumb resume {phase}"]), *judged]
+        failure = state.tasks[first].attempt.failure if first in state.tasks else None
+        go_on = f"idumb {failures.command(failure)} {phase}"
+        return [*(_past_skipped(contract, state, shown) or [go_on]), *judged]
     return [
         f"idumb debug {phase} --task {failed[0]}",
         *(["idumb decisions"] if asked else []),
