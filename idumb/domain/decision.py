@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,12 @@ class Decision:
     evidence: tuple[str, ...]
     choices: tuple[Choice, ...]
     task: str | None = None
+
+    @classmethod
+    def recorded(cls, row: Mapping[str, Any]) -> Decision:
+        """Return the decision that an event recorded."""
+        choices = tuple(Choice(**choice) for choice in row["choices"])
+        return cls(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
 
     def choice(self, choice_id: str) -> Choice | None:
         return next((c for c in self.choices if c.id == choice_id), None)

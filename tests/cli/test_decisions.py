@@ -134,7 +134,7 @@ def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
     from idumb.app.contract import plan_answers
 
     judged(project)
-    inner = plan_answers._append
+    inner = plan_answers._append_to_plan
 
     def saved_meanwhile(*arguments: Any) -> Any:
         edit(project, "# Phase 1", "# Phase one")

@@ -123,7 +123,7 @@ def test_an_open_attempt_is_told_and_nothing_else_changes_the_files(open_one: Pr
         "an agent",
         "idumb submit T1-01",
     )
-    assert "T1-01 is open since" in open_one.idumb("status").out
+    assert "T1-01 has been open since" in open_one.idumb("status").out
     assert follows(open_one.json("next", "1"), "upcoming")["open"]["by"] == "an agent"
     for arguments in (
         ("execute-phase", "1"),

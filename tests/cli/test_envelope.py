@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app.contract import environment_lock
+from idumb.app.contract import envelopes
 from idumb.domain.consent import envelope
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -229,8 +229,8 @@ def test_a_guided_run_tells_of_a_change_records_it_and_goes_on(project: Project,
     project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
     answer = project.execute()
     assert answer.code == 0, answer.out
-    assert [w for w in answer.object["warnings"] if "changed since" in w] == [
-        "the agent's program changed since this run was locked in"
+    assert [w for w in answer.object["warnings"] if "changed after" in w] == [
+        "the agent's program changed after this run was locked"
     ]
     (told,) = kinds(project, "envelope.changed")
     assert [c["part"] for c in told["changes"]] == ["program"]
@@ -356,7 +356,7 @@ def test_a_guided_run_tells_that_a_checks_program_changed(project: Project, chec
     rewrite(checker, PROVE + "# the next version\n")
     answer = project.quick("resume", "1", "--retry-failed", "--json")
     assert answer.code == 0, answer
-    assert "a program that checks start changed since this run was locked in" in answer.object["warnings"]
+    assert "a program that checks start changed after this run was locked" in answer.object["warnings"]
     assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
 
 
@@ -364,16 +364,16 @@ def test_a_run_that_an_older_version_locked_in_goes_on_whatever_its_checks_start
     project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ENV-1: the lock of that version has no such part, so nothing is held against it."""
-    now = environment_lock.present
+    now = envelopes.present
 
-    def older(*given: Any) -> environment_lock.Found:
+    def older(*given: Any) -> envelopes.EnvelopeSet:
         found = now(*given)
         for key, made in found.envelopes.items():
             found.envelopes[key] = envelope.seal({k: v for k, v in made.items() if k != envelope.CHECKS})
         return found
 
     with monkeypatch.context() as before:
-        before.setattr(environment_lock, "present", older)
+        before.setattr(envelopes, "present", older)
         halted_at_the_second_task(project, "strict")
     assert "checks" not in kinds(project, "run.locked")[0]["envelopes"]["steps"]
     rewrite(checker, PROVE + "# the next version\n")

@@ -711,7 +711,7 @@ def test_rollback_never_drops_what_is_staged_alone(ran: Project) -> None:
     for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
         refused = ran.json(*words)
         assert (refused.code, refused.error["code"]) == (4, "rollback.conflict"), refused.out
-        assert "a.txt (is staged otherwise)" in refused.error["message"]
+        assert "a.txt (has other staged content)" in refused.error["message"]
         assert ran.repo.ledger() == before
     (way,) = refused.error["details"]["files"]
     subprocess.run(["sh", "-c", f"{way['keep']} && {way['put_back']}"], cwd=ran.folder, check=True)

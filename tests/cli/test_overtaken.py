@@ -50,7 +50,7 @@ def test_what_was_said_while_another_owned_the_run_is_told_when_it_goes_on(
 
     told = [line for line in answer.object["warnings"] if "still owned it" in line]
     assert len(told) == 1
-    assert f"idumb accept got this work tree at {started[1]['at']} while idumb execute-phase" in told[0]
+    assert f"idumb accept took over this working tree at {started[1]['at']} while idumb execute-phase" in told[0]
     assert f"(process {busy.pid})" in told[0]
     assert "T1-01 was accepted by" in told[0]
     assert "looks fine" in told[0]

@@ -142,7 +142,7 @@ def test_other_words_and_other_bytes_than_were_recorded_are_refused(recorded: tu
     project.repo.commit("mine")
     answer = execute(project)
     assert answer.code == 1, answer
-    assert "out/t1-01/data is not as it was when this was recorded" in answer.out
+    assert "out/t1-01/data differs from the recording" in answer.out
     assert project.read("out/t1-01/data") == "mine\n"
 
 

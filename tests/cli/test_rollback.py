@@ -228,7 +228,7 @@ def test_a_file_saved_when_others_were_put_back_already_is_kept_and_the_rollback
     monkeypatch.setattr(write_back, "_delete", late)
     answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert answer.code == 0, answer
-    assert answer.object["warnings"] == ["changed since and left as they are: a.txt"]
+    assert answer.object["warnings"] == ["not restored, because they changed: a.txt"]
     assert project.read("a.txt") == "mine"
     assert not project.exists("b.txt")
     recorded = next(e for e in reversed(project.events()) if e["kind"] == "rollback.completed")

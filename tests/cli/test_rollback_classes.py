@@ -76,7 +76,7 @@ def test_commands_that_take_effects_back_run_newest_task_first_and_before_the_fi
     undone = project.quick("undo", "--yes", "--json")
     assert undone.code == 0, undone
     assert project.read("a.txt") == "made\n"
-    assert any("T1-01" in warning and "not made again" in warning for warning in undone.object["warnings"])
+    assert any("T1-01" in warning and "is not repeated" in warning for warning in undone.object["warnings"])
 
 
 def test_a_command_that_fails_stops_the_rollback_and_what_was_taken_back_is_not_taken_back_twice(

@@ -128,7 +128,7 @@ def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(project
     assert error["details"]["operation"] == f"operation {first} (execute-phase)"
     assert error["details"]["paths"] == ["p1a.txt", "p1b.txt"]
     said = project.quick("undo").err
-    assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your word" in said
+    assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your confirmation" in said
     assert "p1a.txt, p1b.txt" in said
 
 

@@ -7,6 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from idumb.app.history import restore_conflicts
+
 NO_COMPARISON = "compare-and-swap is off"
 LIVE_INDEX = "the target is the live index"
 
@@ -48,7 +50,6 @@ def _kill_before(step: int | str) -> None:
 
 
 def _compare_nothing() -> None:
-    from idumb.app.history import restoring
     from idumb.git.trees import GitTrees
 
     restore = GitTrees.restore
@@ -57,14 +58,14 @@ def _compare_nothing() -> None:
         return restore(self, target, expected, paths, **{**options, "force": True})
 
     GitTrees.restore = forced  # type: ignore[method-assign]
-    restoring._changed = lambda *_: []
+    restore_conflicts._changed = lambda *_: []
 
 
 def _aim_at_the_index() -> None:
-    from idumb.app.history import restoring
+    from idumb.app.history import restore as restoring
     from idumb.git.trees import GitTrees
 
-    put_back = restoring.put_back
+    put_back = restoring.restore_paths
 
     def aimed(services: Any, journal: Any, contract: Any, target: Any, before: Any, intent: Any) -> Any:
         import dataclasses
@@ -76,4 +77,4 @@ def _aim_at_the_index() -> None:
         live = str(open_repository.index(trees.repository).write_tree())
         return put_back(services, journal, contract, dataclasses.replace(target, target=live), before, intent)
 
-    restoring.put_back = aimed
+    restoring.restore_paths = aimed

@@ -258,7 +258,7 @@ def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed
     path = bench.folder / "approval.json"
 
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        contract = loading.of(services, "1").contract
+        contract = loading.load_phase(services, "1").contract
         assert contract is not None
         approvals.import_signed(services, contract, str(path))
         return []
@@ -270,7 +270,7 @@ def _kept_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
     data = _approval(json.loads(bench.kept.read_bytes()), chosen)
 
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        contract = loading.of(services, "1").contract
+        contract = loading.load_phase(services, "1").contract
         assert contract is not None
         approvals.status(services, contract)
         approvals.require(services, contract)

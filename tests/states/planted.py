@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from idumb.app.history import restoring
+from idumb.app.history import restore_conflicts
 from idumb.git import commit, git_program
 from idumb.git.history import GitHistory
 from idumb.git.objects import blobs
@@ -31,7 +31,7 @@ def put(fault: str) -> None:
         commit.make = careless
     elif fault == "no compare and swap":
         restore_paths._conflict = lambda *_, **__: None
-        restoring._changed = lambda *_: []
+        restore_conflicts._changed = lambda *_: []
     elif fault == "times only":
         _trust_times()
     else:

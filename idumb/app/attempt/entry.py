@@ -55,7 +55,7 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
     attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base, caches=bench.work.caches())
     # Where nothing is built there is nobody whose envelope another attempt could be held against.
     binding = "" if attempt.adopted else build.binding_name(bench, attempt)
-    told = {"adopted": True} if attempt.adopted else environment_lock.of_attempt(bench, attempt, binding)
+    told = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(bench, attempt, binding)
     bench.journal.write(
         bench.journal.event(
             "attempt.started",

@@ -242,8 +242,8 @@ def _invalid(phase_approvals: PhaseApprovals, kept: StoredApproval) -> InvalidAp
     return InvalidApproval(standing, words, details)
 
 
-def _invalid_refusal(contract: Contract, gone: InvalidApproval) -> Refusal:
-    return refusal(contract, gone.standing, gone.words, **gone.details)
+def _invalid_refusal(contract: Contract, invalid: InvalidApproval) -> Refusal:
+    return refusal(contract, invalid.standing, invalid.words, **invalid.details)
 
 
 def _evidence(change: Change, was: dict[str, Part] | Any, now: dict[str, Part]) -> str:
@@ -269,14 +269,14 @@ def refusal(contract: Contract, kind: str, words: str, *, evidence: Sequence[str
             "put-back", "restore what changed", "the approval becomes valid again", f"idumb check-plan {phase}"
         )
         choices.insert(0, back)
-    details = {
-        "what": f"Run phase {phase}, contract {contract.hash}",
-        "why": words,
-        "evidence": list(evidence) or [f"plan {p.path}, sha256 {p.sha256}" for p in contract.plans],
-        "choices": next_actions.rows(choices),
-        "contract_hash": contract.hash,
+    details = next_actions.offer(
+        f"Run phase {phase}, contract {contract.hash}",
+        words,
+        evidence or [f"plan {p.path}, sha256 {p.sha256}" for p in contract.plans],
+        choices,
+        contract_hash=contract.hash,
         **more,
-    }
+    )
     return Refusal(
         f"approval.{kind}",
         f"Phase {phase} needs a valid approval: {words}.",

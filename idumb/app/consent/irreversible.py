@@ -98,12 +98,12 @@ def _refusal(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refu
         "irreversible.not-accepted",
         f"Phase {contract.phase} has irreversible tasks that need your acceptance: {', '.join(names)}.",
         hint=commands,
-        details={
-            "what": f"Run {', '.join(names)}",
-            "why": "The effects of these tasks cannot be rolled back.",
-            "evidence": [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],
-            "choices": next_actions.rows(choices),
-            "contract_hash": contract.hash,
-            "tasks": names,
-        },
+        details=next_actions.offer(
+            f"Run {', '.join(names)}",
+            "The effects of these tasks cannot be rolled back.",
+            [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],
+            choices,
+            contract_hash=contract.hash,
+            tasks=names,
+        ),
     )

@@ -1,4 +1,4 @@
-"""What a new run takes over from the one before: tasks that are done and whose text is the same."""
+"""The finished, unchanged tasks that a new run takes over from the previous run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from idumb.domain.runs.run import RunState
 
 
 def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
-    """Tasks done by the run before whose text is the same, and all whose dependencies are carried too."""
-    found: dict[str, None] = {}
+    """The tasks that the previous run finished, that did not change, and whose dependencies are carried too."""
+    tasks: dict[str, None] = {}
     for task in contract.order:
         known = before.tasks.get(task)
         if known is None or known.status not in outcome.DONE or known.checkpoint is None:
             continue
         same = known.digest == contracts.task_digest(contract.tasks[task])
-        if same and all(d in found for d in contract.dependencies[task]):
-            found[task] = None
-    return tuple(found)
+        if same and all(d in tasks for d in contract.dependencies[task]):
+            tasks[task] = None
+    return tuple(tasks)
 
 
 def done_but_changed(contract: Contract, before: RunState) -> tuple[str, ...]:
-    """Tasks whose work a new run would make again on top of itself; none where nothing of it is in the files."""
+    """Finished tasks that a new run would repeat on top of their own work; () if the files contain none of it."""
     kept = carried(contract, before)
     again = [
         task
@@ -34,19 +34,20 @@ def done_but_changed(contract: Contract, before: RunState) -> tuple[str, ...]:
     return tuple(again) if any(before.tasks[t].work.touched for t in again) else ()
 
 
-def before(state: RunState, task: str) -> str:
-    """What a rollback that takes this task back goes to: the task attempted before it, or the start."""
+def rollback_target(state: RunState, task: str) -> str:
+    """The target of a rollback that undoes this task: the task attempted before it, or `start`."""
     earlier = [t for t, seq in state.attempted.items() if seq < state.attempted[task]]
     return earlier[-1] if earlier else "start"
 
 
 def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
-    found: list[NewEvent] = []
+    """The events that record the carried tasks in the new run."""
+    carried_events: list[NewEvent] = []
     for task in carried(contract, before):
         known = before.tasks[task]
         c = known.checkpoint
-        assert c is not None  # noqa: S101 - `carried` looked
-        found.append(
+        assert c is not None  # noqa: S101 - `carried` requires a checkpoint
+        carried_events.append(
             journal.event(
                 "task.carried",
                 task,
@@ -69,4 +70,4 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
                 },
             )
         )
-    return found
+    return carried_events

@@ -1,4 +1,4 @@
-"""The ways on where the plans or the configuration of a run changed since it locked them; each can succeed now."""
+"""Next actions if plans or configuration changed after a run locked them. Every action can succeed now."""
 
 from __future__ import annotations
 
@@ -20,104 +20,104 @@ AMEND, FRESH = "amend", "start-fresh"
 
 
 def choices(services: Services, state: RunState, changed: Sequence[str]) -> tuple[Choice, ...]:
-    """`changed` are the paths of plans; none, where the configuration is not as it was."""
-    back = _put_back(services, state, changed)
-    if state.opened is not None:  # neither an amendment nor a new run begins while somebody works on a task
-        return (_give_up(state.opened.id), back)
-    now = present(services, state.phase)
+    """`changed` are the paths of plans; () if the configuration changed."""
+    back = _restore_choice(services, state, changed)
+    if state.opened is not None:  # neither an amendment nor a new run starts while an attempt is open
+        return (_give_up_choice(state.opened.id), back)
+    now = present_contract(services, state.phase)
     if now is None:
-        return (back, _correct(state.phase))
-    fresh = _fresh(state, now)
+        return (back, _correct_choice(state.phase))
+    fresh = _fresh_choice(state, now)
     if not changed:
         return (back, fresh)
-    ways = [_look(state.phase)]
+    offered = [_review_choice(state.phase)]
     if state.mode == STRICT:
-        ways.append(_approve(state.phase))
+        offered.append(_approve_choice(state.phase))
     if _amendable(services, state, now):
-        ways.append(_amend(state.phase))
-    return (*ways, back, fresh)
+        offered.append(_amend_choice(state.phase))
+    return (*offered, back, fresh)
 
 
 def hint(state: RunState, offered: Sequence[Choice]) -> str:
-    """The commands that show a changed plan and take it over, in the order in which they succeed."""
-    phase, known = state.phase, {choice.id: choice.command for choice in offered}
+    """The commands that show a changed plan and amend the run, in the order to run them."""
+    phase, commands = state.phase, {choice.id: choice.command for choice in offered}
     if state.opened is not None:
         task = state.opened.id
-        return f"idumb give-up {task} --why REASON ends the attempt; or put the change back and idumb submit {task}"
-    if AMEND in known:
+        return f"idumb give-up {task} --why REASON ends the attempt; or revert the change and run idumb submit {task}"
+    if AMEND in commands:
         first = f"idumb approve {phase}, then " if state.mode == STRICT else ""
-        return f"idumb plan-diff {phase} shows what; {first}{known[AMEND]} takes it over"
-    if FRESH in known:
-        return f"put it back and idumb resume {phase}, or {known[FRESH]}"
-    return f"idumb check-plan {phase} shows what is wrong with it; or put it back and idumb resume {phase}"
+        return f"idumb plan-diff {phase} shows the change; {first}{commands[AMEND]} amends the run"
+    if FRESH in commands:
+        return f"Revert it and run idumb resume {phase}, or {commands[FRESH]}"
+    return f"idumb check-plan {phase} shows the errors; or revert it and run idumb resume {phase}"
 
 
-def present(services: Services, phase: str) -> Contract | None:
-    """The contract of what is there now; None where its plans have errors or are gone."""
+def present_contract(services: Services, phase: str) -> Contract | None:
+    """The present contract; None if its plans have errors or are missing."""
     try:
-        return loading.runnable(services, loading.of(services, phase))
+        return loading.runnable(services, loading.load_phase(services, phase))
     except IdumbError:
         return None
 
 
 def _amendable(services: Services, state: RunState, now: Contract) -> bool:
     try:
-        found = plan_changes.since(services, state, now)
+        changes = plan_changes.since_lock(services, state, now)
     except IdumbError:
         return False
-    return amendment.forbidden(found.diff, found.contract, now, state) is None
+    return amendment.forbidden(changes.diff, changes.contract, now, state) is None
 
 
-def _put_back(services: Services, state: RunState, changed: Sequence[str]) -> Choice:
+def _restore_choice(services: Services, state: RunState, changed: Sequence[str]) -> Choice:
     ref, locked = plans_ref(services, state.id, state.contract.version), {path for path, _ in state.contract.plans}
     kept = {path: shlex.quote(f"{ref}:{path.rsplit('/', 1)[-1]}") for path in changed if path in locked}
     commands = [f"git show {place} > {shlex.quote(path)}" for path, place in kept.items()]
-    means = "the run goes on as it was agreed; the change is gone"
+    means = "the run continues as approved, without the change"
     if state.opened is not None:
-        means = "the attempt can be submitted as it was agreed"
-    return Choice("put-back", "put it back", means, "; ".join(commands) or None)
+        means = "the attempt can be submitted as approved"
+    return Choice("put-back", "revert it", means, "; ".join(commands) or None)
 
 
-def _give_up(task: str) -> Choice:
-    means = "its work is kept in a snapshot and put back; the change can then be taken over"
+def _give_up_choice(task: str) -> Choice:
+    means = "a snapshot keeps its work, the files are restored, and then the run can be amended"
     return Choice("give-up", "end the open attempt first", means, f"idumb give-up {task} --why REASON")
 
 
-def _correct(phase: str) -> Choice:
-    means = "every error is listed with its line; nothing is run"
-    return Choice("correct", "correct the plan", means, f"idumb check-plan {phase}")
+def _correct_choice(phase: str) -> Choice:
+    means = "every error is listed with its line; nothing runs"
+    return Choice("correct", "fix the plan", means, f"idumb check-plan {phase}")
 
 
-def _look(phase: str) -> Choice:
+def _review_choice(phase: str) -> Choice:
     return Choice("look", "see what changed", "nothing is written or run", f"idumb plan-diff {phase}")
 
 
-def _approve(phase: str) -> Choice:
-    means = "nothing is run; a strict run takes a change over only once it is approved"
+def _approve_choice(phase: str) -> Choice:
+    means = "nothing runs; a strict run takes over a change only after it is approved"
     return Choice("approve", "approve the plan as it is now", means, f"idumb approve {phase}")
 
 
-def _amend(phase: str) -> Choice:
-    means = "the difference is shown, all is checked again, and the run goes on under the next version"
-    return Choice(AMEND, "take the change as an amendment", means, f"idumb amend {phase} --from-file")
+def _amend_choice(phase: str) -> Choice:
+    means = "the difference is shown, all is checked again, and the run continues under the next version"
+    return Choice(AMEND, "amend the run with the change", means, f"idumb amend {phase} --from-file")
 
 
-def _fresh(state: RunState, now: Contract) -> Choice:
-    """A new run of what is there; work on which it cannot build is taken back first, what is strict approved first."""
+def _fresh_choice(state: RunState, now: Contract) -> Choice:
+    """A new run of the present plans, after a rollback of work that it would repeat and, if strict, an approval."""
     commands = [step_plan.run_command(state.phase)]
-    means = "done, unchanged tasks are kept; it needs your consent anew"
+    means = "finished, unchanged tasks are kept; the new run needs your consent"
     if STRICT in (state.mode, now.mode):
         commands.insert(0, f"idumb approve {state.phase}")
     done = carried_tasks.done_but_changed(now, state)
     if done:
-        means = "the work of done tasks that the change is about is taken back first; it needs your consent anew"
-        commands.insert(0, f"idumb rollback {state.phase} --to {carried_tasks.before(state, done[0])}")
-    return Choice(FRESH, "start a run of what is there now", means, "; ".join(commands))
+        means = "finished tasks that changed are rolled back first; the new run needs your consent"
+        commands.insert(0, f"idumb rollback {state.phase} --to {carried_tasks.rollback_target(state, done[0])}")
+    return Choice(FRESH, "start a new run of the present plans", means, "; ".join(commands))
 
 
-def same_contract(services: Services, contract: Contract, state: RunState) -> None:
-    """Refusal `run.contract-changed`, with every way on as a command."""
-    if contract.hash == state.contract.hash or contract_versions.adopts(state, contract.hash):
+def require_same(services: Services, contract: Contract, state: RunState) -> None:
+    """Refusal `run.contract-changed` if this is not the contract of the run, with every next action."""
+    if contract.hash == state.contract.hash or contract_versions.is_pending(state, contract.hash):
         return
     was = dict(state.contract.plans)
     changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]
@@ -127,15 +127,15 @@ def same_contract(services: Services, contract: Contract, state: RunState) -> No
     offered = choices(services, state, changed)
     raise Refusal(
         "run.contract-changed",
-        f"{why}; it goes on only as it was agreed.",
+        f"{why}; the run continues only as approved.",
         hint=hint(state, offered),
-        details={
-            "what": f"Go on with run {state.number} of phase {state.phase}",
-            "why": why,
-            "evidence": [f"locked contract {state.contract.hash}", f"present contract {contract.hash}", *changed],
-            "choices": next_actions.rows(offered),
-            "changed": changed,
-            "was": state.contract.hash,
-            "is": contract.hash,
-        },
+        details=next_actions.offer(
+            f"Continue run {state.number} of phase {state.phase}",
+            why,
+            [f"locked contract {state.contract.hash}", f"present contract {contract.hash}", *changed],
+            offered,
+            changed=changed,
+            was=state.contract.hash,
+            **{"is": contract.hash},
+        ),
     )

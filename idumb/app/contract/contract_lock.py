@@ -1,4 +1,4 @@
-"""The lock of a running contract: before each task the bytes that were locked are held against those in the files."""
+"""The lock of a running contract: before each task, plans, configuration and policy must be as they were locked."""
 
 from __future__ import annotations
 
@@ -25,51 +25,52 @@ POLICY = ".idumb/policy/tools.yaml"
 PROMPTS = ".idumb/prompts"
 
 
-def sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
-    """The bytes of the plans that a contract was made of; Refusal where they changed since they were read."""
-    found = services.plans.plans(contract.folder)
-    if {path: _sha256(data) for path, data in found} != {p.path: p.sha256 for p in contract.plans}:
+def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
+    """Return the bytes of a contract's plans. Refusal `lock.plan-changed` if they changed after they were loaded."""
+    plans = services.plans.plans(contract.folder)
+    if {path: _sha256(data) for path, data in plans} != {p.path: p.sha256 for p in contract.plans}:
         raise Refusal(
             "lock.plan-changed",
-            f"A plan of phase {contract.phase} changed while this command started; nothing was begun.",
+            f"A plan of phase {contract.phase} changed while this command started. Nothing ran.",
             hint=f"idumb check-plan {contract.phase}",
             details={
                 "phase": contract.phase,
                 "run": step_plan.run_command(contract.phase),
-                "changed": [path for path, _ in found],
+                "changed": [path for path, _ in plans],
             },
         )
-    return found
+    return plans
 
 
-def untracked(services: Services, plans: Iterable[str]) -> Mapping[str, Any] | None:
-    """What a run is bound to and git does not have, with the command that adds it; None where git has all of it.
+def untracked_inputs(services: Services, plans: Iterable[str]) -> Mapping[str, Any] | None:
+    """The untracked files that a run depends on, with the command that adds them; None if git tracks them all.
 
-    Reports are committed, so a clone would have them without the plan. What git ignores is left out of both.
+    Reports are committed, so a clone would have the reports without the plan. Ignored files are excluded.
     """
     policy = (path for path, _ in services.policy.sources if not path.startswith("/"))
     prompts = (f"{PROMPTS}/{name}.md" for name in services.settings.prompts)
-    found = services.history.untracked((*plans, CONFIGURATION, *policy, *prompts))
-    return {"paths": list(found), "command": f"git add -- {shlex.join(found)}"} if found else None
+    missing = services.history.untracked((*plans, CONFIGURATION, *policy, *prompts))
+    return {"paths": list(missing), "command": f"git add -- {shlex.join(missing)}"} if missing else None
 
 
 def require(bench: Bench, task: Task) -> None:
-    """Refusal `lock.plan-changed` or `lock.configuration-changed`, in strict mode also those of an approval.
+    """Require that the locked inputs are unchanged and, in strict mode, that the approval is still valid.
 
-    Files are read only where their size, times or place say that they may have changed.
+    Refusal `lock.plan-changed`, `lock.configuration-changed` or that of the approval. Files are read only if their
+    size, times or location show that they may have changed.
     """
-    services, known = bench.services, bench.locked
-    seen = services.files.signature(_watched(bench))
-    if seen is None or seen != known.get("files"):
+    services, cached = bench.services, bench.locked
+    signature = services.files.signature(_watched_files(bench))
+    if signature is None or signature != cached.get("files"):
         _require_same(bench)
     if STRICT in (bench.contract.mode, bench.journal.state.mode):
-        mark = f"{seen}.{services.consent.mark()}"
-        until = known.get("until", "")
-        if seen is None or mark != known.get("approval") or (until and until <= services.clock.now()):
+        mark = f"{signature}.{services.consent.mark()}"
+        until = cached.get("until", "")
+        if signature is None or mark != cached.get("approval") or (until and until <= services.clock.now()):
             kept = approvals.require(services, bench.contract)
-            known["approval"], known["until"] = mark, kept.approval.expires or ""
-            known["named"] = approval_parts.bound_files(kept.approval)
-    known["files"] = seen or ""
+            cached["approval"], cached["until"] = mark, kept.approval.expires or ""
+            cached["named"] = approval_parts.bound_files(kept.approval)
+    cached["files"] = signature or ""
     irreversible.require(services, bench.contract, task)
 
 
@@ -77,18 +78,18 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _watched(bench: Bench) -> tuple[str, ...]:
-    """Plans and their folder, configuration, templates and policy, and in strict mode the files that commands name."""
-    found = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.contract.plans)]
-    found += [path for path, _ in bench.services.policy.sources]
-    found += [PROMPTS, *(f"{PROMPTS}/{name}.md" for name in bench.services.settings.prompts)]
+def _watched_files(bench: Bench) -> tuple[str, ...]:
+    """Plans, their folder, configuration, templates and policy; in strict mode also the files that commands name."""
+    files = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.contract.plans)]
+    files += [path for path, _ in bench.services.policy.sources]
+    files += [PROMPTS, *(f"{PROMPTS}/{name}.md" for name in bench.services.settings.prompts)]
     if STRICT in (bench.contract.mode, bench.journal.state.mode):
-        found += bench.locked.get("named", ())
-    return tuple(found)
+        files += bench.locked.get("named", ())
+    return tuple(files)
 
 
 def _require_same(bench: Bench) -> None:
-    """The plans as they are now are those of the newest lock, and so is the configuration."""
+    """Refuse if plans, configuration or policy differ from the newest lock."""
     services, locked = bench.services, dict(bench.journal.state.contract.plans)
     try:
         present = {path: _sha256(data) for path, data in services.plans.plans(bench.contract.folder)}
@@ -112,22 +113,22 @@ def _settings_digest(bench: Bench, settings: Settings) -> str:
 
 
 def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
-    from idumb.app.contract import changed_contract  # as in `session`: a run whose lock holds has no use for it
+    from idumb.app.contract import changed_contract  # only a refusal needs it
 
     phase = bench.contract.phase
     state = bench.journal.state
     choices = changed_contract.choices(bench.services, state, changed if what == "plan" else ())
-    words = f"{wording.listed(changed)} changed while phase {phase} runs"
+    why = f"{wording.listed(changed)} changed during the run of phase {phase}"
     return Refusal(
         f"lock.{what}-changed",
-        f"{words}; it runs only as it was locked, so it stopped before the next task.",
+        f"{why}; it runs only as locked, so it stopped before the next task.",
         hint=changed_contract.hint(state, choices),
-        details={
-            "what": f"Go on with phase {phase}",
-            "why": words,
-            "evidence": list(changed),
-            "choices": next_actions.rows(choices),
-            "changed": list(changed),
-            "part": approval_words.PARTS[0] if what == "plan" else what,
-        },
+        details=next_actions.offer(
+            f"Continue phase {phase}",
+            why,
+            changed,
+            choices,
+            changed=list(changed),
+            part=approval_words.PARTS[0] if what == "plan" else what,
+        ),
     )

@@ -11,16 +11,16 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import legacy
 from idumb.domain.runs.run import RunState
 
-EVENT = "legacy.imported"
+IMPORTED = "legacy.imported"
 
 
 def claims(services: Services, contract: Contract, state: RunState) -> frozenset[str]:
-    """Tasks of a guided phase that an old iDumb calls completed, and that no run of this work tree has built.
+    """Tasks of a guided phase that an old iDumb calls completed and that no run of this working tree built.
 
-    A person's own tasks are none of them, nor are those that a person wants built.
+    Tasks for a person, and tasks that the user wants built, are excluded.
     """
-    told = [row for name, row in by_phase(services).items() if plain(name) == plain(contract.phase)]
-    done = {task for row in told for task in row["completed"]}
+    imported = [row for name, row in by_phase(services).items() if normalized(name) == normalized(contract.phase)]
+    done = {task for row in imported for task in row["completed"]}
     wanted = {
         id
         for id, task in contract.tasks.items()
@@ -31,23 +31,27 @@ def claims(services: Services, contract: Contract, state: RunState) -> frozenset
 
 
 def _built(services: Services, phase: str) -> frozenset[str]:
-    here = {run for run, of, worktree, _ in services.log_files.starts() if (of, worktree) == (phase, services.worktree)}
+    here = {
+        run
+        for run, started_phase, worktree, _ in services.log_files.starts()
+        if (started_phase, worktree) == (phase, services.worktree)
+    }
     begun = services.log.events(kind="attempt.started")
     return frozenset(str(event.task) for event in begun if event.run in here and not event.payload.get("adopted"))
 
 
-def told_of(services: Services, phase: str, tasks: Collection[str]) -> dict[str, Any]:
-    """An event that tells of these tasks alone, for the log of a rehearsal."""
+def import_payload(services: Services, phase: str, tasks: Collection[str]) -> dict[str, Any]:
+    """The payload of an import event with only these tasks, for the log of a dry run."""
     row = {"phase": phase, "completed": sorted(tasks)}
     return {**legacy.import_payload(()), "phases": [row], "files": [], "worktree": services.worktree}
 
 
-def plain(phase: str) -> str:
-    """`01` and `1` are one phase."""
+def normalized(phase: str) -> str:
+    """Normalize a phase number: `01` and `1` are the same phase."""
     return ".".join(part.lstrip("0") or "0" for part in phase.split("."))
 
 
 def by_phase(services: Services) -> dict[str, dict[str, Any]]:
-    """What was taken over of each phase, by its number; later reports stand for earlier ones."""
-    events = services.log.events(kind=EVENT)
-    return {str(told["phase"]): dict(told) for event in events for told in event.payload["phases"]}
+    """Phase number to its imported history; later imports replace earlier ones."""
+    events = services.log.events(kind=IMPORTED)
+    return {str(row["phase"]): dict(row) for event in events for row in event.payload["phases"]}

@@ -1,4 +1,4 @@
-"""Reads a phase's plans into a contract, with every finding, or refuses with all of them."""
+"""Reads the plans of a phase into a contract, with every finding."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
-_BEGUN = re.compile(
+_TASK_START = re.compile(
     r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"
 )
 _UNPROVEN = "criterion.unproven"
-"""What the format tells of plans that are not legal; of legal plans the checks tell it, by their mode."""
+"""The format reports this for invalid plans; for valid plans the checks report it, depending on the mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`contract` is None when a finding of the format or the graph is an error.
+    """`contract` is None if a finding of the format or the graph is an error.
 
-    `links` and `repositories` are as a `Case` has them. `drafts` are the plans as far as they could be read, where
-    there is no contract. `as_agreed` is what they are under the rules of earlier versions, where only newer ones refuse
-    them; it counts for plans that were agreed to under those.
+    `links` and `repositories` are those of a `Case`. Without a contract, `drafts` are the plans as far as they could be
+    read. If only rules of newer versions refuse the plans, `as_agreed` is the result under the older rules; it counts
+    for plans that were approved under those.
     """
 
     phase: str
@@ -53,7 +53,7 @@ class Loaded:
 
 
 def load(plans: PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
-    """Parse and assemble; raises only when the phase itself cannot be found or has no plan."""
+    """Parse and assemble the plans. Raises only if the phase does not exist or has no plan."""
     folder = _folder(plans, phase)
     sources = plans.plans(folder)
     if not sources:
@@ -64,7 +64,7 @@ def load(plans: PlanFiles, phase: str, settings: Settings, policy: Policy = NO_P
 
 
 def _folder(plans: PlanFiles, phase: str) -> str:
-    """A phase that only the roadmap names has no plan yet; there is a command that writes one."""
+    """The folder of a phase. InputError `phase.no-plan` if only the roadmap names the phase."""
     try:
         return plans.phase_folder(phase)
     except InputError as problem:
@@ -79,52 +79,52 @@ def _no_plan(folder: str) -> InputError:
     if steps is not None:
         return InputError(
             "phase.no-plan",
-            f"There is no step plan {steps} below the repository's root.",
-            hint="Name it by its path from there; idumb help step-plans shows one",
-            details={"choices": next_actions.rows((_NAMED,))},
+            f"The repository has no step plan {steps}.",
+            hint="Use its path from the repository's root; idumb help step-plans shows an example",
+            details={"choices": next_actions.rows((_BY_PATH,))},
         )
     top, _, name = folder.rpartition("/")
     written = f"idumb plan-phase {shlex.quote(name)}" if top == ".planning/phases" else ""
     template = Choice("template", "write a plan to fill in", "a new file, with every field", f"{written} --template")
-    by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "it is checked before anything of it runs")
+    by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb checks it before anything runs")
     return InputError(
         "phase.no-plan",
-        f"No plan in {folder}: no file ends in PLAN.md.",
-        hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows one){f', or {written}' * bool(written)}",
+        f"{folder} has no plan: no file name ends in PLAN.md.",
+        hint=f"Write {folder}/01-PLAN.md (idumb help plan-format shows an example){f', or {written}' * bool(written)}",
         details={"choices": next_actions.rows((template, by_hand) if written else (by_hand,))},
     )
 
 
-def _brought_back(commands: str) -> Choice:
-    means = "its run can go on; nothing else changes"
-    return Choice("bring-back", "bring back the plan that was run", means, commands)
+def _restore_choice(commands: str) -> Choice:
+    means = "its run can continue; nothing else changes"
+    return Choice("bring-back", "restore the plan of the run", means, commands)
 
 
-_NAMED = Choice("name", "name it by its path from the repository's root", "its steps are read; nothing is run")
+_BY_PATH = Choice("name", "use its path from the repository's root", "its steps are read; nothing runs")
 
 
-def of(services: Services, phase: str) -> Loaded:
-    """The same, by this work tree's services. Where a plan is gone that was run, the hint brings it back."""
+def load_phase(services: Services, phase: str) -> Loaded:
+    """Load the plans of a phase, with links and repositories. If the plan of a run is missing, the hint restores it."""
     try:
-        loaded = present(services, phase)
+        loaded = load_present(services, phase)
     except InputError as problem:
-        kept = _kept(services, phase) if problem.code == "phase.no-plan" else ""
+        kept = _restore_commands(services, phase) if problem.code == "phase.no-plan" else ""
         if not kept:
             raise
-        details = {"choices": [*next_actions.rows((_brought_back(kept),)), *problem.details["choices"]]}
+        details = {"choices": [*next_actions.rows((_restore_choice(kept),)), *problem.details["choices"]]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
 
-def present(services: Services, phase: str) -> Loaded:
-    """The plans as they are, without the links; those that a person agreed to keep the rules of that time."""
+def load_present(services: Services, phase: str) -> Loaded:
+    """Load the present plans, without links. Approved plans keep the rules under which they were approved."""
     loaded = load(services.plans, phase, services.settings, services.policy)
     earlier = loaded.as_agreed
-    return earlier if earlier is not None and _agreed(services, earlier.contract) else loaded
+    return earlier if earlier is not None and _was_agreed(services, earlier.contract) else loaded
 
 
-def _agreed(services: Services, contract: Contract | None) -> bool:
-    """Whether somebody consented to a contract or approved it, or a run was locked under it."""
+def _was_agreed(services: Services, contract: Contract | None) -> bool:
+    """Whether a contract was approved, or a run was locked under it."""
     if contract is None:
         return False
     if services.consent.given(contract.hash):
@@ -139,7 +139,7 @@ def _agreed(services: Services, contract: Contract | None) -> bool:
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
-    """With the links below the folders that the contract writes to, and repositories that its paths may lie in."""
+    """Add the links in the folders that the contract writes to, and the repositories that may contain its paths."""
     if loaded.contract is None:
         return loaded
     links = services.files.links(scope.folders(loaded.contract))
@@ -147,69 +147,69 @@ def with_links(services: Services, loaded: Loaded) -> Loaded:
     return replace(loaded, links=links, repositories=services.history.repositories(places))
 
 
-def _kept(services: Services, phase: str) -> str:
-    """The commands that bring back the plans of the newest run; "" where there was none."""
+def _restore_commands(services: Services, phase: str) -> str:
+    """The commands that restore the plans of the newest run; "" if there is none."""
     run = services.runs.latest(step_plan.phase_of(phase) or phase)
     if run is None:
         return ""
     state = replay(services.log.events(run=run))
     ref = plans_ref(services, run, state.contract.version)
-    there = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
+    paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     names = services.trees.kept_blobs(ref)
-    shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(there[name])) for name in names if name in there)
+    shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(paths[name])) for name in names if name in paths)
     return "; ".join(f"git show {kept} > {path}" for kept, path in shown)
 
 
-def locked(services: Services, state: RunState, folder: str) -> Loaded:
-    """The plans as the run locked them last, whatever the files say now; under the present configuration."""
+def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
+    """Load the plans as the run last locked them, under the present configuration."""
     ref = plans_ref(services, state.id, state.contract.version)
     kept = services.trees.kept_blobs(ref)
     if not kept:
         raise Refusal(
             "plan.kept-gone",
-            f"The plans of run {state.number} as they were locked are kept under {ref}, and that is gone.",
-            hint=f"git update-ref {ref} COMMIT, with the one that git fsck --unreachable --no-reflogs names for it",
+            f"The locked plans of run {state.number} are lost: {ref} no longer exists.",
+            hint=f"git update-ref {ref} COMMIT; find COMMIT with git fsck --unreachable --no-reflogs",
         )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
-    loaded = _of_sources(services, state.phase, folder, sources)
+    loaded = _load_sources(services, state.phase, folder, sources)
     return loaded.as_agreed or loaded
 
 
-def contract_of(services: Services, state: RunState) -> Contract:
-    """The contract as the run locked it last, whatever became of the plans since."""
+def locked_contract(services: Services, state: RunState) -> Contract:
+    """Return the contract as the run last locked it."""
     folder = step_plan.folder_of(state.phase)
     if step_plan.path_of(state.phase) is None and state.contract.plans:
         folder = state.contract.plans[0][0].rpartition("/")[0]
-    contract = locked(services, state, folder).contract if state.contract.plans else None
+    contract = load_locked(services, state, folder).contract if state.contract.plans else None
     if contract is None:
         raise InputError(
             "plan.invalid",
-            f"The locked plan of {state.phase} cannot be read any more.",
+            f"The locked plan of phase {state.phase} can no longer be read.",
             hint="idumb doctor",
             details={"phase": state.phase},
         )
     return contract
 
 
-def of_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
-    """The contract that these bytes would be, under the present configuration and policy.
+def load_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
+    """Load the contract that these bytes would be, under the present configuration and policy.
 
-    What plans that were agreed to say in the same words is refused by no rule that came later.
+    Rules of newer versions do not refuse text that approved plans already contain.
     """
-    loaded = _of_sources(services, phase, folder, sources)
+    loaded = _load_sources(services, phase, folder, sources)
     if loaded.as_agreed is None:
         return loaded
     try:
-        known = present(services, phase)
+        present = load_present(services, phase)
     except InputError:
         return loaded
-    agreed = {(f.path, f.code, f.found) for f in known.findings} if known.contract is not None else set()
+    agreed = {(f.path, f.code, f.found) for f in present.findings} if present.contract is not None else set()
     later = [f for f in errors(loaded.findings) if f.code in LATER]
     return loaded.as_agreed if all((f.path, f.code, f.found) in agreed for f in later) else loaded
 
 
-def _of_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
+def _load_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
     parsed = [(path, services.plans.parse(data, path)) for path, data in sources]
     return assemble(phase, folder, parsed, services.settings, sources, policy=services.policy)
 
@@ -228,8 +228,8 @@ def assemble(
     findings += [_wrong_phase(plan, good[0]) for plan in good if plan.phase != good[0].phase]
     contract: Contract | None = None
     if len(good) == len(parsed) and not errors(findings):
-        contract, found = contracts.assemble(good[0].phase, folder, good, settings, policy.digest)
-        findings += found
+        contract, assembled = contracts.assemble(good[0].phase, folder, good, settings, policy.digest)
+        findings += assembled
     else:
         findings += _across(parsed)
     if contract is not None:
@@ -246,53 +246,53 @@ def assemble(
 
 
 def _across(parsed: Sequence[tuple[str, ParsedPlan]]) -> tuple[Finding, ...]:
-    """What can be said of the graph although something else is wrong, and nothing that only follows from that."""
+    """Findings of the graph for plans with other errors, except those that only follow from these errors."""
     drafts = [draft for _, p in parsed if (draft := p.plan or p.draft) is not None]
     if len(drafts) < len(parsed):
         return contracts.cross_plan_findings(drafts, None)
-    begun = {id for _, p in parsed if p.plan is None for id in _BEGUN.findall(p.text)}
+    begun = {id for _, p in parsed if p.plan is None for id in _TASK_START.findall(p.text)}
     return contracts.cross_plan_findings(drafts, begun)
 
 
-def judged(
+def all_findings(
     services: Services, loaded: Loaded, mode: str | None = None, present: StartState | None = None
 ) -> list[Finding]:
-    """Every finding: of format and graph, and of the checks, by the mode of the plans or a stricter one.
+    """Every finding of format, graph and checks, for the mode of the plans or a stricter `mode`.
 
-    What is said of a plan's words stops no plan whose words were approved or locked before: there it is a warning.
+    A finding about wording is only a warning if the same wording was approved or locked before.
     """
-    found = _judged(services, loaded, mode, present)
-    worded = [one for one in found if one.severity == ERROR and one.code in registry.OF_WORDS]
-    kept = _agreed_words(services, loaded, worded) if worded else frozenset()
-    return [replace(one, severity=WARNING) if _key(one) in kept else one for one in found]
+    findings = _all_findings(services, loaded, mode, present)
+    worded = [one for one in findings if one.severity == ERROR and one.code in registry.OF_WORDS]
+    kept = _agreed_findings(services, loaded, worded) if worded else frozenset()
+    return [replace(one, severity=WARNING) if _key(one) in kept else one for one in findings]
 
 
-def _judged(services: Services, loaded: Loaded, mode: str | None, present: StartState | None) -> list[Finding]:
-    known, contract, settings = list(loaded.findings), loaded.contract, services.settings
+def _all_findings(services: Services, loaded: Loaded, mode: str | None, present: StartState | None) -> list[Finding]:
+    findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
-        given = (loaded.links, loaded.repositories, present)
-        return [*known, *registry.findings(contract, settings, loaded.policy, mode, *given)]
+        context = (loaded.links, loaded.repositories, present)
+        return [*findings, *registry.findings(contract, settings, loaded.policy, mode, *context)]
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
-        known = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in known]
-    return [*known, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
+        findings = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in findings]
+    return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
 
 
 _Key = tuple[str, str, str, str]
 
 
-def _key(found: Finding) -> _Key:
-    """What a finding is about, wherever it stands: an amendment moves lines."""
-    return found.code, found.path, found.found, found.message
+def _key(finding: Finding) -> _Key:
+    """Identify a finding without its line, because an amendment moves lines."""
+    return finding.code, finding.path, finding.found, finding.message
 
 
-def _agreed_words(services: Services, loaded: Loaded, worded: Sequence[Finding]) -> frozenset[_Key]:
-    """Those of the findings that are about words which a strict approval is bound to, or which a strict run locked."""
+def _agreed_findings(services: Services, loaded: Loaded, worded: Sequence[Finding]) -> frozenset[_Key]:
+    """The findings about wording that a strict approval binds or a strict run locked."""
     contract = loaded.contract
     if contract is None:
         return frozenset()
     hashed = contracts.phase_hash(contract.plans)
-    known = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
-    if any(kept.approval.mode == STRICT and kept.approval.plan_hash == hashed for kept in known):
+    approvals = (kept.approval for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
+    if any(approval.mode == STRICT and approval.plan_hash == hashed for approval in approvals):
         return frozenset(map(_key, worded))
     run = services.runs.latest(contract.phase)
     state = replay(services.log.events(run=run)) if run is not None else None
@@ -301,15 +301,15 @@ def _agreed_words(services: Services, loaded: Loaded, worded: Sequence[Finding])
     if dict(state.contract.plans) == {plan.path: plan.sha256 for plan in contract.plans}:
         return frozenset(map(_key, worded))
     try:
-        before = locked(services, state, contract.folder).contract
-    except Refusal:  # what it locked is gone, so nothing tells which words are new
+        before = load_locked(services, state, contract.folder).contract
+    except Refusal:  # the locked plans are lost, so new wording cannot be told from old
         return frozenset()
-    found = () if before is None else registry.findings(before, services.settings, loaded.policy, STRICT)
-    return frozenset(_key(one) for one in found if one.code in registry.OF_WORDS)
+    findings = () if before is None else registry.findings(before, services.settings, loaded.policy, STRICT)
+    return frozenset(_key(one) for one in findings if one.code in registry.OF_WORDS)
 
 
 def _belongs(plans: PlanFiles, plan: Plan, folder: str) -> bool:
-    """Whether the phase that a plan names is the folder it lies in; a task's id would lead elsewhere otherwise."""
+    """Whether a plan is in the folder of the phase that it names. Otherwise its task ids would name another phase."""
     try:
         return plans.phase_folder(plan.phase) == folder
     except InputError:
@@ -327,7 +327,7 @@ def _misplaced(plan: Plan, folder: str) -> Finding:
         "phase",
         plan.phase,
         "the phase of the plan's folder",
-        f"{plan.path} says phase {plan.phase}, but {folder} is another phase's folder.",
+        f"{plan.path} is a plan of phase {plan.phase}, but {folder} belongs to another phase.",
         "Correct `phase`, or move the plan.",
     )
 
@@ -343,20 +343,20 @@ def _wrong_phase(plan: Plan, first: Plan) -> Finding:
         "phase",
         plan.phase,
         first.phase,
-        f"{plan.path} says phase {plan.phase}, {first.path} in the same folder says {first.phase}.",
-        "Spell the phase alike in all plans of a folder.",
+        f"{plan.path} has phase {plan.phase}, but {first.path} in the same folder has {first.phase}.",
+        "Use the same `phase` in all plans of a folder.",
     )
 
 
 def runnable(services: Services, loaded: Loaded) -> Contract:
-    """The contract, if it is legal and can be executed here; InputError with every finding otherwise."""
-    findings = judged(services, loaded)
+    """Return the contract if it is valid and can run here. InputError with every finding."""
+    findings = all_findings(services, loaded)
     wrong = errors(findings)
     if loaded.contract is None or wrong:
         count = len(wrong)
         raise InputError(
             "plan.invalid",
-            f"Phase {loaded.phase} cannot be executed: {count} error{'s' * (count != 1)}.",
+            f"Phase {loaded.phase} cannot run: {count} error{'s' * (count != 1)}.",
             findings=findings,
             hint=f"idumb check-plan {loaded.phase}",
             details={"phase": loaded.phase},
@@ -365,11 +365,11 @@ def runnable(services: Services, loaded: Loaded) -> Contract:
 
 
 def require_contract(services: Services, phase: str) -> Contract:
-    loaded = of(services, phase)
+    loaded = load_phase(services, phase)
     if loaded.contract is None:
         raise InputError(
             "plan.invalid",
-            f"Phase {phase} cannot be read.",
+            f"The plan of phase {phase} cannot be read.",
             findings=loaded.findings,
             hint=f"idumb check-plan {phase}",
             details={"phase": phase},

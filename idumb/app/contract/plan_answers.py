@@ -1,4 +1,4 @@
-"""What people answered goes into the plan, as one more version of the contract; remembered answers are given here."""
+"""Writes answers of users into the plan, as the next version of the contract, and gives saved answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import approvals
 from idumb.app.contract import contract_versions, loading
-from idumb.app.contract.contract_versions import Next
+from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
@@ -22,31 +22,33 @@ if TYPE_CHECKING:
     from idumb.domain.consent.approval import Approval, StoredApproval
 
 
-def locked(services: Services, state: RunState) -> Contract | None:
-    """The contract of the run, where the plans are as it locked them; None where they are not."""
+def locked_contract(services: Services, state: RunState) -> Contract | None:
+    """The contract of the run if the present plans are the locked ones; None otherwise."""
     try:
-        contract = loading.of(services, state.phase).contract
+        contract = loading.load_phase(services, state.phase).contract
     except InputError:
         return None
     return contract if contract is not None and contract.hash == state.contract.hash else None
 
 
-def append(services: Services, journal: Journal, contract: Contract) -> Contract:
-    """Let the plans tell of every answer that they do not tell of yet; the contract that follows.
+def append_answers(services: Services, journal: Journal, contract: Contract) -> Contract:
+    """Write every new answer into the plans; return the next contract.
 
-    No task changes, so consent goes on as it was given: a word without an end as one, each approval with its own. What
-    a plan leaves no place for, or no consent can follow, stays in the record alone, and a note says so.
+    No task changes, so consent carries over: plain consent as such, each approval with its own expiry. If a plan has no
+    place for an answer, or no consent can carry over, only the log has the answer, and a note says so.
     """
     state = journal.state
     waiting = [i for i in state.answers if i in state.decisions and i not in state.contract.appended]
     for plan in contract.plans:
-        mine = tuple(i for i in waiting if _plan_of(contract, state.decisions[i]).path == plan.path)
-        if not mine:
+        answers = tuple(i for i in waiting if _plan_of(contract, state.decisions[i]).path == plan.path)
+        if not answers:
             continue
         try:
-            contract = _append(services, journal, contract, plan.path, mine)
+            contract = _append_to_plan(services, journal, contract, plan.path, answers)
         except (InputError, Refusal) as problem:
-            services.reporter.note(f"The plan does not tell of {', '.join(mine)}, the record does: {problem.message}")
+            services.reporter.note(
+                f"{', '.join(answers)} is recorded, but not written into the plan: {problem.message}"
+            )
     return contract
 
 
@@ -55,7 +57,9 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
     return contract.plan_of(task) if task in contract.tasks else contract.plans[-1]
 
 
-def _append(services: Services, journal: Journal, contract: Contract, path: str, mine: tuple[str, ...]) -> Contract:
+def _append_to_plan(
+    services: Services, journal: Journal, contract: Contract, path: str, answers: tuple[str, ...]
+) -> Contract:
     from idumb.domain import amendment, plan_diff
     from idumb.domain.amendment import Amendment
 
@@ -63,35 +67,35 @@ def _append(services: Services, journal: Journal, contract: Contract, path: str,
     contract_versions.require_file(services, path, state.phase)
     before = services.plans.plans(contract.folder)
     contract_versions.require_bytes(contract, before)
-    lines = [Amendment(amendment.DECIDE, i, _words(state.decisions[i], state.answers[i])) for i in mine]
-    made = services.plans.amended(dict(before)[path], path, lines)
-    sources = tuple((p, made if p == path else data) for p, data in before)
-    loaded = loading.of_sources(services, state.phase, contract.folder, sources)
+    lines = [Amendment(amendment.DECIDE, i, _line(state.decisions[i], state.answers[i])) for i in answers]
+    amended = services.plans.amended(dict(before)[path], path, lines)
+    sources = tuple((p, amended if p == path else data) for p, data in before)
+    loaded = loading.load_sources(services, state.phase, contract.folder, sources)
     if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
-        raise InputError("amend.cannot-write", f"{path} would not be the same plan with it")
-    by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in mine))
+        raise InputError("amend.cannot-write", f"the answer would change the tasks of {path}")
+    by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in answers))
     consents = services.consent.given(contract.hash)
     carried = _approvals(services, state, contract, loaded.contract, by, consents=consents)
-    what = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in mine)
+    what = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in answers)
     for one in carried:
         services.consent.approve(one)
-    wanted = Next(loaded.contract, sources, what, by, path=path, before=dict(before)[path], changes_tasks=False)
-    contract_versions.lock(services, journal, dataclasses.replace(wanted, answers=mine, consents=consents))
+    wanted = NextVersion(loaded.contract, sources, what, by, path=path, before=dict(before)[path], changes_tasks=False)
+    contract_versions.lock_next(services, journal, dataclasses.replace(wanted, answers=answers, consents=consents))
     return loaded.contract
 
 
-def _words(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    said = f"{answer['choice']}, says {answer['by']}, to: {question['what']}"
-    return f"{said} ({answer['guidance']})" if answer.get("guidance") else said
+def _line(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    line = f"{answer['choice']}, says {answer['by']}, to: {question['what']}"
+    return f"{line} ({answer['guidance']})" if answer.get("guidance") else line
 
 
 def _approvals(
     services: Services, state: RunState, old: Contract, new: Contract, by: str, *, consents: bool
 ) -> tuple[StoredApproval, ...]:
-    """Each approval that holds, for the plan with the answers in it; Refusal where nobody's word would follow.
+    """Carry each valid approval over to the plan with the answers. Refuses if no consent can carry over.
 
-    Only the bytes of the plans differ, and only by answers of people. Each keeps its end and what it accepts. A
-    signature is over the bytes and nobody else can give it again, so the plan stays where only that one counts.
+    The plans differ only by answers of users. Each approval keeps its expiry and what it accepts. A signature covers
+    the bytes and idumb cannot renew it, so the plan does not change if only a signed approval counts.
     """
     from idumb.domain.consent.approval import StoredApproval
 
@@ -102,9 +106,11 @@ def _approvals(
     free = [kept.approval for kept in live if kept.signature is None]
     lost = {t for kept in live for t in kept.approval.accepted} - {t for one in free for t in one.accepted}
     if lost or (not free and (strict or not consents)):
-        why = "its approval is signed, and the signature is over the plan as it is"
+        why = "its approval is signed, and the signature covers the present plan"
         raise Refusal(
-            "approval.missing", why if live else "no consent holds that could follow it", details={"phase": old.phase}
+            "approval.missing",
+            why if live else "it has no valid consent that could carry over",
+            details={"phase": old.phase},
         )
     return tuple(StoredApproval(_carried(services, one, new, by)) for one in reversed(free))
 
@@ -124,15 +130,15 @@ def _carried(services: Services, one: Approval, new: Contract, by: str) -> Appro
 
 
 def remembered_answer(services: Services, question: Decision, task: Task) -> Answer | None:
-    """What a person asked to be answered each time; None for what needs their word."""
+    """The saved answer to a question; None if there is none or the question needs the user."""
     from idumb.domain.runs import saved_answers
 
     name = saved_answers.key_of_question(question)
     if name is None or not saved_answers.may_answer(task):
         return None
     try:
-        known = services.saved_answers.get(name)
+        saved = services.saved_answers.get(name)
     except (IdumbError, OSError) as problem:
-        services.reporter.note(f"Remembered answers are left aside: {problem}")
+        services.reporter.note(f"Saved answers are ignored: {problem}")
         return None
-    return None if known is None else saved_answers.answer(known, question)
+    return None if saved is None else saved_answers.answer(saved, question)

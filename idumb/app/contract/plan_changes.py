@@ -1,4 +1,4 @@
-"""What changed in a phase's plans since they were approved or locked, as tasks and fields."""
+"""What changed in the plans of a phase since they were approved or locked."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ APPROVAL = "approval"
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
-    """What the plans are held against: `contract` as it was locked, `diff` to what they are now."""
+class ChangesSinceLock:
+    """`contract` as it was locked, and `diff` to the present plans."""
 
     state: RunState
     contract: Contract
@@ -33,22 +33,24 @@ class Since:
 
 
 def show(services: Services, phase: str) -> Result:
-    """`idumb plan-diff N`: reads only. Held against the newest word there is: an approval, or the lock of a run."""
+    """`idumb plan-diff N`: compare the plans with the newest approval or lock of a run. Reads only."""
     preconditions.require_initialised(services)
     now = loading.require_contract(services, phase)
     state = run_lookup.latest_run(services, now.phase)
     approval = _approval(services, now.phase, state, now.hash)
     if approval is not None:
-        return _result(now, _of_approval(approval), *_since_approval(services, now, approval, state))
+        return _result(now, _approval_row(approval), *_since_approval(services, now, approval, state))
     state = run_lookup.require_run(services, now.phase)
-    return _result(now, _of_run(services, state), since(services, state, now).diff, ())
+    return _result(now, _lock_row(services, state), since_lock(services, state, now).diff, ())
 
 
 def _result(now: Contract, held: dict[str, Any], diff: PlanDiff, unknown: tuple[str, ...]) -> Result:
     same = now.hash == held["contract_hash"]
-    lines = (*plan_diff.lines(diff), *(f"{path}: its approved bytes are kept nowhere, so only this is known: it changed"
-                                       for path in unknown))  # fmt: skip
-    on = {RUN: f"idumb amend {now.phase} --from-file", APPROVAL: f"idumb approve {now.phase}"}[held["what"]]
+    uncompared = (
+        f"{path}: it changed, but idumb has no copy of the approved version to compare with" for path in unknown
+    )
+    lines = (*plan_diff.lines(diff), *uncompared)
+    after = {RUN: f"idumb amend {now.phase} --from-file", APPROVAL: f"idumb approve {now.phase}"}[held["what"]]
     data: dict[str, Any] = {
         "phase": now.phase,
         "since": held,
@@ -59,12 +61,12 @@ def _result(now: Contract, held: dict[str, Any], diff: PlanDiff, unknown: tuple[
         "lines": list(lines),
         "next": [f"idumb resume {now.phase}" if held["what"] == RUN else f"idumb execute-phase {now.phase}"]
         if same
-        else [on],
+        else [after],
     }
     return Result(data)
 
 
-def _of_run(services: Services, state: RunState) -> dict[str, Any]:
+def _lock_row(services: Services, state: RunState) -> dict[str, Any]:
     return {
         "what": RUN,
         "run": state.id,
@@ -77,7 +79,7 @@ def _of_run(services: Services, state: RunState) -> dict[str, Any]:
     }
 
 
-def _of_approval(approval: Approval) -> dict[str, Any]:
+def _approval_row(approval: Approval) -> dict[str, Any]:
     nothing = dict.fromkeys(("run", "number", "version", "ref"))
     held = {"contract_hash": approval.contract_hash, "by": approval.by, "at": approval.validated_at}
     return {"what": APPROVAL, **nothing, **held}
@@ -88,30 +90,31 @@ def _locked_at(state: RunState) -> str:
 
 
 def _approval(services: Services, phase: str, state: RunState | None, now_hash: str) -> Approval | None:
-    """The newest approval that nobody took back: if no lock of a run is newer, and no run is to take over just that."""
-    known = [kept.approval for kept in services.consent.approvals(phase) if kept.revoked is None]
-    if not known or (state is not None and _locked_at(state) > known[0].validated_at):
+    """The newest valid approval, unless the lock of a run is newer or the run must first take over these plans."""
+    newest = next((kept.approval for kept in services.consent.approvals(phase) if kept.revoked is None), None)
+    if newest is None or (state is not None and _locked_at(state) > newest.validated_at):
         return None
-    return None if state is not None and known[0].contract_hash == now_hash else known[0]
+    return None if state is not None and newest.contract_hash == now_hash else newest
 
 
 def _since_approval(
     services: Services, now: Contract, approval: Approval, state: RunState | None
 ) -> tuple[PlanDiff, tuple[str, ...]]:
-    """(what changed, plans of which only that is known). An approval has hashes; the bytes are where they were."""
+    """(what changed, paths of plans without a copy to compare with). An approval binds hashes, not bytes."""
     bound = approval.bound.get("plans")
     hashes: dict[str, str] = dict(bound.value) if bound is not None else {}
-    found = {path: data for path, data in _bytes(services, now, state) if _sha256(data) == hashes.get(path)}
-    missing = tuple(path for path in hashes if path not in found)
-    loaded = loading.of_sources(services, now.phase, now.folder, sorted(found.items())) if found else None
+    approved = {path: data for path, data in _known_plans(services, now, state) if _sha256(data) == hashes.get(path)}
+    missing = tuple(path for path in hashes if path not in approved)
+    sources = sorted(approved.items())
+    loaded = loading.load_sources(services, now.phase, now.folder, sources) if sources else None
     if missing or loaded is None or loaded.contract is None:
         return PlanDiff(), missing or tuple(hashes)
     configuration = loaded.contract.hash != approval.contract_hash
     return plan_diff.compare(loaded.contract, now, configuration=configuration), ()
 
 
-def _bytes(services: Services, now: Contract, state: RunState | None) -> Iterator[tuple[str, bytes]]:
-    """Plans as they are, as HEAD has them, and as the newest run kept them."""
+def _known_plans(services: Services, now: Contract, state: RunState | None) -> Iterator[tuple[str, bytes]]:
+    """The plans in the working tree, in HEAD, and as the newest run locked them."""
     yield from services.plans.plans(now.folder)
     head = services.history.head_tree()
     for path in [plan.path for plan in now.plans] if head is not None else ():
@@ -127,14 +130,16 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def since(services: Services, state: RunState, now: Contract) -> Since:
-    """The difference between what the run locked last and `now`; Refusal where the locked bytes are gone."""
-    loaded = loading.locked(services, state, now.folder)
+def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSinceLock:
+    """Compare the plans that the run last locked with `now`. Refuses if the locked plans are lost."""
+    loaded = loading.load_locked(services, state, now.folder)
     if loaded.contract is None:
         raise Refusal(
             "plan-diff.not-kept",
-            f"The plans that run {state.number} of phase {state.phase} locked are not in the repository any more.",
+            f"The locked plans of run {state.number} of phase {state.phase} are no longer in the repository.",
             hint="idumb doctor",
         )
     configuration = loaded.contract.hash != state.contract.hash
-    return Since(state, loaded.contract, plan_diff.compare(loaded.contract, now, configuration=configuration))
+    return ChangesSinceLock(
+        state, loaded.contract, plan_diff.compare(loaded.contract, now, configuration=configuration)
+    )

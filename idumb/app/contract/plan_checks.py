@@ -1,4 +1,4 @@
-"""What `check-plan` finds of a phase, with a look at what its run begins from; `loading` reads the plans alone."""
+"""The findings of `check-plan`, including those about files and programs that exist now."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from idumb.domain.runs.run import COMPLETED, RunState
 
 
 def findings(services: Services, loaded: Loaded, mode: str | None = None) -> list[Finding]:
-    """Every finding of format, graph and checks, those about files and programs that are there among them."""
+    """Every finding of format, graph and checks, including those about present files and programs."""
     present = None if loaded.contract is None else _present(services, loaded.contract)
-    return loading.judged(services, loaded, mode, present)
+    return loading.all_findings(services, loaded, mode, present)
 
 
 def case(services: Services, loaded: Loaded, contract: Contract, mode: str | None = None) -> Case:
-    """What the checks look at, to answer the self-check by."""
-    given = (loaded.links, loaded.repositories, _present(services, contract))
-    return registry.case(contract, services.settings, services.policy, mode, *given)
+    """The input of the checks, which also answers the self-check."""
+    context = (loaded.links, loaded.repositories, _present(services, contract))
+    return registry.case(contract, services.settings, services.policy, mode, *context)
 
 
 def warnings(services: Services, contract: Contract) -> tuple[Finding, ...]:
-    """The warnings that `check-plan` prints of a contract, in the order of the plans."""
-    found = (one for one in findings(services, _loaded(services, contract)) if one.severity == WARNING)
-    return tuple(sorted(found, key=lambda one: (one.path, one.line, one.column)))
+    """The warnings of `check-plan` for a contract, in the order of the plans."""
+    every = findings(services, _loaded(services, contract))
+    return tuple(sorted((f for f in every if f.severity == WARNING), key=lambda f: (f.path, f.line, f.column)))
 
 
 def open_questions(services: Services, contract: Contract) -> tuple[Answer, ...]:
-    """What an approval of this contract has to answer."""
+    """The questions that an approval of this contract must answer."""
     loaded = _loaded(services, contract)
     return self_check.open_questions(case(services, loaded, contract), findings(services, loaded))
 
 
-def unmet(services: Services, contract: Contract, state: RunState) -> tuple[ground.UnmetClaim, ...]:
-    """Claims of tasks that cannot hold, with what the completed tasks of the run are known to have left.
+def unmet_claims(services: Services, contract: Contract, state: RunState) -> tuple[ground.UnmetClaim, ...]:
+    """Claims of tasks that cannot hold, given the files that completed tasks of the run produced.
 
-    Not those that the files on disk deny: a person may have moved something since.
+    Claims that the present files contradict are excluded: the user may have moved something.
     """
     present = _present(services, contract)
     done = (known for id, known in state.tasks.items() if id in present.done)
     left = services.files.there(path for known in done for path in known.work.touched)
-    found = ground.unmet_claims(contract, replace(present, base=present.base | left))
-    return tuple(one for one in found if one.there == (one.path in present.on_disk))
+    claims = ground.unmet_claims(contract, replace(present, base=present.base | left))
+    return tuple(one for one in claims if one.there == (one.path in present.on_disk))
 
 
 def _loaded(services: Services, contract: Contract) -> Loaded:
-    """The plans of a contract as they are; without what the format says of them where they are not written yet."""
+    """The present plans of a contract; without findings of the format if they are not written yet."""
     try:
-        loaded = loading.of(services, contract.phase)
+        loaded = loading.load_phase(services, contract.phase)
     except InputError:
         loaded = None
     if loaded is not None and loaded.contract is not None and loaded.contract.hash == contract.hash:
@@ -69,7 +69,7 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 
 
 def _present(services: Services, contract: Contract) -> StartState:
-    """What is there of all that the contract names. Reads, and writes nothing."""
+    """Which of the things that the contract names exist. Reads only."""
     claimed = ground.claimed(contract)
     on_disk = services.files.there(claimed)
     state = run_lookup.latest_run(services, contract.phase)
@@ -88,51 +88,50 @@ def _present(services: Services, contract: Contract) -> StartState:
 def _requirements(services: Services) -> str:
     try:
         return services.reports.read(REQUIREMENTS) or ""
-    except OSError:  # behind a link, or not to be read
+    except OSError:  # behind a link, or unreadable
         return ""
 
 
 def _base(
     services: Services, state: RunState | None, claimed: frozenset[str], on_disk: frozenset[str]
 ) -> frozenset[str]:
-    """The paths in the tree that an unfinished run began from; without such a run, those that are there now."""
+    """The claimed paths in the tree that the unfinished run began from; without such a run, the present ones."""
     if state is None or state.state == COMPLETED or not state.base.tree:
         return on_disk
     try:
-        found = (path for path in claimed if services.trees.entry(state.base.tree, path) is not None)
-        return frozenset(found)
-    except Refusal:  # the tree is gone
+        return frozenset(path for path in claimed if services.trees.entry(state.base.tree, path) is not None)
+    except Refusal:  # the tree is lost
         return on_disk
 
 
 def _protected(services: Services, contract: Contract) -> tuple[str, ...]:
-    """Protected files that a glob of the contract may cover; none are looked for where it has no glob."""
+    """Protected files that a glob of the contract may match; () without a glob."""
     if not ground.globs(contract):
         return ()
     rules = ground.protecting(contract, services.settings)
     literal = services.files.there(rule for rule in rules if not paths.has_wildcard(rule))
-    found = [path for path in rules if path in literal]
+    files = [path for path in rules if path in literal]
     for folder in dict.fromkeys(scope.fixed_folder(rule) for rule in rules if paths.has_wildcard(rule)):
-        found += services.reports.files(folder) if folder else ()
-    return tuple(found)
+        files += services.reports.files(folder) if folder else ()
+    return tuple(files)
 
 
 def _no_programs(services: Services, contract: Contract) -> frozenset[str]:
-    """Programs of checks that cannot be started now; what git ignores, a command of the plan may well make."""
+    """Programs of checks that cannot start now, except ignored files, which a command of the plan may build."""
     named = ground.named_programs(contract)
     missing = named - services.files.startable(named)
-    placed = [name for name in missing if "/" in name and not name.startswith("/")]
-    ignored = services.history.ignored(placed) if placed else frozenset()
+    local = [name for name in missing if "/" in name and not name.startswith("/")]
+    ignored = services.history.ignored(local) if local else frozenset()
     return missing - frozenset(ignored)
 
 
 def _done(contract: Contract, state: RunState | None) -> frozenset[str]:
-    """The tasks that the newest run completed, as their text says now."""
-    known = state.tasks if state is not None else {}
+    """The tasks that the newest run completed and that did not change since."""
+    tasks = state.tasks if state is not None else {}
     return frozenset(
         id
         for id, task in contract.tasks.items()
-        if id in known and known[id].status in outcome.DONE and known[id].digest == contracts.task_digest(task)
+        if id in tasks and tasks[id].status in outcome.DONE and tasks[id].digest == contracts.task_digest(task)
     )
 
 

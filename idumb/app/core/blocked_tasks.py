@@ -1,4 +1,4 @@
-"""Tasks that wait for one that failed or was left out: why, and the commands that let them run."""
+"""Blocked tasks: which failed or skipped tasks block them, and the commands that unblock them."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _DONE_TO = {outcome.FAILED: "failed", outcome.SKIPPED: "was skipped"}
 
 
 def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
-    """`waits for T1-01 (skipped: no time)`; the tasks between them are named too."""
+    """`waits for T1-01 (skipped: no time)`, with the tasks in between."""
     words = []
     for needed in schedule.blockers(contract, shown, task):
-        found = state.tasks.get(needed) if state is not None else None
-        reason = found.reason if found is not None and shown[needed] in _DONE_TO else ""
+        known = state.tasks.get(needed) if state is not None else None
+        reason = known.reason if known is not None and shown[needed] in _DONE_TO else ""
         words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
     return f"waits for {wording.listed(words)}"
 
 
 def actions(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
-    """Commands that let a blocked task run, each of which can succeed as things stand; [] for any other task."""
+    """Commands that unblock a task and can succeed now; [] if the task is not blocked."""
     if shown[task] != outcome.BLOCKED:
         return []
     causes = schedule.roots(contract, shown, task)
     retry = [f"idumb resume {contract.phase} --retry-failed"] if _any_failed(shown, causes) else []
     accept = [f"idumb accept {cause} --why {REASON}" for cause in causes]
-    return [*retry, *accept, *_without(contract, state, shown, task)]
+    return [*retry, *accept, *_drop_dependency(contract, state, shown, task)]
 
 
 def _any_failed(shown: Mapping[str, str], tasks: tuple[str, ...]) -> bool:
     return any(shown[task] == outcome.FAILED for task in tasks)
 
 
-def _without(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
-    """The amendment that takes the dependency away; a strict plan is approved as a whole, and changed by its author."""
+def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
+    """The amendment that drops the dependency. A strict plan is approved as a whole, so only its author changes it."""
     plan = contract.plan_of(task)
     if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT:
         return []
@@ -52,7 +52,7 @@ def _without(contract: Contract, state: RunState | None, shown: Mapping[str, str
 
 
 def groups(contract: Contract, state: RunState | None, shown: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Each failed or skipped task that keeps others from running: `by`, `status`, `reason`, `tasks`, `actions`."""
+    """Each failed or skipped task that blocks others: `by`, `status`, `reason`, `tasks`, `actions`."""
     held: dict[str, list[str]] = {}
     for task in contract.order:
         if shown[task] == outcome.BLOCKED:
@@ -79,8 +79,8 @@ def _is_about(action: str, cause: str) -> bool:
     return cause in action.split() or action.endswith("--retry-failed")
 
 
-def words(groups: list[dict[str, Any]]) -> str:
-    """Why nothing more can run, in one line."""
+def summary(groups: list[dict[str, Any]]) -> str:
+    """One line that says why nothing more can run."""
     return "; ".join(
         f"{wording.listed(one['tasks'])} {'stays' if len(one['tasks']) == 1 else 'stay'} blocked, because {one['by']}"
         f" {_DONE_TO[one['status']]}{f': {reason}' if (reason := one['reason']) else ''}"
@@ -89,6 +89,6 @@ def words(groups: list[dict[str, Any]]) -> str:
 
 
 def is_stuck(shown: Mapping[str, str]) -> bool:
-    """Whether tasks are blocked and nothing can run before a person decides about what was left out."""
+    """Whether every unfinished task is blocked, so that nothing can run until the user decides about skipped tasks."""
     held = {outcome.BLOCKED, outcome.SKIPPED, *outcome.DONE}
     return outcome.BLOCKED in shown.values() and set(shown.values()) <= held

@@ -1,19 +1,22 @@
-"""The journal of one writing command: appends events under its operation and fence, and keeps the state in step."""
+"""The journal of one writing command: appends events and applies them to the run's state."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Container
 from typing import Any
 
 from idumb.app.ports.event_log import EventLog
-from idumb.app.ports.ui import Reporter
+from idumb.app.ports.ui import Asker, Reporter
 from idumb.domain import canonical_json
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.run import RunState
 
 
 class Journal:
-    """Every durable step goes through `write`: one transaction, then the state, then whoever watches."""
+    """Every durable step goes through `write`: one transaction, then the state, then the reporter."""
 
     def __init__(self, log: EventLog, reporter: Reporter, *, operation: str, fence: int, state: RunState) -> None:
         self._log = log
@@ -23,8 +26,8 @@ class Journal:
         self.state = state
 
     def write(self, *events: NewEvent) -> tuple[Event, ...]:
-        known = self.state.last_seq if self.state.id else None
-        written = self._log.append(events, operation=self.operation, fence=self.fence, expected=known)
+        newest = self.state.last_seq if self.state.id else None
+        written = self._log.append(events, operation=self.operation, fence=self.fence, expected=newest)
         for event in written:
             replay.apply(self.state, event)
             self._reporter.event(event)
@@ -34,8 +37,32 @@ class Journal:
         """An event of this run; `payload` may have keys of any name."""
         return NewEvent(kind, payload, run=self.state.id or None, task=task, attempt=attempt)
 
+    def asked(
+        self, question: Decision, task: str | None = None, attempt: int | None = None, /, **more: Any
+    ) -> NewEvent:
+        return self.event("decision.asked", task, attempt, **dataclasses.asdict(question), **more)
+
+    def answered(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
+        return self.event("decision.answered", task, attempt, **dataclasses.asdict(answer))
+
+    def ask_once(self, asker: Asker, question: Decision, *, final: Container[str] | None = None) -> Answer | None:
+        """Return the recorded answer, or ask now and record question and answer. None while the question waits.
+
+        Only answers in `final` are recorded; None records each one. An answer that is not recorded is asked for again.
+        """
+        recorded = self.state.answers.get(question.id)
+        if recorded is not None:
+            return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", ""))
+        answer = asker.ask(question)
+        events = [] if question.id in self.state.decisions else [self.asked(question, question.task)]
+        if answer is not None and (final is None or answer.choice in final):
+            events.append(self.answered(answer, question.task))
+        if events:
+            self.write(*events)
+        return answer
+
 
 def operation_id(log: EventLog, worktree: str, command: str, at: str) -> str:
-    """Unique, because the head of the log is part of it, every operation appends, and a work tree has one at a time."""
+    """A unique id: every operation appends to the log, and the log's head is part of the id."""
     seq, head = log.head()
     return canonical_json.digest([seq, head, worktree, command, at])[:12]

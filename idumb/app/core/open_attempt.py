@@ -1,4 +1,4 @@
-"""The attempt that is open in an editor: begun by `start`, and not yet submitted or given up."""
+"""The attempt that is open in an editor: started, and neither submitted nor given up."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from idumb.domain.settings import Settings
 
 KIND = "attempt.opened"
 
-_WITH_IT = frozenset({"submit", "give-up", "pause", "cancel", "doctor", "archive", "init"})
-"""Commands that change neither files nor plans of a task, or that end the attempt."""
+_ALLOWED = frozenset({"submit", "give-up", "pause", "cancel", "doctor", "archive", "init"})
+"""Commands that end the attempt, or change neither its files nor its plan."""
 
-_AFTER = "task."
+_TASK_EVENTS = "task."
 _ENDS = frozenset({"attempt.started", "attempt.finished", "attempt.interrupted"})
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """`since` is UTC, ISO 8601; `by` is who said that they work on it."""
+class OpenAttempt:
+    """`since` is UTC, ISO 8601; `by` is the user who started it."""
 
     run: str
     phase: str
@@ -37,65 +37,63 @@ class Opened:
 
     @property
     def words(self) -> str:
-        return f"{self.task} is open since {self.since}, for {self.by}"
+        return f"{self.task} has been open since {self.since} for {self.by}"
 
     def as_dict(self) -> dict[str, object]:
         return {"task": self.task, "phase": self.phase, "attempt": self.attempt, "since": self.since, "by": self.by}
 
 
-def find(services: Services) -> Opened | None:
-    """The open attempt of this work tree; there is one at most."""
+def find(services: Services) -> OpenAttempt | None:
+    """The open attempt of this working tree; there is at most one."""
     for event in services.log.events(kind=KIND, newest_first=True):
         if event.payload["worktree"] != services.worktree:
             continue
         later = services.log.events(run=event.run, task=event.task, after=event.seq)
-        if any(e.kind in _ENDS or e.kind.startswith(_AFTER) for e in later):
+        if any(e.kind in _ENDS or e.kind.startswith(_TASK_EVENTS) for e in later):
             return None
         by, phase = str(event.payload["by"]), str(event.payload["phase"])
-        return Opened(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)
+        return OpenAttempt(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)
     return None
 
 
 def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str | None:
-    """The task built in an editor whose work holds and whose commit git refused: it is submitted once more."""
-    held = (t for t in contract.order if t in state.tasks and state.tasks[t].intended is not None)
-    return next((t for t in held if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings)), None)
+    """The task whose work in an editor passed but whose commit git refused. It can be submitted again."""
+    refused = (t for t in contract.order if t in state.tasks and state.tasks[t].intended is not None)
+    return next((t for t in refused if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings)), None)
 
 
 def choices(task: str) -> tuple[Choice, ...]:
     return (
-        Choice("submit", "it is done", "its work is judged, and committed if it holds", f"idumb submit {task}"),
+        Choice(
+            "submit", "the task is done", "idumb validates the work and commits it if it passes", f"idumb submit {task}"
+        ),
         Choice(
             "give-up",
-            "it is not to be finished",
-            "what was changed of the task's files is kept in a snapshot and put back",
+            "the task will not be finished",
+            "a snapshot keeps the task's files, and then they are restored",
             f"idumb give-up {task} --why REASON",
         ),
     )
 
 
 def refuse(services: Services, command: str) -> None:
-    """Refusal `attempt.open` for whatever would change files under the hands of who works on a task."""
-    found = None if command in _WITH_IT else find(services)
-    if found is None:
+    """Refusal `attempt.open` for a command that would change files while a task is open."""
+    attempt = None if command in _ALLOWED else find(services)
+    if attempt is None:
         return
-    ways = choices(found.task)
+    offered = choices(attempt.task)
     raise Refusal(
         "attempt.open",
-        f"{found.words}; until it is submitted or given up, nothing else may change the files.",
-        hint=f"{ways[0].command}; or {ways[1].command}",
-        details={
-            "what": f"{command} while {found.task} is open",
-            "why": found.words,
-            "evidence": [],
-            "choices": next_actions.rows(ways),
-            "open": found.as_dict(),
-        },
+        f"{attempt.words}. Until it is submitted or given up, no other command may change files.",
+        hint=f"{offered[0].command}; or {offered[1].command}",
+        details=next_actions.offer(
+            f"Run idumb {command} while {attempt.task} is open", attempt.words, (), offered, open=attempt.as_dict()
+        ),
     )
 
 
 def require(state: RunState, task_id: str) -> TaskState:
-    """The task, where work on it can be submitted: an open attempt, or a submit that was killed while it committed."""
+    """Return the task if it can be submitted: it has an open attempt, or its submit was killed during the commit."""
     known = state.tasks.get(task_id)
     if known is None:
         raise InputError(
@@ -109,13 +107,13 @@ def require(state: RunState, task_id: str) -> TaskState:
     if known.status in outcome.DONE:
         raise Refusal(
             "task.already-done",
-            f"{task_id} is {known.status} already.",
+            f"{task_id} is already {known.status}.",
             hint=f"idumb next {state.phase}",
             details={"task": task_id},
         )
     raise Refusal(
         "attempt.not-open",
-        f"No attempt at {task_id} is open, so there is nothing that could be submitted or given up.",
+        f"{task_id} has no open attempt to submit or give up.",
         hint=f"idumb start {task_id}",
         details={"task": task_id},
     )

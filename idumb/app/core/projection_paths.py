@@ -1,15 +1,13 @@
-"""Paths of the files that idumb writes for people to read."""
+"""Paths of the files that idumb writes for users to read."""
 
 from __future__ import annotations
 
 BRAIN = ".idumb/brain"
-
-
 STATE_FILE = f"{BRAIN}/state.json"
 
 
 def is_projection(path: str) -> bool:
-    """Whether idumb itself makes the file from the log, and git ignores it."""
+    """Whether idumb builds this file from the log and git ignores it."""
     return path == STATE_FILE or (path.startswith(f"{BRAIN}/execution/") and path.endswith("/progress.json"))
 
 

@@ -1,4 +1,4 @@
-"""What a use case hands back: data for `--json`, an exit code, warnings. Words for people are made in `views/`."""
+"""The result of a use case: data for `--json`, an exit code and warnings. `views/` renders it as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from idumb.domain import errors
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`failure` (code, message, hint) is set when the command did its work and the answer is no; `details` say more."""
+    """`failure` (code, message, hint) is set if the command worked and its answer is no; `details` belong to it."""
 
     data: Mapping[str, Any] = field(default_factory=dict)
     exit_code: int = errors.EXIT_DONE

@@ -12,7 +12,7 @@ from idumb.domain.runs.run import RunState
 
 
 def why_stopped(services: Services, interrupted: Interrupted) -> str:
-    """`idumb cancel` leaves its name, then sends the same signal as anybody else."""
+    """The reason of a stop: `idumb cancel` records its user before it sends a signal."""
     by = services.owner.asked()
     return f"cancelled by {by}" if by else f"stopped by {interrupted.signal_name}"
 
@@ -27,18 +27,18 @@ def run_of(services: Services, run: str) -> RunState:
 
 
 def end_processes(services: Services, state: RunState) -> None:
-    """What builders and checks of a run left in the user's work tree, found again by the run's mark."""
-    place = services.open_workspace("here", state.id)
-    services.open_checks(place, state.id).end_processes()
+    """End the processes of a run that builders and checks left in the user's working tree."""
+    workspace = services.open_workspace("here", state.id)
+    services.open_checks(workspace, state.id).end_processes()
 
 
 def require_run(services: Services, phase: str) -> RunState:
     state = latest_run(services, phase)
     if state is None:
-        services.plans.phase_folder(phase)  # where there is no such phase, that is what is told
+        services.plans.phase_folder(phase)  # refuses an unknown phase first
         raise Refusal(
             "run.none",
-            f"Phase {phase} has not been run in this work tree.",
+            f"Phase {phase} has no run in this working tree.",
             hint=f"idumb execute-phase {phase}",
             details={"run": step_plan.run_command(phase)},
         )
@@ -46,12 +46,14 @@ def require_run(services: Services, phase: str) -> RunState:
 
 
 def find_task(task: str) -> tuple[str, str]:
-    """(phase, id) of a task id, whatever its case: the phase is in the id. A step's id is taken as it is spelled."""
+    """(phase, id) of a task id in any case, because the id names its phase. A step's id is case-sensitive."""
     steps = step_plan.phase_of_task(task)
     if steps is not None:
         return steps, task
     match = re.fullmatch(r"[Tt]([Qq]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
     if match is None:
-        raise InputError("task.bad-id", f"{task!r} is no task id.", hint="Task ids look like T1-01; see idumb status")
+        raise InputError(
+            "task.bad-id", f"{task!r} is not a task id.", hint="Task ids look like T1-01; see idumb status"
+        )
     phase = match[1].upper() + match[2]
     return phase, f"T{phase}-{match[3]}"

@@ -1,4 +1,4 @@
-"""Which task comes next: the first in execution order whose dependencies are all done."""
+"""Picks the next task: the first in execution order whose dependencies are all done."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from idumb.domain.runs.task_state import TaskState
 
 RUNNABLE = frozenset({outcome.PENDING, outcome.READY, outcome.RUNNING})
 
-
 MOST_CONTEXTS = 3
-"""How many times a task goes on with a fresh agent where a context was full; after that it has failed."""
+"""How often a fresh agent continues a task after the context of the last one was full; then the task fails."""
 
 _FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
 class Schedule:
-    """A heap of positions; each task enters it once, when its last dependency is done."""
+    """A heap of positions in the order. Each task enters it once, when its last dependency is done."""
 
     def __init__(self, contract: Contract, state: RunState) -> None:
         self._order = contract.order
@@ -48,17 +47,17 @@ class Schedule:
 
 
 def statuses(contract: Contract, state: RunState) -> dict[str, str]:
-    """Every task's status as people see it: pending ones are ready, or blocked by what failed or was skipped."""
+    """The displayed status of every task: a pending task is ready, or blocked by a failed or skipped one."""
     shown: dict[str, str] = {}
     for task in contract.order:
         status = state.tasks[task].status if task in state.tasks else outcome.PENDING
         if status in (outcome.PENDING, outcome.READY):
-            status = _of_pending([shown[d] for d in contract.dependencies[task]])
+            status = _pending_status([shown[d] for d in contract.dependencies[task]])
         shown[task] = status
     return shown
 
 
-def _of_pending(dependencies: list[str]) -> str:
+def _pending_status(dependencies: list[str]) -> str:
     if any(s in (outcome.FAILED, outcome.BLOCKED, outcome.SKIPPED) for s in dependencies):
         return outcome.BLOCKED
     if all(s in outcome.DONE for s in dependencies):
@@ -67,20 +66,20 @@ def _of_pending(dependencies: list[str]) -> str:
 
 
 def settled(shown: Mapping[str, str]) -> bool:
-    """Whether nothing is left to run: every task is completed, accepted or skipped."""
+    """Whether every task is completed, accepted or skipped."""
     return not unfinished(shown)
 
 
 def unfinished(shown: Mapping[str, str]) -> dict[str, str]:
-    """The tasks that keep a run from being settled, each with its status."""
+    """The tasks that are neither done nor skipped, with their statuses."""
     return {t: s for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED}
 
 
 def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
-    """Whether a failed attempt is followed by another. Strict never retries, and what could not start never will.
+    """Whether another attempt follows a failed one. Strict mode never retries, nor does a task that could not start.
 
-    Nor is an agent asked again that failed twice in the same words and left the same bytes, nor is a step run again
-    that would fail in the same way.
+    An agent that failed twice with the same message and the same files is not called again, and a step that would
+    fail in the same way is not run again.
     """
     if mode == STRICT or task.is_human or known.work.deviations or known.attempt.outcome in _FINAL:
         return False
@@ -97,14 +96,14 @@ def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> b
 
 
 def _would_fail_again(task: Task, failed_step: int | None) -> bool:
-    """Whether a step failed that depends on files alone: only `run` can do otherwise on the same tree."""
+    """Whether the failed step depends on files alone: on the same tree, only `run` can have another result."""
     if failed_step is None or failed_step >= len(task.steps) or task.steps[failed_step].continue_on_error:
         return False
     return all(step.tool != "run" for step in task.steps[: failed_step + 1])
 
 
 def dependents(contract: Contract, task: str) -> tuple[str, ...]:
-    """Every task that needs this one, directly or through others, in execution order."""
+    """Every task that depends on this one, directly or indirectly, in execution order."""
     needs = {task}
     for other in contract.order:
         if needs.intersection(contract.dependencies[other]):
@@ -113,19 +112,19 @@ def dependents(contract: Contract, task: str) -> tuple[str, ...]:
 
 
 def roots(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
-    """The failed and skipped tasks that keep a blocked one from running, directly or through others, nearest first."""
-    found: dict[str, None] = {}
+    """The failed and skipped tasks that block a task, directly or indirectly, nearest first."""
+    causes: dict[str, None] = {}
     seen, waiting = {task}, [task]
     while waiting:
         for dependency in contract.dependencies[waiting.pop(0)]:
             if shown[dependency] in (outcome.FAILED, outcome.SKIPPED):
-                found[dependency] = None
+                causes[dependency] = None
             elif shown[dependency] == outcome.BLOCKED and dependency not in seen:
                 seen.add(dependency)
                 waiting.append(dependency)
-    return tuple(found)
+    return tuple(causes)
 
 
 def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
-    """The direct dependencies that keep a task from running."""
+    """The direct dependencies that block a task."""
     return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.DONE)

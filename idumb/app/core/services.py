@@ -21,10 +21,10 @@ from idumb.domain.settings import Policy, Settings
 
 
 class Services(Protocol):
-    """The whole outside of a use case.
+    """Every port that a use case needs.
 
-    `worktree` names the work tree among those of the repository; `version` is idumb's own. `adapters` are
-    for looking at: what they would start, and under which version.
+    `worktree` identifies the working tree in its repository; `version` is idumb's own. `adapters` only describe agents:
+    what they would start, and in which version.
     """
 
     @property
@@ -87,10 +87,10 @@ class Services(Protocol):
     def gates(self) -> Sequence[Gate]: ...
 
     def present_settings(self) -> Settings:
-        """The configuration as its file is now; `settings` are those that the command began with."""
+        """The configuration file as it is now; `settings` are from the start of the command."""
 
     def setting_place(self, *keys: str) -> tuple[int, int]:
-        """Line and column of a key of the configuration as its file is now, `bindings` and its name for one."""
+        """Line and column of a key in the present configuration file, such as `bindings` and a name."""
 
     def present_policy(self) -> Policy: ...
 
@@ -100,47 +100,47 @@ class Services(Protocol):
     def clones(self) -> Clones: ...
 
     def open_commits(self, workspace: Workspace) -> CommittingClone:
-        """What builders commit in this workspace, which is a clone."""
+        """The commits of builders in this workspace, which must be a clone."""
 
     def open_copy(self) -> AbstractContextManager[str]:
-        """A throw-away copy of the work tree with every file that is not ignored: its absolute path."""
+        """A temporary copy of all files that are not ignored; yields its absolute path."""
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
-        """The agents of a run; what those of others kept is removed, unless they are asked `aside` of a run."""
+        """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""
 
     def open_checks(self, workspace: Workspace, run: str) -> Checks: ...
 
 
 class Rehearsals(Protocol):
-    """Throw-away copies of the work tree, for runs that must change nothing."""
+    """Temporary copies of the working tree, for dry runs."""
 
     def open(self, also: Iterable[str]) -> AbstractContextManager[Services]:
-        """The services of a copy with HEAD, branch and every file that is not ignored, removed at the end.
+        """The services of a copy, which has HEAD, the branch, all files that are not ignored, and the ignored `also`.
 
-        `also` are ignored files that are wanted too. What is consented to meanwhile is not kept.
+        The copy is removed at the end, and consent given meanwhile is not recorded.
         """
 
 
 def run_ref(services: Services, run: str, what: str) -> str:
-    """The name under which something of a run is kept in the repository."""
+    """The ref of something of a run."""
     return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{what}"
 
 
 def plans_ref(services: Services, run: str, version: int) -> str:
-    """Where the plans' bytes of one version of a run's contract are kept."""
+    """The ref of the plans of one version of a run's contract."""
     return run_ref(services, run, "plans" if version == 1 else f"plans-{version}")
 
 
 def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str = "") -> str:
-    """The name of one thing of an attempt, or of the folder of them all."""
+    """The ref of something of an attempt, or, without `what`, the prefix of all."""
     return run_ref(services, run, f"{task}/{attempt}/{what}".removesuffix("/"))
 
 
 def kept_at(snapshot: str, path: str) -> str:
-    """What git calls the bytes of a path that a snapshot, a commit or its ref, keeps."""
+    """The git revision of a path in a snapshot."""
     return f"{snapshot}:worktree/{path}"
 
 
 def role_ref(services: Services, operation: str, what: str) -> str:
-    """The name under which something is kept of what a role was asked aside of a run."""
+    """The ref of something that a role did outside a run."""
     return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{what}"

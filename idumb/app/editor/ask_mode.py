@@ -28,9 +28,9 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     Reads plans, configuration and log. InputError if the plan cannot run.
     """
     preconditions.require_initialised(services)
-    contract = loading.runnable(services, loading.of(services, phase))
+    contract = loading.runnable(services, loading.load_phase(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
-    state = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
     shown = schedule.statuses(contract, current or status.blank_state(contract, state))
     left = [task for task in contract.order if shown[task] not in (*outcome.DONE, outcome.SKIPPED)]

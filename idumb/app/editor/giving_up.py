@@ -27,7 +27,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             hint=f"idumb submit {task_id}",
             details={"task": task_id},
         )
-    contract = loading.contract_of(services, state)
+    contract = loading.locked_contract(services, state)
     preconditions.require_guarded(services, state, accept_git)
     preconditions.require_branch(services, state)
     with operation.owned(services, "give-up") as owned:

@@ -87,7 +87,7 @@ def _told(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
     """What was recorded for this file, each with its place in the log."""
     here = frozenset(runs_here(services))
     recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
-    came = [(e.seq, one) for e in services.log.events(kind=legacy_claims.EVENT) for one in _imported(services, e)]
+    came = [(e.seq, one) for e in services.log.events(kind=legacy_claims.IMPORTED) for one in _imported(services, e)]
     return sorted([*came, *(one for event in recorded for one in _entries(event))], key=_place)
 
 
@@ -149,7 +149,7 @@ def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
 def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
     files = [_kept(services, old, data) for old, data in found]
     report = {**legacy.import_payload(tuple(old for old, _ in found)), "files": files, "worktree": services.worktree}
-    journal.write(dataclasses.replace(journal.event(legacy_claims.EVENT, **report), run=None))
+    journal.write(dataclasses.replace(journal.event(legacy_claims.IMPORTED, **report), run=None))
     return report
 
 

@@ -44,7 +44,7 @@ class Request:
 
 def debug(services: Services, request: Request) -> Result:
     """Return what is known of the failures of a phase. Changes nothing; the debugger works in a copy."""
-    loaded = loading.of(services, request.phase)
+    loaded = loading.load_phase(services, request.phase)
     state = run_lookup.require_run(services, loaded.contract.phase if loaded.contract else request.phase)
     chosen = _chosen(state, request.task)
     data: dict[str, Any] = {

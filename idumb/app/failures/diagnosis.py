@@ -12,7 +12,7 @@ from typing import Any
 from idumb.app.attempt import validator
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.contract.plan_changes import since
+from idumb.app.contract.plan_changes import since_lock
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
@@ -93,15 +93,15 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
     if text.split() == dict(loaded.sources)[path].decode("utf-8", "replace").split():
         return {"problem": "the proposed plan is the current plan"}
     sources = [(p, data if p == path else known) for p, known in loaded.sources]
-    proposed = loading.runnable(services, loading.of_sources(services, state.phase, loaded.folder, sources))
-    since_lock = since(services, state, proposed)
-    refused = amendment.forbidden(since_lock.diff, since_lock.contract, proposed, state)
+    proposed = loading.runnable(services, loading.load_sources(services, state.phase, loaded.folder, sources))
+    changes = since_lock(services, state, proposed)
+    refused = amendment.forbidden(changes.diff, changes.contract, proposed, state)
     if refused is not None:
         return {"problem": refused.words}
     draft_path = services.backups.keep(ATTIC, path.rpartition("/")[2], data)
     copied = f"cp {shlex.quote(draft_path)} {shlex.quote(path)}"
     steps = [copied, f"idumb plan-diff {state.phase}", f"idumb amend {state.phase} --from-file"]
-    return {"path": draft_path, "plan": path, "what": list(plan_diff.lines(since_lock.diff)), "next": steps}
+    return {"path": draft_path, "plan": path, "what": list(plan_diff.lines(changes.diff)), "next": steps}
 
 
 def _path(services: Services, loaded: Loaded, data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Runs as recordings: what builders and validators did is read from the event log, and put back from kept trees."""
+"""Recorded runs to replay: the event log has the answers of agents, and snapshots have the files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOTHING_USED = agent.Usage(0, 0, 0.0)
 
 @dataclass(slots=True)
 class _Attempt:
-    """The events of one attempt, put together."""
+    """What the events say about one attempt."""
 
     base: str
     tree: str | None = None
@@ -41,7 +41,7 @@ class _Attempt:
 
 
 class Recordings:
-    """`trees` are those of the workspace in which is played."""
+    """`trees` are those of the workspace for the replay."""
 
     def __init__(self, services: Services, trees: Trees) -> None:
         self._services = services
@@ -51,59 +51,61 @@ class Recordings:
         return bool(run_lookup.run_of(self._services, run).id)
 
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
-        """The attempt that answers to attempt `number` of a task, the last one where fewer were made; or None."""
+        """The recording for attempt `number` of a task; the last one if there are fewer; None if there are none."""
         state = run_lookup.run_of(self._services, run)
         known = state.tasks.get(task)
         if known is None:
             return None
         if known.carried_from is not None and task not in state.attempted:
             return self.find(known.carried_from, task, number)
-        made = [a for a in _attempts(self._services.log.events(run=run, task=task)) if a.builder and _worked(a)]
-        if not made:
+        playable = [
+            a for a in _attempts(self._services.log.events(run=run, task=task)) if a.builder and _is_playable(a)
+        ]
+        if not playable:
             return None
-        upto = made[:number]
+        upto = playable[:number]
         last = upto[-1]
         from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
         return RecordedAttempt(
             digest=known.digest,
-            built=_built(last.builder or {}),
-            judged=None if last.judged is None else _judged(last.judged),
+            built=_builder_result(last.builder or {}),
+            judged=None if last.judged is None else _validator_result(last.judged),
             trees=(last.base, *(a.tree for a in upto if a.tree)),
             paths=tuple(dict.fromkeys(p for a in upto for p in a.changed)),
             judged_tree=None if last.judged is None else last.judged.get("tree"),
         )
 
     def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...] | None:
-        """Paths, idumb's own aside, that are not as the validator judged them; None where that cannot be known."""
+        """Paths that differ from what the validator judged, except idumb's own; None if that is unknown."""
         if not recorded.judged_tree or not candidate:
             return None
         try:
             changes = self._trees.changes(recorded.judged_tree, candidate)
-        except KeyError:  # kept trees can be lost with the repository they were in
+        except KeyError:  # the snapshots may be lost
             return None
         return tuple(c.path for c in changes if not paths.matches_any(c.path, paths.OWN_FILES))
 
     def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]:
-        """Leave the paths as the attempt left them, only where they are as the recording knows them."""
-        wanted = [p for p in recorded.paths if not paths.matches_any(p, paths.OWN_FILES)]
-        present = self._trees.scan(wanted)
-        strange = tuple(
-            Conflict(path, "is not as it was when this was recorded")
-            for path in wanted
+        """Write the files of the attempt, if the present files are ones that the recording knows."""
+        written = [p for p in recorded.paths if not paths.matches_any(p, paths.OWN_FILES)]
+        present = self._trees.scan(written)
+        conflicts = tuple(
+            Conflict(path, "differs from the recording")
+            for path in written
             if all(self._trees.entry(present, path) != self._trees.entry(tree, path) for tree in recorded.trees)
         )
-        return strange or self._trees.restore(recorded.trees[-1], present, wanted)
+        return conflicts or self._trees.restore(recorded.trees[-1], present, written)
 
 
 def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
-    """Every attempt of one task, in the order in which they began."""
-    found: dict[int, _Attempt] = {}
+    """Every attempt of one task, in the order in which they started."""
+    attempts: dict[int, _Attempt] = {}
     for event in events:
         p, number = event.payload, event.attempt or 0
         if event.kind == "attempt.started":
-            found[number] = _Attempt(p["base"])
-        known = found.get(number)
+            attempts[number] = _Attempt(p["base"])
+        known = attempts.get(number)
         if known is None:
             continue
         if event.kind == "evidence.recorded" and str(p["subject"]).startswith("validator "):
@@ -115,49 +117,49 @@ def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
             )
         elif event.kind == "checkpoint.recorded" and p["status"] != INTERRUPTED:
             known.tree, known.changed = p["tree"], tuple(p["files"])
-    return iter(found.values())
+    return iter(attempts.values())
 
 
-def _worked(made: _Attempt) -> bool:
-    """Whether it is worth playing: an agent that was not there, or waited, did nothing that another is to repeat.
+def _is_playable(attempt: _Attempt) -> bool:
+    """Whether an attempt can be replayed: an agent that was missing or waiting did nothing to replay.
 
-    Where only the verdict was waited for, the attempt that has it stands for both.
+    If only the verdict was pending, the attempt that has it includes the work.
     """
-    said, judged = made.builder or {}, made.judged or {}
-    waited = said.get("outcome") == outcome.WAITING or judged.get("result") == evidence.WAITING
-    return bool(made.tree) and said.get("failure") not in failures.STOPPING and not waited
+    builder, judged = attempt.builder or {}, attempt.judged or {}
+    waited = builder.get("outcome") == outcome.WAITING or judged.get("result") == evidence.WAITING
+    return bool(attempt.tree) and builder.get("failure") not in failures.STOPPING and not waited
 
 
-def _built(said: Mapping[str, Any]) -> AgentResult:
-    """The builder's answer, at no cost: nobody was asked again."""
+def _builder_result(recorded: Mapping[str, Any]) -> AgentResult:
+    """The builder's recorded answer, at no cost."""
     return AgentResult(
-        outcome=said["outcome"],
-        message=said.get("message", ""),
-        claimed_files=tuple(said.get("claimed_files", ())),
+        outcome=recorded["outcome"],
+        message=recorded.get("message", ""),
+        claimed_files=tuple(recorded.get("claimed_files", ())),
         usage=_NOTHING_USED,
-        exit_code=said.get("exit_code"),
-        output=said.get("output", ""),
-        output_sha256=said.get("output_sha256"),
-        truncated=bool(said.get("truncated")),
-        cause=said.get("cause"),
-        failure=said.get("failure"),
-        reply=said.get("reply", ""),
-        model=said.get("model"),
+        exit_code=recorded.get("exit_code"),
+        output=recorded.get("output", ""),
+        output_sha256=recorded.get("output_sha256"),
+        truncated=bool(recorded.get("truncated")),
+        cause=recorded.get("cause"),
+        failure=recorded.get("failure"),
+        reply=recorded.get("reply", ""),
+        model=recorded.get("model"),
     )
 
 
-def _judged(said: Mapping[str, Any]) -> AgentResult:
-    """What the validator answered, with what it showed in the form in which it is read again."""
-    shown = {"verdict": outcome.PASS, "evidence": said.get("shown", [])}
+def _validator_result(recorded: Mapping[str, Any]) -> AgentResult:
+    """The validator's recorded answer, with its evidence in the form that is parsed again."""
+    shown = {"verdict": outcome.PASS, "evidence": recorded.get("shown", [])}
     return AgentResult(
-        reply=json.dumps(shown) if said["result"] == evidence.PASSED else "",
-        failure=agent.MALFORMED if said["result"] == evidence.UNPROVEN else None,
-        outcome=_JUDGED.get(said["result"], outcome.FAILED),
-        message=said.get("text", ""),
+        reply=json.dumps(shown) if recorded["result"] == evidence.PASSED else "",
+        failure=agent.MALFORMED if recorded["result"] == evidence.UNPROVEN else None,
+        outcome=_JUDGED.get(recorded["result"], outcome.FAILED),
+        message=recorded.get("text", ""),
         usage=_NOTHING_USED,
-        exit_code=said.get("exit_code"),
-        output=said.get("output", ""),
-        output_sha256=said.get("output_sha256"),
-        truncated=bool(said.get("truncated")),
-        cause=said.get("cause"),
+        exit_code=recorded.get("exit_code"),
+        output=recorded.get("output", ""),
+        output_sha256=recorded.get("output_sha256"),
+        truncated=bool(recorded.get("truncated")),
+        cause=recorded.get("cause"),
     )

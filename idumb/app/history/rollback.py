@@ -1,4 +1,4 @@
-"""Rollback: put back the paths that tasks changed, never anything else, never over a user's change."""
+"""Rollback: restore the paths that tasks changed, and never overwrite a user's change."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.history import compensation, restoring
-from idumb.app.history.restoring import Intent, Target
+from idumb.app.history import compensation, restore
+from idumb.app.history.restore import Intent
+from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import open_run, operation
 from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import paths
@@ -34,32 +35,32 @@ def rollback(
     accept_git: Sequence[str] = (),
     then: Callable[[Journal], None] = lambda _: None,
 ) -> Result:
-    """Back to the checkpoint after task `to`, or to the start of the run; `then` is done in the same operation.
+    """Roll back to the checkpoint after task `to` or to the start of the run; then call `then` in the same operation.
 
-    `past` are irreversible tasks whose effects outside the files a person knows to remain.
+    `past` are irreversible tasks whose effects outside the files the user accepts to keep.
     """
     preconditions.require_initialised(services)
     contract = loading.require_contract(services, phase)
     state = run_lookup.require_run(services, contract.phase)
-    task = checked(state, to)
+    task = checked_target(state, to)
     if not attempted_after(services, state, task) and not killed_commands(services, state):
         return _nothing(state, to)
     preconditions.require_guarded(services, state, accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)
-    with operation.owned(services, restoring.ROLLBACK) as owned:
+    with operation.owned(services, restore.ROLLBACK) as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
         finish_killed(services, journal, contract)
         tag = Intent(
-            restoring.ROLLBACK,
+            restore.ROLLBACK,
             f"Roll back phase {state.phase} to {task}",
             f"Idumb-Rollback: {task}",
             {"to": task},
         )
         words = f"rollback of phase {state.phase} to {task}"
         command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {one}" for one in past), "--yes"])
-        result = carry_out(services, journal, contract, tag, words, restoring.Word(yes, command), past)
+        result = carry_out(services, journal, contract, tag, words, restore.Confirmation(yes, command), past)
         then(journal)
         return result
 
@@ -70,33 +71,36 @@ def carry_out(
     contract: Contract,
     intent: Intent,
     words: str,
-    word: restoring.Word,
+    word: restore.Confirmation,
     past: Sequence[str] = (),
 ) -> Result:
-    """Take back what was attempted after `intent.said["to"]`."""
+    """Roll back the tasks attempted after `intent.said["to"]`."""
     state, to = journal.state, str(intent.said["to"])
     undone = [exposed_secrets.found_again(services, known) for known in attempted_after(services, state, to)]
     if not undone:
-        restoring.publish_all(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
+        restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
         return _nothing(state, to)
     effects = compensation.effects(services, state, contract, undone, past)
     present = services.trees.scan(_all_paths(undone))
-    target = target_of(services, present, undone, words)
-    restoring.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
-    before = restoring.keep_present(services, journal, target)
+    target = restore_target(services, present, undone, words)
+    restore.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
+    before = restore.keep_present(services, journal, target)
     target = compensation.run(services, journal, effects, target, before)
-    done = restoring.put_back(services, journal, contract, target, before, _with_effects(intent, effects))
-    warnings = restoring.publish_all(services, journal, contract, target.tasks)
-    judged = restoring.invariants(services, state, contract)
+    done = restore.restore_paths(services, journal, contract, target, before, _with_effects(intent, effects))
+    warnings = restore.publish_reports(services, journal, contract, target.tasks)
+    judged = restore.check_invariants(services, state, contract)
     more = {"to": to, "past": list(effects.past), "compensated": list(effects.compensated)}
     following = {"next": ["idumb undo", f"idumb resume {state.phase}"]}
-    data = restoring.answer(done, target, state, judged, **more, **following)
-    return Result(data, warnings=(*effects.warnings, *restoring.left_alone(done), *warnings, *restoring.broken(judged)))
+    data = restore.answer(done, target, state, judged, **more, **following)
+    return Result(
+        data,
+        warnings=(*effects.warnings, *restore.skipped_warnings(done), *warnings, *restore.invariant_warnings(judged)),
+    )
 
 
 def _with_effects(intent: Intent, effects: compensation.Effects) -> Intent:
-    said = {**intent.said, "past": list(effects.past), "compensated": list(effects.compensated)}
-    return Intent(intent.command, intent.subject, intent.trailer, said)
+    payload = {**intent.said, "past": list(effects.past), "compensated": list(effects.compensated)}
+    return Intent(intent.command, intent.subject, intent.trailer, payload)
 
 
 def _nothing(state: RunState, to: str) -> Result:
@@ -113,15 +117,15 @@ def _nothing(state: RunState, to: str) -> Result:
 
 
 def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
-    """The beginnings of the run's newest commands, as far as they were ended before they could say that they end."""
+    """The start events of the run's newest commands that were killed."""
     newest = services.log.events(run=state.id, kind="operation.finished", newest_first=True, limit=1)
     ended = max((event.seq for event in newest), default=0)
     return tuple(services.log.events(run=state.id, kind="operation.started", after=ended))
 
 
 def finish_killed(services: Services, journal: Journal, contract: Contract) -> None:
-    """What a killed attempt left is its own too, so it is recorded before anything is put back; so is a restore."""
-    restoring.settle(services, journal, contract)
+    """Record what killed attempts changed, and finish a killed restore, before anything is restored."""
+    restore.finish_interrupted(services, journal, contract)
     killed = [t for t, known in journal.state.tasks.items() if known.attempt.running and t in contract.tasks]
     if not killed:
         return
@@ -131,8 +135,8 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
     bench.workspace.close()
 
 
-def checked(state: RunState, to: str) -> str:
-    """The target as the plan spells it; InputError where there is no such checkpoint."""
+def checked_target(state: RunState, to: str) -> str:
+    """Return the target as the plan spells it. InputError if it has no checkpoint."""
     if to == START:
         return to
     match = next((t for t in state.tasks if t.casefold() == to.casefold()), None)
@@ -140,7 +144,7 @@ def checked(state: RunState, to: str) -> str:
         known = [t for t, k in state.tasks.items() if k.checkpoint is not None]
         raise InputError(
             "rollback.no-checkpoint",
-            f"There is no checkpoint of {to} in run {state.number} of phase {state.phase}.",
+            f"Run {state.number} of phase {state.phase} has no checkpoint of {to}.",
             hint=f"--to start, or one of: {', '.join(known) or 'none yet'}",
             details={"phase": state.phase},
         )
@@ -152,18 +156,18 @@ def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskS
 
     Those carried from earlier runs of the phase are included.
     """
-    order = attempts(services, state)
+    order = first_attempts(services, state)
     if to != START:
         limit = _position(order, to)
         order = order[limit + 1 :]
     return tuple(known for _, known in order)
 
 
-def before(services: Services, state: RunState, task: str) -> str:
-    """What to roll back to so that this task is taken back: the last checkpoint before it was begun, or the start."""
-    order = attempts(services, state)
-    begun = next(seq for seq, known in order if known.id == task)
-    kept = [k.id for seq, k in order if seq < begun and k.checkpoint is not None and k.checkpoint.seq < begun]
+def target_before(services: Services, state: RunState, task: str) -> str:
+    """The target that rolls back this task: the last checkpoint before it started, or the start of the run."""
+    order = first_attempts(services, state)
+    started = next(seq for seq, known in order if known.id == task)
+    kept = [k.id for seq, k in order if seq < started and k.checkpoint is not None and k.checkpoint.seq < started]
     return kept[-1] if kept else START
 
 
@@ -173,20 +177,20 @@ def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:
     return max((i for i, (seq, _) in enumerate(order) if seq <= last), default=-1)
 
 
-def attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:
+def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:
     """(sequence number of the first attempt, task), oldest first."""
     seen: dict[str, RunState] = {}
-    found = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
+    rows = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
     for task, known in state.tasks.items():
         if known.carried_from and known.checkpoint is not None and task not in state.attempted:
             origin = _origin(services, known, seen)
             if origin is not None:
-                found.append(origin)
-    return sorted(found, key=lambda item: item[0])
+                rows.append(origin)
+    return sorted(rows, key=lambda item: item[0])
 
 
 def _origin(services: Services, known: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
-    """The run that really did a carried task, followed back as far as need be."""
+    """The first attempt of a carried task, in the run that executed it."""
     while known.carried_from is not None:
         run = known.carried_from
         if run not in seen:
@@ -199,25 +203,25 @@ def _origin(services: Services, known: TaskState, seen: dict[str, RunState]) -> 
 
 
 def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path for known in undone for path in _theirs(known)))
+    return tuple(dict.fromkeys(path for known in undone for path in _touched_paths(known)))
 
 
-def _theirs(known: TaskState) -> tuple[str, ...]:
-    """What a task touched, but for idumb's own files, which a builder may have destroyed and no rollback writes."""
+def _touched_paths(known: TaskState) -> tuple[str, ...]:
+    """The paths that a task touched, except idumb's own files, which no rollback writes."""
     return tuple(path for path in known.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
-def target_of(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
-    """Each path as it was before the first task that touched it, and as the last one left it."""
+def restore_target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
+    """For each path, its state before the first task that touched it, and after the last one."""
     target = expected = present
-    placed: set[str] = set()
+    seen: set[str] = set()
     for known in undone:
-        touched = _theirs(known)
-        fresh = [p for p in touched if p not in placed]
-        placed.update(fresh)
+        touched = _touched_paths(known)
+        fresh = [p for p in touched if p not in seen]
+        seen.update(fresh)
         if fresh and known.work.base:
             target = services.trees.overlay(target, known.work.base, fresh)
         if touched and known.work.left:
             expected = services.trees.overlay(expected, known.work.left, touched)
     folders = services.trees.present_folders(dict.fromkeys(folder for known in undone for folder in known.work.folders))
-    return Target(tuple(sorted(placed)), target, expected, tuple(k.id for k in undone), words, folders)
+    return Target(tuple(sorted(seen)), target, expected, tuple(k.id for k in undone), words, folders)

@@ -104,8 +104,8 @@ def record(journal: Journal, left: Unsettled, asked: Decision, answer: Answer | 
         "draft_hash": None if text is None else canonical_json.digest(text),
         "kept": left.kept,
     }
-    events = [journal.event("decision.asked", **dataclasses.asdict(asked), **about)]
-    events += [] if answer is None else [journal.event("decision.answered", **dataclasses.asdict(answer))]
+    events = [journal.asked(asked, **about)]
+    events += [] if answer is None else [journal.answered(answer)]
     journal.write(*events)
 
 
@@ -176,7 +176,7 @@ def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer
         journal = owned.record()
         if draft is not None:
             draft_plan.write(services, draft)
-        journal.write(journal.event("decision.answered", **dataclasses.asdict(answer)))
+        journal.write(journal.answered(answer))
     after = {
         TAKE: [f"idumb check-plan {question['phase']}", f"idumb execute-phase {question['phase']}"],
         AGAIN: [question["go_on"]],

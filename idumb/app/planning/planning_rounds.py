@@ -129,7 +129,7 @@ def _present_plans(services: Services, where: PhaseLocation) -> list[str]:
 def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
     """Return the phase as its plans spell it, and the first free task id."""
     try:
-        contract = loading.present(services, where.phase).contract
+        contract = loading.load_present(services, where.phase).contract
     except InputError:
         contract = None
     if contract is None:

@@ -22,9 +22,9 @@ from idumb.domain.runs.run import RunState
 def view(services: Services, phase: str) -> Result:
     """Return the next task and the reasons of the others. Starts nothing. InputError if the plan cannot run."""
     preconditions.require_initialised(services)
-    contract = loading.runnable(services, loading.of(services, phase))
+    contract = loading.runnable(services, loading.load_phase(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
-    state = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
     statuses = schedule.statuses(contract, current or status.blank_state(contract, state))
     open_now = open_attempt.find(services)
@@ -70,7 +70,7 @@ def _commands(
     state: RunState | None,
     statuses: Mapping[str, str],
     first: str | None,
-    open_now: open_attempt.Opened | None,
+    open_now: open_attempt.OpenAttempt | None,
     waiting: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     answer_first = ["idumb decisions"] if waiting else []

@@ -178,7 +178,7 @@ def _origin(
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = run_lookup.find_task(task)
-    loaded = loading.of(services, phase)
+    loaded = loading.load_phase(services, phase)
     if loaded.contract is None:
         raise InputError(
             "plan.invalid",

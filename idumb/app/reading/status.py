@@ -142,7 +142,7 @@ def _phase(
             "planner": planner,
         }
     try:
-        loaded = loading.present(services, number)
+        loaded = loading.load_present(services, number)
     except IdumbError as error:
         return {**row, "state": "invalid", "problem": error.message}
     if loaded.contract is None:
@@ -162,7 +162,7 @@ def _planned(
     contract: Contract,
     state: RunState | None,
 ) -> dict[str, Any]:
-    state = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
     changed = state is not None and current is None
     shown = schedule.statuses(contract, current or blank_state(contract, state))
@@ -170,7 +170,7 @@ def _planned(
     ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
     elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
-    wrong = finding.errors(loading.judged(services, loaded)) if current is None else ()
+    wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
     return {
         **row,
         "phase": contract.phase,
@@ -385,5 +385,5 @@ def _unfinished(row: Mapping[str, Any], number: str) -> tuple[str, str]:
         return f"idumb resume {number} --retry-failed", f"{failed} failed"
     if row.get("blocked") and not row["next"] and not row["tasks"].get(outcome.WAITING):
         groups = row["blocked"]
-        return groups[0]["actions"][0], blocked_tasks.words(groups)
+        return groups[0]["actions"][0], blocked_tasks.summary(groups)
     return f"idumb resume {number}", row.get("reason") or "its run is not finished"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from idumb.app.attempt import projections
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
-from idumb.app.contract.contract_versions import Next
-from idumb.app.contract.plan_changes import Since, since
+from idumb.app.contract.contract_versions import NextVersion
+from idumb.app.contract.plan_changes import ChangesSinceLock, since_lock
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -52,31 +52,31 @@ def amend(services: Services, request: Request, who: str) -> Result:
     """Amend the plans of a phase. Writes nothing unless the whole outcome is legal and confirmed."""
     preconditions.require_initialised(services)
     current, state = _current(services, request)
-    next_version, since_lock, overlaps = _amended(services, request, state, current)
+    next_version, difference, overlaps = _amended(services, request, state, current)
     consents = STRICT not in (state.mode, next_version.contract.mode) or services.consent.given(
-        since_lock.contract.hash
+        difference.contract.hash
     )
     next_version = replace(next_version, by=who, why=request.why, consents=consents)
-    _confirm(services, request, since_lock, next_version, overlaps)
+    _confirm(services, request, difference, next_version, overlaps)
     with operation.owned(services, "amend") as owned:
         journal = owned.journal(state)
-        if amendment.running_tasks(since_lock.diff, state):
-            rollback.finish_killed(services, journal, since_lock.contract)
-        contract_versions.lock(services, journal, next_version)
+        if amendment.running_tasks(difference.diff, state):
+            rollback.finish_killed(services, journal, difference.contract)
+        contract_versions.lock_next(services, journal, next_version)
         projections.ending(services, next_version.contract, journal.state)
     data = {
         "phase": state.phase,
         "run": state.id,
         "version": state.contract.version,
         "contract_hash": next_version.contract.hash,
-        "from": since_lock.contract.hash,
+        "from": difference.contract.hash,
         "what": list(next_version.what),
         "reset": list(next_version.reset),
         "completed_work": [
             {"task": one.task, "verb": one.verb, "path": one.path, "of": one.of, "words": one.words} for one in overlaps
         ],
         "path": next_version.path,
-        **plan_diff.as_dict(since_lock.diff),
+        **plan_diff.as_dict(difference.diff),
         "next": [f"idumb resume {state.phase}"],
     }
     return Result(data)
@@ -84,12 +84,12 @@ def amend(services: Services, request: Request, who: str) -> Result:
 
 def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
     """Return the checked plans and the run; Refusal if the plans were edited and `--from-file` is missing."""
-    loaded = loading.of(services, request.phase)
+    loaded = loading.load_phase(services, request.phase)
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     preconditions.require_settled(state)
     if not request.from_file:
-        changed_contract.same_contract(services, contract, state)
+        changed_contract.require_same(services, contract, state)
     elif contract.hash == state.contract.hash:
         raise Refusal(
             "amend.nothing",
@@ -101,7 +101,7 @@ def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
 
 def _amended(
     services: Services, request: Request, state: RunState, amended: Contract
-) -> tuple[Next, Since, tuple[Overlap, ...]]:
+) -> tuple[NextVersion, ChangesSinceLock, tuple[Overlap, ...]]:
     """Return the next contract, its difference from that of the run, and its overlaps with completed work."""
     sources = services.plans.plans(amended.folder)
     path: str | None = None
@@ -113,13 +113,13 @@ def _amended(
         original = dict(sources)[path]
         changed = services.plans.amended(original, path, changes)
         sources = tuple((p, changed if p == path else data) for p, data in sources)
-        loaded = loading.of_sources(services, state.phase, amended.folder, sources)
+        loaded = loading.load_sources(services, state.phase, amended.folder, sources)
         amended = loading.runnable(services, loading.with_links(services, loaded))
-    since_lock = since(services, state, amended)
-    refused = amendment.forbidden(since_lock.diff, since_lock.contract, amended, state)
-    overlaps = amendment.overlaps(since_lock.diff, amended, state)
+    difference = since_lock(services, state, amended)
+    refused = amendment.forbidden(difference.diff, difference.contract, amended, state)
+    overlaps = amendment.overlaps(difference.diff, amended, state)
     if refused is None and overlaps:
-        refused = amendment.conflict_with_completed(overlaps, plan_checks.unmet(services, amended, state))
+        refused = amendment.conflict_with_completed(overlaps, plan_checks.unmet_claims(services, amended, state))
     if refused is not None:
         raise Refusal(
             refused.code,
@@ -128,20 +128,20 @@ def _amended(
             details={
                 "phase": state.phase,
                 "tasks": list(refused.tasks),
-                "lines": list(plan_diff.lines(since_lock.diff)),
+                "lines": list(plan_diff.lines(difference.diff)),
             },
         )
     decided = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
     texts = (
         ()
-        if decided and since_lock.diff.texts == (path,) and not since_lock.diff.changes_tasks
-        else plan_diff.lines(since_lock.diff)
+        if decided and difference.diff.texts == (path,) and not difference.diff.changes_tasks
+        else plan_diff.lines(difference.diff)
     )
     what = (*texts, *decided)
-    next_version = Next(
-        amended, sources, what, "", path=path, before=original, changes_tasks=since_lock.diff.changes_tasks
+    next_version = NextVersion(
+        amended, sources, what, "", path=path, before=original, changes_tasks=difference.diff.changes_tasks
     )
-    return replace(next_version, reset=amendment.tasks_to_reset(since_lock.diff, state)), since_lock, overlaps
+    return replace(next_version, reset=amendment.tasks_to_reset(difference.diff, state)), difference, overlaps
 
 
 def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:
@@ -196,11 +196,15 @@ def _deviation(services: Services, state: RunState, task: str, path: str) -> Ame
 
 
 def _confirm(
-    services: Services, request: Request, since_lock: Since, next_version: Next, overlaps: Sequence[Overlap]
+    services: Services,
+    request: Request,
+    difference: ChangesSinceLock,
+    next_version: NextVersion,
+    overlaps: Sequence[Overlap],
 ) -> None:
     """Require your agreement to this outcome: by hash, by --yes, or at the terminal."""
     new = next_version.contract
-    if STRICT in (since_lock.state.mode, new.mode):
+    if STRICT in (difference.state.mode, new.mode):
         _require_approval(services, request, new)
     if request.agreed is not None and request.agreed != new.hash:
         raise Refusal(
@@ -211,7 +215,7 @@ def _confirm(
         )
     if request.yes or request.agreed is not None:
         return
-    question = _question(services, request, since_lock, next_version, overlaps)
+    question = _question(services, request, difference, next_version, overlaps)
     answer = services.asker.ask(question)
     if answer is None or answer.choice != "amend":
         raise Refusal(
@@ -240,16 +244,20 @@ def _require_approval(services: Services, request: Request, contract: Contract) 
 
 
 def _question(
-    services: Services, request: Request, since_lock: Since, next_version: Next, overlaps: Sequence[Overlap]
+    services: Services,
+    request: Request,
+    difference: ChangesSinceLock,
+    next_version: NextVersion,
+    overlaps: Sequence[Overlap],
 ) -> Decision:
     """Return the question, with every change of the plan, then every new command and path."""
-    locked_lines = set(ask_consent.lines(services, since_lock.contract))
+    locked_lines = set(ask_consent.lines(services, difference.contract))
     runs = [line for line in ask_consent.lines(services, next_version.contract) if line not in locked_lines]
     resets = [f"{task} can be retried" for task in next_version.reset]
     return Decision(
         id=f"amend.{next_version.contract.hash[:12]}",
         kind="consent",
-        what=f"Amend phase {request.phase} to version {since_lock.state.contract.version + 1} of its contract",
+        what=f"Amend phase {request.phase} to version {difference.state.contract.version + 1} of its contract",
         why="The run continues under the version that you agree to. Completed work stays as it is, and nothing runs"
         " now.",
         evidence=(

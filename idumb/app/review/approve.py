@@ -51,7 +51,7 @@ class Request:
 def approve(services: Services, request: Request) -> Result:
     """Record an approval of the current contract. Runs nothing, and writes nothing in the working tree."""
     preconditions.require_initialised(services)
-    contract = loading.runnable(services, loading.of(services, request.phase))
+    contract = loading.runnable(services, loading.load_phase(services, request.phase))
     expires = _expires(services, request)
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)

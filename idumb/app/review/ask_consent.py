@@ -199,12 +199,7 @@ def _refusal(
         hint=question.choices[0].command,
         details={
             **differs,
-            "what": question.what,
-            "why": question.why,
-            "evidence": list(question.evidence),
-            "choices": next_actions.rows(question.choices),
-            "contract_hash": contract.hash,
-            "decision": question.id,
+            **next_actions.details(question, contract_hash=contract.hash, decision=question.id),
         },
     )
 
@@ -273,7 +268,7 @@ def pending(services: Services, kept: PendingQuestion) -> Pending | None:
                 if question is not None and question.id == kept.id
                 else None
             )
-        contract = loading.of(services, kept.phase).contract
+        contract = loading.load_phase(services, kept.phase).contract
         if contract is None or contract.mode == STRICT:
             return None
         moved = agent_programs.changed_programs(services, contract)

@@ -33,8 +33,8 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
     `mode` strict judges a guided phase as if it were strict.
     """
-    loaded = loading.of(services, phase)
-    untracked = contract_lock.untracked(services, loaded.paths)
+    loaded = loading.load_phase(services, phase)
+    untracked = contract_lock.untracked_inputs(services, loaded.paths)
     hashes = {path: hashlib.sha256(data).hexdigest() for path, data in loaded.sources}
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
@@ -136,7 +136,7 @@ def show_graph(
     services: Services, phase: str, render: Callable[[Contract, RunState | None, dict[str, str]], str]
 ) -> Result:
     """Return order, waves and edges, with the text that `render` makes of them."""
-    loaded = loading.of(services, phase)
+    loaded = loading.load_phase(services, phase)
     contract = loaded.contract
     if contract is None:
         raise InputError(

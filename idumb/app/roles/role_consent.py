@@ -157,13 +157,7 @@ def _refusal(question: Decision, whole: str, command: str, *, other: str | None 
         "consent.missing" if other is None else "consent.other-agents",
         f"{other or missing}.",
         hint=f"{command} --approve {whole}",
-        details={
-            "what": question.what,
-            "why": question.why,
-            "evidence": list(question.evidence),
-            "choices": next_actions.rows(question.choices),
-            "consent_hash": whole,
-            "decision": question.id,
-            **({} if other is None else {"expected": whole}),
-        },
+        details=next_actions.details(
+            question, consent_hash=whole, decision=question.id, **({} if other is None else {"expected": whole})
+        ),
     )

@@ -31,7 +31,7 @@ def admit(services: Services, request: Request) -> Contract:
     preconditions.require_initialised(services)
     if request.command not in _IN_EDITOR:
         builder_commits.require_clone(services.settings, request.workspace)
-    contract = loading.runnable(services, loading.of(services, request.phase))
+    contract = loading.runnable(services, loading.load_phase(services, request.phase))
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",
@@ -61,7 +61,7 @@ def admit(services: Services, request: Request) -> Contract:
 def unfinished_run(services: Services, contract: Contract, *, force: bool) -> RunState | None:
     """Return the phase's newest run if it runs this contract and still has work left, at least its verification."""
     state = run_lookup.latest_run(services, contract.phase)
-    foreseen = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    foreseen = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     if foreseen is None or foreseen.contract.hash != contract.hash:
         return None
     ended = foreseen.state == COMPLETED and foreseen.restoring is None
@@ -71,7 +71,7 @@ def unfinished_run(services: Services, contract: Contract, *, force: bool) -> Ru
 def require_unverified(services: Services, contract: Contract, *, force: bool) -> None:
     """Refuse a new run of a verified phase, or one that would repeat completed work on top of itself."""
     state = run_lookup.latest_run(services, contract.phase)
-    state = contract_versions.foreseen(state, contract.hash) if state is not None else None
+    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     if not force and (state is None or state.contract.hash != contract.hash):
         _require_unverified_elsewhere(services, contract)
     if state is None:
@@ -90,7 +90,7 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
                 "what": f"Run phase {contract.phase} again",
                 "why": f"run {state.number} of this contract is verified",
                 "evidence": [f"contract {contract.hash}"],
-                "choices": next_actions.rows(next_actions.of_verified(contract.phase, on_top=on_top)),
+                "choices": next_actions.rows(next_actions.for_verified(contract.phase, on_top=on_top)),
             },
         )
     _require_unchanged_work(services, contract, state)
@@ -113,7 +113,7 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
             "why": f"{report['path']} in HEAD says that this contract was verified",
             "evidence": [f"contract {contract.hash}", f"verified {report['created']}"],
             "choices": next_actions.rows(
-                next_actions.of_verified_elsewhere(contract.phase, report["path"], on_top=existing is None)
+                next_actions.for_verified_elsewhere(contract.phase, report["path"], on_top=existing is None)
             ),
         },
     )
@@ -161,11 +161,16 @@ def _require_unchanged_work(services: Services, contract: Contract, state: RunSt
     changed = carried_tasks.done_but_changed(contract, state)
     if not changed:
         return
+    target = carried_tasks.rollback_target(state, changed[0])
     raise Refusal(
         "plan.done-changed",
         f"The plan of phase {contract.phase} changed {wording.listed(changed)} after completion, and the work is"
         " still in the files.",
-        hint=f"Revert the work first: idumb rollback {contract.phase} --to {carried_tasks.before(state, changed[0])}."
+        hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}."
         + _force_hint(services, contract, changed),
-        details={"phase": contract.phase, "to": carried_tasks.before(state, changed[0]), "tasks": list(changed)},
+        details={
+            "phase": contract.phase,
+            "to": target,
+            "tasks": list(changed),
+        },
     )

@@ -156,7 +156,7 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
     if request.choice == exhausted_tasks.SKIP:
         return task_overrides.skip(services, task, why, request.who, yes=True, then=answered)
     if request.choice == exhausted_tasks.ROLL_BACK:
-        to = rollback.before(services, state, task)
+        to = rollback.target_before(services, state, task)
         return rollback.rollback(services, state.phase, to, yes=True, then=answered)
     with operation.owned(services, "decide") as owned:
         answered(owned.journal(state))
@@ -213,8 +213,8 @@ def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
 
     The next command that runs a changed plan appends them instead.
     """
-    contract = plan_answers.locked(services, journal.state)
-    return None if contract is None else plan_answers.append(services, journal, contract)
+    contract = plan_answers.locked_contract(services, journal.state)
+    return None if contract is None else plan_answers.append_answers(services, journal, contract)
 
 
 def _run_that_asked(services: Services, decision: str) -> RunState:
@@ -244,7 +244,7 @@ def _to_remember(services: Services, state: RunState, question: Mapping[str, Any
     """Return the answer to remember, once you confirmed it."""
     choices = tuple(c["id"] for c in question["choices"])
     found = saved_answers.question_key(question["kind"], choices, question["what"])
-    contract = plan_answers.locked(services, state)
+    contract = plan_answers.locked_contract(services, state)
     task = contract.tasks.get(question.get("task") or "") if contract is not None else None
     if found is None or (task is not None and not saved_answers.may_answer(task)):
         raise _not_remembered(request)

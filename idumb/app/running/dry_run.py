@@ -70,7 +70,7 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     claims = legacy_claims.claims(services, contract, newest or RunState())
     with rehearsals.open(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
-        told = legacy_claims.told_of(copy, contract.phase, claims) if claims else {}
+        told = legacy_claims.import_payload(copy, contract.phase, claims) if claims else {}
         return _answer(
             _run(copy, contract, newest, request, sorted(named_paths), told), services.settings.git.commit, run
         )
@@ -81,7 +81,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
     contract = admission.admit(services, request)
     _require_idle(services)
     newest = run_lookup.latest_run(services, contract.phase)
-    newest = contract_versions.foreseen(newest, contract.hash) if newest is not None else None
+    newest = contract_versions.predicted_state(newest, contract.hash) if newest is not None else None
     unfinished = admission.unfinished_run(services, contract, force=request.force)
     if unfinished is None:
         admission.require_unverified(services, contract, force=request.force)
@@ -145,7 +145,7 @@ def _run(
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
         if told:
-            journal.write(journal.event(legacy_claims.EVENT, **told))
+            journal.write(journal.event(legacy_claims.IMPORTED, **told))
         before = copy.trees.scan(also)
         if newest is not None and newest.branch == copy.history.head().branch:
             task_base.put_back_unfinished(copy, contract, newest)

@@ -30,7 +30,7 @@ class OutsideWork:
 
     def lookup(self, phase: str, folder: str | None) -> dict[str, Any]:
         """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
-        return self._reports(folder) or self._commits.get(legacy_claims.plain(phase), {}) or self._old(phase)
+        return self._reports(folder) or self._commits.get(legacy_claims.normalized(phase), {}) or self._old(phase)
 
     def _reports(self, folder: str | None) -> dict[str, Any]:
         reports = self.services.plans.recorded(folder) if folder is not None else {}
@@ -56,9 +56,9 @@ class OutsideWork:
         return from_commits(trailers for _, trailers in commits if trailers.get("Idumb-Run") not in recorded)
 
     def _old(self, phase: str) -> dict[str, Any]:
-        claim = {legacy_claims.plain(name): row for name, row in legacy_claims.by_phase(self.services).items()}.get(
-            legacy_claims.plain(phase)
-        )
+        claim = {
+            legacy_claims.normalized(name): row for name, row in legacy_claims.by_phase(self.services).items()
+        }.get(legacy_claims.normalized(phase))
         if claim is None:
             return {}
         counts = {word: len(claim[word]) for word in ("completed", "failed", "blocked")}
@@ -115,7 +115,7 @@ def _by_phase(tasks: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any
                 phase, name = run_lookup.find_task(task)
             except IdumbError:
                 continue
-            runs_by_phase.setdefault(legacy_claims.plain(phase), {}).setdefault(name, run)
+            runs_by_phase.setdefault(legacy_claims.normalized(phase), {}).setdefault(name, run)
     rows = runs_by_phase.items()
     return {p: _row("commits", next(iter(name.values())), None, {"completed": len(name)}) for p, name in rows}
 

@@ -80,7 +80,7 @@ def _recorded(services: Services, state: RunState, by: str, why: str) -> Result:
 
 
 def _result(state: RunState, ended: str, holder: Mapping[str, Any] | None, *, reason: str = "") -> Result:
-    choices = next_actions.of_paused(state)
+    choices = next_actions.for_paused(state)
     running = ended == ASKED
     return Result(
         {

@@ -74,7 +74,7 @@ def _plan(services: Services, wanted: QuickRequest) -> tuple[str, str, str]:
 
 
 def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:
-    loaded = loading.of_sources(services, phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
+    loaded = loading.load_sources(services, phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
     try:
         return loading.runnable(services, loading.with_links(services, loaded))
     except InputError as problem:

@@ -8,11 +8,11 @@ from collections.abc import Collection
 
 from idumb.app.attempt import builder_commits, questions
 from idumb.app.contract import changed_contract, environment_lock, loading
-from idumb.app.core import displaced_owner, run_lookup, schedule
+from idumb.app.core import previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.history import restoring
+from idumb.app.history import restore
 from idumb.app.review import ask_consent
 from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
@@ -48,10 +48,10 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
     """Continue the phase's unfinished run, under the same consent."""
     preconditions.require_initialised(services)
     builder_commits.require_clone(services.settings, request.workspace)
-    loaded = loading.of(services, request.phase)
+    loaded = loading.load_phase(services, request.phase)
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
-    changed_contract.same_contract(services, contract, state)
+    changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)
     if (request.workspace or builder_commits.workspace_of(state.policy, state.workspace)) == builder_commits.CLONE:
         services.clones.require_place()
@@ -75,9 +75,9 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
     environment_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
-        warnings = displaced_owner.since_resumed(services, state)
+        warnings = previous_owner.takeovers_since_resumed(services, state)
         preconditions.accept_guarded(services, journal, request.accept_git)
-        restoring.settle(services, journal, contract)
+        restore.finish_interrupted(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
         _reset(journal, again, deviations=request.on_deviation is not None)
         guidance = {"guidance": again.guidance, "by": again.who}

@@ -50,12 +50,12 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         run_branch.begin(services, contract, request.branch)
         start_run(services, journal, contract, request)
     else:
-        from idumb.app.history import restoring
+        from idumb.app.history import restore
 
-        changed_contract.same_contract(services, contract, state)
+        changed_contract.require_same(services, contract, state)
         preconditions.require_branch(services, state)
         environment_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
-        restoring.settle(services, journal, contract)
+        restore.finish_interrupted(services, journal, contract)
         journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
     return journal
 
@@ -74,7 +74,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         services.reporter.note(words)
     same_branch = previous is not None and previous.branch == head.branch
     reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()
-    sources = contract_lock.sources(services, contract)
+    sources = contract_lock.require_sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
     digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
@@ -183,12 +183,12 @@ def run_tasks(bench: Bench) -> runner.Ending:
 
 def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending) -> Result:
     """Record how the run ended, write its reports, verify it if all tasks are done, and return its result."""
-    contract = plan_answers.append(services, journal, contract)
+    contract = plan_answers.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)
     done = schedule.settled(statuses)
     if ending.kind == "done" and blocked_tasks.is_stuck(statuses):
         ending = dataclasses.replace(
-            ending, words=blocked_tasks.words(blocked_tasks.groups(contract, journal.state, statuses))
+            ending, words=blocked_tasks.summary(blocked_tasks.groups(contract, journal.state, statuses))
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     workspace = final_state.at_end(services, journal.state, contract) if done else final_state.Workspace()
@@ -199,7 +199,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     if done and request.verify:
         _require_approval(services, journal, contract, reports)
         verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
-        contract = plan_answers.append(services, journal, contract)
+        contract = plan_answers.append_answers(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         projections.ending(services, contract, journal.state)
     warnings = (

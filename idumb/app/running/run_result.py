@@ -50,7 +50,7 @@ def build(
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
-        "untracked": contract_lock.untracked(services, (p.path for p in contract.plans)),
+        "untracked": contract_lock.untracked_inputs(services, (p.path for p in contract.plans)),
         "decisions": questions,
         "blocked": blocked_tasks.groups(contract, state, statuses),
         "next": next_steps.next_commands(
@@ -80,7 +80,7 @@ def build(
     data["failure"] = failure and {**failure, "error": failure["error"] or ending.words}
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
-        data["choices"] = next_actions.rows(next_actions.of_paused(state))
+        data["choices"] = next_actions.rows(next_actions.for_paused(state))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}

@@ -72,13 +72,7 @@ def _confirm_skip(
             "skip.not-confirmed",
             f"Nothing was changed: {question.what}.",
             hint=question.choices[0].command,
-            details={
-                "what": question.what,
-                "why": question.why,
-                "evidence": list(question.evidence),
-                "choices": next_actions.rows(question.choices),
-                "tasks": list(blocked),
-            },
+            details=next_actions.details(question, tasks=list(blocked)),
         )
 
 
@@ -232,7 +226,7 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     """Return the contract and newest run of a task's phase, and the id as the plan spells it."""
     phase, task_id = run_lookup.find_task(task)
     preconditions.require_initialised(services)
-    loaded = loading.of(services, phase)
+    loaded = loading.load_phase(services, phase)
     contract = loading.runnable(services, loaded)
     if task_id not in contract.tasks:
         raise InputError(
@@ -242,5 +236,5 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState, str]:
             details={"phase": phase},
         )
     state = run_lookup.require_run(services, contract.phase)
-    changed_contract.same_contract(services, contract, state)
+    changed_contract.require_same(services, contract, state)
     return contract, state, task_id

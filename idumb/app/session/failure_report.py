@@ -105,11 +105,11 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
     if known.status not in (outcome.FAILED, outcome.WAITING):
         return []
     if known.work.deviations:
-        return next_actions.rows(next_actions.of_deviation(_strays(services, contract, state, task)))
+        return next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task)))
     if known.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
-    return next_actions.rows(next_actions.of_failed(contract.phase, task, in_editor=mine))
+    return next_actions.rows(next_actions.for_failed(contract.phase, task, in_editor=mine))
 
 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
@@ -121,11 +121,11 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
         "what": f"{task} changed files it does not declare",
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         "evidence": list(known.work.deviations),
-        "choices": next_actions.rows(next_actions.of_deviation(_strays(services, contract, state, task))),
+        "choices": next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task))),
     }
 
 
-def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.Strays:
+def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.UndeclaredChanges:
     """What can be done about them: none takes a file that no task may write, and what is strict is not widened."""
     plan, known = contract.plan_of(task), state.tasks[task]
     others = services.history.repositories(known.work.deviations)
@@ -135,7 +135,7 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
     hidden = exposed_secrets.any_in(services, known.work.deviations)
     before = [p for p in never if known.work.base is not None and services.trees.entry(known.work.base, p) is not None]
-    return next_actions.Strays(
+    return next_actions.UndeclaredChanges(
         contract.phase,
         task,
         known.work.deviations,
@@ -143,7 +143,7 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
         accept=not guarded and not inner and not hidden,
         in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
         look=not set(never) & {p for p, _ in state.contract.plans}
-        or changed_contract.present(services, state.phase) is not None,
+        or changed_contract.present_contract(services, state.phase) is not None,
         back=[f"git show {shlex.quote(kept_at(known.work.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
-from idumb.app.core import crash_cleanup, displaced_owner, open_attempt
+from idumb.app.core import open_attempt, previous_owner
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services
 from idumb.domain.errors import IdumbError, Refusal
@@ -38,11 +38,11 @@ class Owned:
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
-        overtook = displaced_owner.told(self.services.owner.overtaken())
+        overtook = previous_owner.takeover_record(self.services.owner.overtaken())
         started = {"command": self.command, "worktree": self.services.worktree, **overtook}
         journal.write(journal.event("operation.started", **started))
         self.opened.append(journal)
-        contract_versions.settle(self.services, journal)
+        contract_versions.finish_interrupted(self.services, journal)
         return journal
 
     def record(self) -> Journal:
@@ -63,7 +63,7 @@ class Owned:
         state = journal.state
         if state.id and projections.is_behind(self.services, state):
             with suppress(IdumbError):  # a contract that cannot be read is told of where it is needed
-                projections.write_progress(self.services, loading.contract_of(self.services, state), state)
+                projections.write_progress(self.services, loading.locked_contract(self.services, state), state)
         state_file.record(self.services, journal)
 
 
@@ -78,7 +78,7 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
         operation = operation_id(services.log, services.worktree, command, services.clock.now())
         holder = Owned(services, operation, fence, command)
         try:
-            crash_cleanup.clear(services)
+            previous_owner.remove_stale_files(services)
             open_attempt.refuse(services, command)
             yield holder
             holder.close(None)

@@ -10,7 +10,7 @@ from idumb.app.session import operation
 from idumb.domain.runs.event import NewEvent
 
 Start = tuple[str, str, str, int]
-"""(run, phase, work tree, first event)."""
+"""(run, phase, working tree, first event)."""
 
 
 def archive(services: Services, *, before: str | None, keep_runs: int) -> Result:

@@ -73,7 +73,7 @@ class _Look:
 
     def _plan(self, number: str, folder: str) -> Iterator[Symptom]:
         try:
-            errors = finding.errors(loading.present(self.services, number).findings)
+            errors = finding.errors(loading.load_present(self.services, number).findings)
             messages = [f"{error.place}: {error.message}" for error in errors]
         except IdumbError as problem:
             messages = [problem.message]
@@ -194,7 +194,7 @@ class _Look:
     def _contract(self, state: RunState) -> Contract | None:
         """The contract that the run locked; None if it can no longer be read."""
         try:
-            return loading.contract_of(self.services, state)
+            return loading.locked_contract(self.services, state)
         except IdumbError:
             return None
 

@@ -189,7 +189,7 @@ class _Look:
 
 
 def latest_runs(services: Services) -> Iterable[RunState]:
-    """The newest run of each phase in this work tree."""
+    """The newest run of each phase in this working tree."""
     for phase in services.runs.phases():
         state = run_lookup.latest_run(services, phase)
         if state is not None:

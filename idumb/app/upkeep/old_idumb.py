@@ -21,7 +21,7 @@ def pending(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     """Files whose history is not in the event log, with their bytes."""
     imported = {
         (f["path"], f["digest"])
-        for event in services.log.events(kind=legacy_claims.EVENT)
+        for event in services.log.events(kind=legacy_claims.IMPORTED)
         for f in event.payload["files"]
     }
     read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))

@@ -26,7 +26,7 @@ def workspace(services: Services, phase: str) -> Result:
     """
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
-    contract = loading.contract_of(services, state)
+    contract = loading.locked_contract(services, state)
     final = final_state.at_end(services, state, contract)
     chain = services.log.verify()
     plans, guarded = _changed_plans(services, state, contract), preconditions.changed_guarded(services, state)

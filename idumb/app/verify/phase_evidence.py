@@ -11,7 +11,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.decision import Choice, Decision
 from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -77,27 +77,12 @@ def _human_criterion(
             Choice(questions.NO, "it does not hold", "the phase is not verified"),
         ),
     )
-    answer = answer_to(services, journal, question)
+    answer = journal.ask_once(services.asker, question)
     if answer is None:
         return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
     return dataclasses.replace(
         questions.evidence_of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text
     )
-
-
-def answer_to(services: Services, journal: Journal, question: Decision) -> Answer | None:
-    """Return the recorded answer, or ask now; None if the question waits."""
-    recorded = journal.state.answers.get(question.id)
-    if recorded is not None:
-        return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", ""))
-    answer = services.asker.ask(question)
-    new = question.id not in journal.state.decisions
-    events = [journal.event("decision.asked", **dataclasses.asdict(question))] if new else []
-    if answer is not None:
-        events.append(journal.event("decision.answered", **dataclasses.asdict(answer)))
-    if events:
-        journal.write(*events)
-    return answer
 
 
 def stated_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:

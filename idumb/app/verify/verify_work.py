@@ -41,10 +41,10 @@ def verify(services: Services, request: Request) -> Result:
     """Judge a phase again, write VERIFICATION.md, and record the outcome."""
     phase = request.phase
     preconditions.require_initialised(services)
-    loaded = loading.of(services, phase)
+    loaded = loading.load_phase(services, phase)
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
-    changed_contract.same_contract(services, contract, state)
+    changed_contract.require_same(services, contract, state)
     preconditions.require_settled(state)
     preconditions.require_repository(services)
     approvals.require_for(services, contract, state)
@@ -153,7 +153,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     if causes:
         question = _question(services, contract, journal.state, record)
         record["decision"] = question.id
-        answer = phase_evidence.answer_to(services, journal, question)
+        answer = journal.ask_once(services.asker, question)
         if answer is not None:
             record = _overridden(record, answer.choice, answer.by)
     elif status == "passed" and not asks:

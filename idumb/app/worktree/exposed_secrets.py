@@ -8,14 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Attempt, Bench
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import Trees
 from idumb.domain import canonical_json, outcome, wording
-from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
@@ -169,7 +168,7 @@ def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Dec
             hint=f"idumb skip {known.id} --why REASON goes on without it",
             details={"task": known.id, "decision": missing},
         )
-    return tuple(_as_asked(row) for row in rows.values() if row is not None)
+    return tuple(Decision.recorded(row) for row in rows.values() if row is not None)
 
 
 def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:
@@ -193,13 +192,13 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
     if not found:
         return
     asked = _question(_to_accept(journal.state, task, found), task, found, _NOT_ACCEPTED)
-    answer = _answered(services, journal, asked)
-    if answer == YES:
+    answer = journal.ask_once(services.asker, asked, final=(YES,))
+    if answer is not None and answer.choice == YES:
         return
     again = f"idumb accept {task} --why REASON"
     words = f"{asked.what}. Nothing was accepted."
     details = {"task": task, "decision": asked.id, "evidence": list(found)}
-    if answer == NO:
+    if answer is not None and answer.choice == NO:
         without = f"{WITHOUT_SECRET.capitalize()}, then {again}"
         raise Refusal("accept.secret", words, hint=without, details=details)
     raise Waiting("accept.secret", words, hint=f"idumb decide {asked.id} {YES}, then {again}", details=details)
@@ -210,24 +209,6 @@ def _to_accept(state: RunState, task: str, found: Sequence[str]) -> str:
     mark = f"{task}{ACCEPTED}{canonical_json.digest(list(found))[:8]}"
     refused = sum(1 for i, answer in state.answers.items() if i.startswith(mark) and answer["choice"] == NO)
     return f"{mark}.{refused + 1}" if refused else mark
-
-
-def _answered(services: Services, journal: Journal, asked: Decision) -> str | None:
-    """What a person said to it, now or before; the question is recorded either way."""
-    before = journal.state.answers.get(asked.id)
-    if before is not None:
-        return str(before["choice"])
-    answer: Answer | None = services.asker.ask(asked)
-    events = [] if asked.id in journal.state.decisions else [_event(journal, "decision.asked", asked.task, asked)]
-    if answer is not None and answer.choice == YES:
-        events.append(_event(journal, "decision.answered", asked.task, answer))
-    if events:
-        journal.write(*events)
-    return None if answer is None else answer.choice
-
-
-def _event(journal: Journal, kind: str, task: str | None, said: Decision | Answer) -> Any:
-    return journal.event(kind, task, **dataclasses.asdict(said))
 
 
 _FAILS = "the attempt fails, and the next one is told to leave the value out"
@@ -251,11 +232,6 @@ def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decisio
             Choice(NO, "do not", refused),
         ),
     )
-
-
-def _as_asked(row: Mapping[str, Any]) -> Decision:
-    choices = tuple(Choice(**choice) for choice in row["choices"])
-    return Decision(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
 
 
 def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: str | None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from idumb.app.core import crash_cleanup, next_actions
+from idumb.app.core import next_actions, previous_owner
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
@@ -51,7 +51,7 @@ def require_repository(services: Services) -> None:
     """No merge or the like in progress, and an identity where commits are to be made."""
     obstacle = services.history.obstacle()
     if obstacle is not None and obstacle[0] == INDEX_LOCKED:
-        crash_cleanup.clear_for_owner(services)
+        previous_owner.acquire_and_remove_stale_files(services)
         obstacle = services.history.obstacle()
     _refuse(obstacle)
     problem = services.history.identity_problem() if services.settings.git.commit in COMMITTED else None

@@ -1,0 +1,163 @@
+"""Builds the envelopes of a contract: what its attempts would run under now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.app.core.services import Services
+from idumb.app.ports.agents import Agent, Agents, capabilities
+from idumb.domain import agent, contract, roles
+from idumb.domain.consent import envelope
+from idumb.domain.consent.envelope import NOTHING, Envelope, envelope_key, text_digest
+from idumb.domain.contract import Contract
+from idumb.domain.errors import AdapterError
+from idumb.domain.intake import ground
+from idumb.domain.proof import levels
+from idumb.domain.settings import Binding, Settings
+
+_OLD_VALIDATOR_PROMPT = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
+"""The hash of the validator's shipped template before it asked for evidence. Runs locked under it can continue."""
+
+
+@dataclass(slots=True)
+class EnvelopeSet:
+    """Envelopes by the key of their builder and validator; `sources` maps each hash to its text.
+
+    `grown` maps a hash to the hash under an earlier shipped template, which is equivalent.
+    """
+
+    envelopes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    programs: list[str] = field(default_factory=list)
+    grown: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, text: str) -> str:
+        """Add a text; return its hash."""
+        digest = text_digest(text)
+        if text:
+            self.sources[digest] = text
+        return digest
+
+
+def builder_validator_pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | None]]:
+    """The pairs of builder and validator that the contract needs, by key, in order of first use."""
+    pairs = (
+        (contract.builder_of(plan, task, settings), contract.validator_of(plan, task, settings))
+        for plan in known.plans
+        for task in plan.tasks
+    )
+    return {envelope_key(b, v): (b, v) for b, v in dict.fromkeys(pairs) if b is not None}
+
+
+def present(services: Services, agents: Agents, known: Contract) -> EnvelopeSet:
+    """The envelopes that attempts of this contract would run under now."""
+    settings = services.settings
+    current = EnvelopeSet()
+    context = _Context(services, agents, settings, current)
+    shared: dict[str, Any] = {
+        "idumb": services.version,
+        "contract": known.hash,
+        "context": NOTHING,
+        "conversation": NOTHING,
+        "rules": current.keep(readable([rule.as_dict() for rule in levels.rules(settings)])),
+        "policy": _policy(services, current),
+        "tools": dict(services.toolchain.versions()),
+        envelope.CHECKS: _checks(services, known, current),
+    }
+    for key, (builder, validator) in builder_validator_pairs(known, settings).items():
+        own = _agent_parts(context, builder, agent.BUILDER)
+        # An amendment that adds another agent must not change the envelope of these two.
+        ruling = roles.settings_of_runs(settings, (builder, validator))
+        current.sources[ruling.digest()] = services.redaction.redact_output(readable(ruling.deciding()))
+        judged = _validator_digest(context, validator)
+        made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
+        current.envelopes[key] = {**made.as_dict(), "digest": made.digest}
+    return current
+
+
+def _checks(services: Services, known: Contract, collected: EnvelopeSet) -> dict[str, str]:
+    """Program to path and hash, for the programs that checks start. Those in the working tree belong to tasks."""
+    places = services.files.programs(sorted(ground.named_programs(known)))
+    collected.programs += places.values()
+    digests = services.files.digests(places.values())
+    return {
+        name: services.redaction.redact_output(f"{place} {digests.get(place, 'unreadable')}")
+        for name, place in sorted(places.items())
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    services: Services
+    agents: Agents
+    settings: Settings
+    collected: EnvelopeSet
+
+
+def _agent_parts(context: _Context, binding: str, role: str) -> dict[str, Any]:
+    """The parts of an agent in a role: adapter, program, model, prompt template."""
+    who = context.agents.get(binding)
+    program, argv = _program(context, who)
+    filled = roles.resolve(context.settings, role, binding)
+    template = context.services.toolchain.template(filled.prompt) if filled.template is None else filled.template
+    silent = not capabilities(who).reads_prompt
+    return {
+        "adapter": who.name,
+        "adapter_version": who.version,
+        "program": program,
+        "model": None if silent else filled.model or _model(context.settings.bindings.get(binding), argv),
+        "prompt": NOTHING if silent else context.collected.keep(template),
+    }
+
+
+def _program(context: _Context, who: Agent) -> tuple[str | None, Sequence[str]]:
+    """A hash of the argument list, the program and its script, if any; and the argument list."""
+    try:
+        argv = who.describe()
+    except AdapterError:
+        return None, ()
+    if not argv:
+        return NOTHING, ()
+    named = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
+    context.collected.programs += named
+    digests = context.services.files.digests(named)
+    text = context.services.redaction.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
+    return context.collected.keep(text), argv
+
+
+def _model(binding: Binding | None, argv: Sequence[str]) -> str | None:
+    """The model in the configuration: an option of the adapter, or `--model` of its program."""
+    if binding is not None and isinstance(binding.options.get("model"), str):
+        return str(binding.options["model"])
+    for i, word in enumerate(argv):
+        if word.startswith("--model="):
+            return word.partition("=")[2] or None
+        if word == "--model" and i + 1 < len(argv):
+            return argv[i + 1]
+    return None
+
+
+def _validator_digest(context: _Context, name: str | None) -> str:
+    if name is None:
+        return NOTHING
+    parts = _agent_parts(context, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
+    validator = {"binding": name, **parts}
+    digest = context.collected.keep(readable(validator))
+    if roles.resolve(context.settings, agent.VALIDATOR, name).template is None and "prompt" in parts:
+        context.collected.grown[digest] = text_digest(readable({**validator, "prompt": _OLD_VALIDATOR_PROMPT}))
+    return digest
+
+
+def _policy(services: Services, collected: EnvelopeSet) -> str:
+    policy = services.policy
+    if not policy.sources:
+        return NOTHING
+    allowed = None if policy.tools is None else sorted(policy.tools)
+    return collected.keep(readable({"tools": allowed, "sources": [list(source) for source in policy.sources]}))
+
+
+def readable(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True)

@@ -1,0 +1,88 @@
+"""What an earlier owner of the working tree left: files of a killed command, and records of a command that replaced it.
+
+A command can get the working tree from an owner that still lives, if its lock file is removed or replaced. That owner
+can write nothing more, so the next command reports what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from idumb.app.core.services import Services
+from idumb.domain import wording
+from idumb.domain.runs.event import Event
+from idumb.domain.runs.run import RunState
+
+_WORDS = {
+    "task.accepted": "{task} was accepted by {by}: {reason}",
+    "task.skipped": "{task} was skipped by {by}: {reason}",
+    "decision.answered": "{decision} was answered {choice} by {by}",
+}
+
+
+def takeover_record(holder: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The owner that a command replaced, for the record of that command; empty if there was none."""
+    if holder is None:
+        return {}
+    return {"overtook": {name: holder.get(name) for name in ("pid", "host", "since", "command", "fence")}}
+
+
+def takeovers_since_resumed(services: Services, state: RunState) -> tuple[str, ...]:
+    """A line for each command that took the working tree from a living owner since this run last started or resumed."""
+    return tuple(_lines(services, state))
+
+
+def _lines(services: Services, state: RunState) -> Iterator[str]:
+    log = services.log
+    resumed = next(iter(log.events(run=state.id, kind="run.resumed", newest_first=True, limit=1)), None)
+    after = 0 if resumed is None else resumed.seq
+    for started in log.events(run=state.id, kind="operation.started", after=after):
+        owner = started.payload.get("overtook")
+        if owner is None:
+            continue
+        records = [words for event in log.events(operation=started.operation) if (words := _described(event))]
+        yield (
+            f"idumb {started.payload['command']} took over this working tree at {started.at} while idumb"
+            f" {owner['command']} (process {owner['pid']}) still owned it: the lock file had been removed or replaced."
+            f" It recorded: {'; '.join(records) or 'no decision'}"
+        )
+
+
+def _described(event: Event) -> str:
+    form = _WORDS.get(event.kind)
+    return "" if form is None else form.format_map({"task": event.task, "reason": "", **event.payload})
+
+
+def killed_operation_start(services: Services) -> str | None:
+    """Return when the newest operation in this working tree began if it never finished; None otherwise.
+
+    Call this as the owner, or before acquiring ownership: a running operation looks the same as a killed one.
+    """
+    for started in services.log.events(kind="operation.started", newest_first=True):
+        if started.payload.get("worktree", services.worktree) == services.worktree:
+            ended = services.log.events(
+                operation=started.operation, kind="operation.finished", after=started.seq, limit=1
+            )
+            return None if any(ended) else started.at
+    return None
+
+
+def remove_stale_files(services: Services) -> None:
+    """Remove locks and temporary files of a killed operation. Only for the owner of the working tree."""
+    removed = services.history.remove_stale_files(killed_operation_start(services))
+    if removed:
+        services.reporter.note(
+            f"The previous command was killed; its leftover files were removed: {wording.listed(removed)}"
+        )
+
+
+def acquire_and_remove_stale_files(services: Services) -> None:
+    """Do the same for a command that is not the owner yet. Refusal `lock.held` if another process is."""
+    if killed_operation_start(services) is None:
+        return
+    services.owner.acquire("recovery")
+    try:
+        remove_stale_files(services)
+    finally:
+        services.owner.release()

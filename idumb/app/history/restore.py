@@ -1,0 +1,383 @@
+"""Restores paths for rollback and undo: snapshot, record the intent, compare and swap, commit, record the result.
+
+If the process is killed in between, the next command that continues the run finishes the restore first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app.attempt import projections, proofs
+from idumb.app.consent import approvals
+from idumb.app.contract import contract_versions
+from idumb.app.core import projection_paths
+from idumb.app.core.journal import Journal
+from idumb.app.core.services import Services, run_ref
+from idumb.app.history import restore_conflicts
+from idumb.app.history.restore_conflicts import Target
+from idumb.app.ports.repository import Conflict, Snapshot
+from idumb.app.worktree import exposed_secrets, preconditions, staged_changes
+from idumb.domain import wording
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import Refusal
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.ledger import SUBMODULE
+from idumb.domain.runs import replay
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import COMMITTED
+
+ROLLBACK = "rollback"
+UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """How a restore is recorded: `command` is rollback or undo; `said` is added to its last event."""
+
+    command: str
+    subject: str
+    trailer: str
+    said: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """`kept` is the ref of the state before. `left` are paths that the user changed and that were not restored."""
+
+    commit: str | None
+    kept: str
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """How the user confirms. With `yes` there is no question, and `tell` receives what is about to happen.
+
+    `command` confirms without a question. `operation` is the one that an undo reverts. `facts` are shown too.
+    """
+
+    yes: bool
+    command: str
+    facts: tuple[str, ...] = ()
+    operation: str | None = None
+    tell: Callable[[str], None] | None = None
+
+
+def confirm(services: Services, target: Target, word: Confirmation) -> None:
+    """Require confirmation, by option or at the terminal. Refusal `rollback.not-confirmed`."""
+    if word.yes:
+        if word.tell is not None:
+            word.tell(_effect(target, word))
+        return
+    answer = services.asker.ask(_question(target, word))
+    if answer is None or answer.choice != "yes":
+        raise Refusal(
+            "rollback.not-confirmed",
+            f"Nothing was changed: {_named(target, word)} needs your confirmation.",
+            hint=word.command,
+            details={
+                "paths": list(target.paths),
+                "tasks": list(target.tasks),
+                "facts": list(word.facts),
+                **({"operation": word.operation} if word.operation else {}),
+            },
+        )
+
+
+def _named(target: Target, word: Confirmation) -> str:
+    return f"{target.words}, {word.operation}," if word.operation else target.words
+
+
+def _effect(target: Target, word: Confirmation) -> str:
+    files = wording.listed(map(wording.one_line, target.paths)) or "none"
+    tasks = wording.listed(target.tasks) or "none"
+    lines = [_named(target, word).removesuffix(","), f"tasks: {tasks}", f"files that change: {files}", *word.facts]
+    return "\n  ".join(lines)
+
+
+def _question(target: Target, word: Confirmation) -> Decision:
+    named = (word.operation,) if word.operation else ()
+    return Decision(
+        id="confirm",
+        kind="rollback",
+        what=target.words,
+        why="Files return to an earlier state. A snapshot of the present is kept, and `idumb undo` restores it.",
+        evidence=(*named, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
+        choices=(
+            Choice("yes", "restore them", "these files change, and a new commit records it", word.command),
+            Choice("no", "change nothing", "nothing changes"),
+        ),
+    )
+
+
+def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:
+    """Take a snapshot of the present files. Refuses if the user changed one of the paths."""
+    ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
+    before = services.trees.snapshot(ref, target.words, target.paths)
+    conflicts = restore_conflicts.find(services, before, target, commits=journal.state.policy in COMMITTED)
+    if conflicts:
+        raise restore_conflicts.refusal(services, target, before, conflicts)
+    return before
+
+
+def restore_paths(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    target: Target,
+    before: Snapshot,
+    intent: Intent,
+) -> RestoreResult:
+    """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
+    ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/after")
+    services.trees.keep(ref, target.target, f"after {target.words}", before.commit)
+    journal.write(
+        journal.event(
+            "rollback.intended",
+            command=intent.command,
+            operation=journal.operation,
+            subject=intent.subject,
+            trailer=intent.trailer,
+            said=dict(intent.said),
+            words=target.words,
+            tasks=list(target.tasks),
+            paths=list(target.paths),
+            before=before.commit,
+            before_tree=before.tree,
+            expected_tree=target.expected,
+            after_tree=target.target,
+            removed_folders=list(target.removed_folders),
+            made_folders=list(target.made_folders),
+            ref=before.ref,
+            head=services.history.head().commit,
+        )
+    )
+    conflicts = services.trees.restore(target.target, target.expected, target.paths, tell=services.reporter.note)
+    if conflicts and _untouched(services, target, before, conflicts):
+        journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
+        raise restore_conflicts.refusal(services, target, before, conflicts)
+    # The user changed a path when others were already restored, so the rest is restored too.
+    paths, left = _restore_rest(services, journal.state) if conflicts else (target.paths, ())
+    return _record(services, journal, contract, paths, left)
+
+
+def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
+    """Whether no path was restored yet."""
+    entry, present = services.trees.entry, services.trees.scan(target.paths)
+    refused = {c.path for c in conflicts}
+    return all(entry(present, p) == entry(before.tree, p) for p in target.paths if p not in refused)
+
+
+def finish_interrupted(services: Services, journal: Journal, contract: Contract) -> RestoreResult | None:
+    """Finish an interrupted restore. Paths that the user changed meanwhile are reported and stay as they are."""
+    intended = journal.state.restoring
+    if intended is None:
+        return None
+    services.reporter.note(f"Finishing the interrupted {intended['words']}")
+    done = _record(services, journal, contract, *_restore_rest(services, journal.state))
+    for words in skipped_warnings(done):
+        services.reporter.note(words)
+    publish_reports(services, journal, contract, intended["tasks"])
+    return done
+
+
+def _restore_rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Restore the rest of an interrupted restore; return the restored paths and those that the user changed."""
+    intended = state.restoring or {}
+    left = tuple[str, ...]()
+    trees = (intended["after_tree"], intended["expected_tree"])
+    paths = exposed_secrets.names_in(services, intended["paths"], *trees)
+    while conflicts := services.trees.restore(*trees, paths, tell=services.reporter.note):
+        left = (*left, *(c.path for c in conflicts))
+        paths = tuple(path for path in paths if path not in set(left))
+    return paths, left
+
+
+def _restore_folders(services: Services, intended: Mapping[str, Any]) -> None:
+    trees = (intended["before_tree"], intended["after_tree"])
+    removed = exposed_secrets.folders_in(services, intended.get("removed_folders", ()), *trees)
+    created = exposed_secrets.folders_in(services, intended.get("made_folders", ()), *trees)
+    if removed:
+        services.trees.remove_folders(removed)
+    if created:
+        services.trees.make_folders(created)
+
+
+def _record(
+    services: Services, journal: Journal, contract: Contract, paths: Sequence[str], left: tuple[str, ...]
+) -> RestoreResult:
+    state, intended = journal.state, journal.state.restoring
+    if intended is None:
+        raise AssertionError("the intent of a restore is recorded first")
+    _restore_folders(services, intended)
+    said = {
+        **intended["said"],
+        "operation": intended["operation"],
+        "tasks": list(intended["tasks"]),
+        "paths": list(paths),
+        "left": list(left),
+        "before": intended["before"],
+        "before_tree": intended["before_tree"],
+        "after_tree": intended["after_tree"],
+        "removed_folders": list(intended.get("removed_folders", ())),
+        "made_folders": list(intended.get("made_folders", ())),
+    }
+    kind = f"{intended['command']}.completed"
+    reports = _reports(services, _state_after(state, kind, said), contract, intended["tasks"])
+    commit, reports_committed = (
+        _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
+    )
+    events = [journal.event(kind, **said, commit=commit)]
+    events += (
+        [journal.event("reports.committed", commit=commit, paths=list(reports_committed))] if reports_committed else []
+    )
+    journal.write(*events)
+    return RestoreResult(commit, intended["ref"], left)
+
+
+def _state_after(state: RunState, kind: str, said: Mapping[str, Any]) -> RunState:
+    """The state after this event, so that its reports go into the same commit."""
+    after = dataclasses.replace(
+        state,
+        tasks=dict(state.tasks),
+        answers=dict(state.answers),
+        operations=dict(state.operations),
+        attempted=dict(state.attempted),
+    )
+    replay.apply(
+        after, contract_versions.unrecorded_event(kind, None, said, state.id, state.last_seq, state.changed_at)
+    )
+    return after
+
+
+def _commit(
+    services: Services, state: RunState, intended: Mapping[str, Any], paths: Sequence[str], reports: Sequence[str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Commit the files and reports, or only the files if git refuses that; return the commit and its reports."""
+    committable = projections.to_commit(services, state, reports)
+    existing = _existing_commit(services, intended)
+    if existing is not None:
+        services.history.settle(existing, (*paths, *reports))
+        return existing, ()
+    new = _missing_in_head(services, paths, intended["after_tree"])
+    uncommitted = dict.fromkeys((*services.history.uncommitted(paths), *new))
+    # If the user has a folder with the name of a file, a commit of that name would commit the whole folder.
+    files = tuple(path for path in uncommitted if not services.trees.is_folder(intended["before_tree"], path))
+    unwanted = _uncommitted_before(services, state, intended["after_tree"], files)
+    changed = tuple(path for path in files if path not in unwanted)
+    message = f"{intended['subject']}\n\nIdumb-Run: {state.id}\n{intended['trailer']}\n"
+    message += f"Idumb-Operation: {intended['operation']}\n"
+    # The user may have staged something between a kill and the command that finishes the restore.
+    ref = run_ref(services, state.id, f"operations/{intended['operation']}/staged")
+    trees = (intended["before_tree"], intended["expected_tree"], intended["after_tree"])
+    staged = staged_changes.hold(services, ref, changed, trees, f"what was staged before {intended['words']}")
+    commit, committed = _commit_files(services, state, changed, committable, message)
+    staged_changes.tell_replaced(services, ref, staged, intended["words"])
+    return commit, committed
+
+
+def _commit_files(
+    services: Services, state: RunState, changed: Sequence[str], reports: tuple[str, ...], message: str
+) -> tuple[str | None, tuple[str, ...]]:
+    if reports:
+        attempt = preconditions.commit(services, (*changed, *reports), f"{message}Idumb-Reports: {state.phase}\n")
+        if attempt.commit is not None:
+            return attempt.commit, reports
+    refused = "The files are restored, but git refused the commit"
+    return preconditions.commit_or_fail(services, changed, message, refused), ()
+
+
+def _uncommitted_before(services: Services, state: RunState, tree: str, paths: Sequence[str]) -> frozenset[str]:
+    """Files to restore without a commit, because they were not committed before.
+
+    No commit has their path, or they contain a known secret that no commit has at that path.
+    """
+    back = {path: entry for path in paths if (entry := services.trees.entry(tree, path)) is not None}
+    if not back:
+        return frozenset()
+    carried = any(known.carried_from for known in state.tasks.values())  # committed before this run began
+    known = services.history.committed(None if carried else state.base.commit, tuple(back))
+    new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in known.get(p, ())}
+    return exposed_secrets.secret_in(services, new).union(path for path in back if path not in known)
+
+
+def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | None:
+    """The commit of this restore, if it was created before the process was killed."""
+    for commit, trailers in services.history.trailers_since(intended["head"]):
+        if trailers.get("Idumb-Operation") == intended["operation"]:
+            return commit
+    return None
+
+
+def _missing_in_head(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:
+    """Files that HEAD does not have. Git does not report them as uncommitted if they are ignored."""
+    head = services.history.head_tree()
+    for path in paths:
+        if services.trees.entry(tree, path) is not None and (head is None or services.trees.entry(head, path) is None):
+            yield path
+
+
+def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Write the reports again and commit those that the restore could not commit; return warnings."""
+    return projections.record_reports(services, journal, _reports(services, journal.state, contract, tasks))
+
+
+def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Update progress, checkpoints of these tasks and verification; return the paths of the reports."""
+    touched = [projection_paths.checkpoint_path(state.phase, task) for task in tasks]
+    known = [task for task in tasks if task in state.tasks]
+    for task in known:
+        if state.tasks[task].checkpoint is None:
+            projections.remove(services, projection_paths.checkpoint_path(state.phase, task))
+    back = [task for task in known if state.tasks[task].checkpoint is not None and task in contract.tasks]
+    projections.checkpoints_again(services, state, contract, back)
+    if set(contract.order) == set(state.tasks):
+        touched += projections.ending(services, contract, state)
+    touched += projections.verification(services, contract, state)
+    return tuple(dict.fromkeys(touched))
+
+
+def check_invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:
+    """Check the plans' invariants on the restored files, if their commands are still approved."""
+    if contract.hash != state.contract.hash:
+        return ()
+    try:
+        approvals.require_for(services, contract, state)
+    except Refusal:  # the files are already restored, so this only skips the checks
+        return ()
+    checks = services.open_checks(services.open_workspace("here", state.id), state.id)
+    limit = float(services.settings.run.check_timeout)
+    results = []
+    for invariant in (i for plan in contract.plans for i in plan.invariants):
+        with services.interrupts.armed():
+            subject = f"invariant {invariant.id}"
+            results.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=None))
+    checks.end_processes()
+    return tuple(results)
+
+
+def answer(
+    done: RestoreResult, target: Target, state: RunState, judged: Sequence[Evidence], **more: Any
+) -> dict[str, Any]:
+    """The data that both commands print."""
+    return {
+        "phase": state.phase,
+        "invariants": [proofs.evidence_payload(e) for e in judged],
+        "paths": list(target.paths),
+        "tasks": list(target.tasks),
+        "commit": done.commit,
+        "kept": done.kept,
+        **more,
+    }
+
+
+def skipped_warnings(done: RestoreResult) -> tuple[str, ...]:
+    return (f"not restored, because they changed: {wording.listed(done.left)}",) if done.left else ()
+
+
+def invariant_warnings(judged: Sequence[Evidence]) -> tuple[str, ...]:
+    return tuple(f"{e.subject} no longer holds: {e.text} ({e.result})" for e in judged if not e.passed)

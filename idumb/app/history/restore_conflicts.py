@@ -1,0 +1,118 @@
+"""The paths that a restore must not overwrite, and the refusal that says how to keep both versions."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from idumb.app.core.services import Services, kept_at
+from idumb.app.ports.repository import Conflict, Snapshot
+from idumb.domain.errors import Refusal
+from idumb.domain.proof.ledger import Entry
+
+_SHOWN = 3
+_STAGED = "has other staged content"
+_PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to restore: each of `paths` becomes as in the tree `target` if it is now as in the tree `expected`.
+
+    Trees have no empty folders, so folders to remove if empty and folders to create are listed.
+    """
+
+    paths: tuple[str, ...]
+    target: str
+    expected: str
+    tasks: tuple[str, ...]
+    words: str
+    removed_folders: tuple[str, ...] = ()
+    made_folders: tuple[str, ...] = ()
+
+
+def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
+    """The paths that the user changed after the tasks; with `commits`, also those with other staged content."""
+    conflicts = [Conflict(path, _how_changed(services, before, path)) for path in _changed(services, before, target)]
+    if commits:
+        conflicts += [Conflict(path, _STAGED) for path in _only_staged(services, before, target)]
+    return conflicts
+
+
+def _only_staged(services: Services, before: Snapshot, target: Target) -> list[str]:
+    """Paths whose staged content exists nowhere else; the commit would replace it."""
+    entry, staged = services.trees.entry, services.history.staged(target.paths)
+    trees = (before.tree, target.expected, target.target)
+    other = [p for p, oid in staged.items() if oid is not None and oid not in [entry(t, p) for t in trees]]
+    # With a filter, the index has other bytes than the file, but the same content.
+    differ = services.history.unlike_index(other)
+    return [p for p in other if p in differ]
+
+
+def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:
+    """Paths that are neither as the tasks left them nor as in the target."""
+    entry = services.trees.entry
+    return [
+        p for p in target.paths if entry(before.tree, p) not in (entry(target.expected, p), entry(target.target, p))
+    ]
+
+
+def _how_changed(services: Services, before: Snapshot, path: str) -> str:
+    entry = services.trees.entry(before.tree, path)
+    if entry is None:
+        return "was deleted"
+    return "is empty; a crash may have truncated it" if services.trees.read(entry.oid) == b"" else "was changed"
+
+
+def refusal(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
+    """Build the refusal, with commands that keep both versions of each file."""
+    named = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
+    commands = [
+        _unstaged(c.path) if c.why == _STAGED else _resolve_commands(services, target, before, c.path)
+        for c in conflicts
+    ]
+    more = f" (details.files lists {len(commands) - _SHOWN} more)" if len(commands) > _SHOWN else ""
+    shown = "; ".join(f"{keep}, then {back}" if keep else back for keep, back in commands[:_SHOWN])
+    return Refusal(
+        "rollback.conflict",
+        f"Nothing was restored, because these files changed after the tasks: {named}",
+        hint="Save your version, restore that of the tasks (rm: they left none), and run the command again:"
+        f" {shown}{more}",
+        details={
+            "paths": [c.path for c in conflicts],
+            "kept": before.ref,
+            "expected": target.expected,
+            "files": [
+                {"path": c.path, "keep": keep or None, "put_back": back}
+                for c, (keep, back) in zip(conflicts, commands, strict=True)
+            ],
+        },
+    )
+
+
+def _unstaged(path: str) -> tuple[str, str]:
+    place = shlex.quote(path)
+    return f"git show {shlex.quote(f':{path}')} > {shlex.quote(f'{path}.staged')}", f"git reset -q -- {place}"
+
+
+def _resolve_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
+    """Two commands: save the user's version next to the file ("" if there is none), restore the tasks' version."""
+    named = kept_at(before.ref, path)
+    mine = services.trees.entry(before.tree, path)
+    theirs = services.trees.entry(target.expected, path)
+    keep = f"git show {shlex.quote(named)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""
+    if theirs is None:
+        return keep, f"rm -f {shlex.quote(path)}"  # the tasks left no such file
+    return keep, _write_command(theirs, path, present=mine)
+
+
+def _write_command(entry: Entry, path: str, *, present: Entry | None) -> str:
+    """A shell command, for the root of the working tree, that writes a file or link with its mode."""
+    place = shlex.quote(path)
+    if entry.mode == _LINK:
+        return f'ln -sfn -- "$(git show {entry.oid})" {place}'
+    away = f"rm {place} && " if present is not None and present.mode == _LINK else ""
+    folder = f"mkdir -p {shlex.quote(path.rpartition('/')[0])} && " if present is None and "/" in path else ""
+    bits = "" if entry.mode == (present.mode if present else _PLAIN) else ("+x" if entry.mode == _PROGRAM else "-x")
+    return f"{away}{folder}git show {entry.oid} > {place}" + (f" && chmod {bits} {place}" if bits else "")
