@@ -1,4 +1,4 @@
-"""What an agent adapter is asked, and what it answers. The answer is a claim; only bytes are believed."""
+"""The request to an agent and its result. A result is a claim: idumb proves it from bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIE
 STEPS = "steps"
 HUMAN = "human"
 EDITOR = "editor"
-"""The builder that drives idumb itself, from the user's editor: no adapter starts it, `start` and `submit` do."""
+"""The builder that drives idumb from the user's editor. No adapter starts it; it calls `start` and `submit` itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ BUILT_IN = {
     HUMAN: Capabilities(calls_model=False, reads_prompt=False, asks_person=True, works_in_place=True),
     EDITOR: Capabilities(calls_model=False, works_in_place=True),
 }
-"""Adapters that need no binding. Their names are reserved, so a recorded name tells their capabilities too."""
+"""Adapters that need no binding. Their names are reserved, so a recorded name also identifies their capabilities."""
 
 
 def capabilities_of(adapter: str) -> Capabilities:
@@ -66,7 +66,7 @@ def capabilities_of(adapter: str) -> Capabilities:
     return BUILT_IN.get(adapter, Capabilities())
 
 
-# Why an agent did not do its work, where that was not the work itself.
+# Why an agent could not do its work, for reasons outside the work.
 MISSING = "missing"
 NOT_LOGGED_IN = "not-logged-in"
 UNKNOWN_MODEL = "unknown-model"
@@ -90,9 +90,9 @@ FAILURES = (
     OVER_BUDGET,
 )
 TRANSIENT = frozenset({RATE_LIMITED, NETWORK})
-"""Failures that say nothing of the work: to ask the same again later can help."""
+"""Transient failures: a later retry can succeed."""
 
-# What an agent may say of itself while it works.
+# The states that an agent can report while it works.
 WORKING = "working"
 WAITS = "waiting"
 BLOCKED = "blocked"
@@ -102,7 +102,7 @@ STATES = (WORKING, WAITS, BLOCKED, DONE, *FAILURES)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Where an agent says that it stands while it works: `state` is one of STATES. It proves nothing."""
+    """A progress report of a working agent; `state` is one of STATES. It proves nothing."""
 
     state: str
     message: str = ""
@@ -119,7 +119,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the agent says it used; None is unknown and is shown as unknown."""
+    """The usage that the agent reports; None means unknown."""
 
     tokens_in: int | None = None
     tokens_out: int | None = None
@@ -130,20 +130,23 @@ class Usage:
 class AgentRequest:
     """One piece of work for one role.
 
-    `task` is None for roles that work on more than one task; `about` then says on what, such as `phase-2`. `model` is
-    the model that is wanted, None for the agent's own choice. `schema` is a JSON Schema that the reply is to follow,
-    whose first required key tells the answer from other JSON, None for free text. `workspace` is an absolute path.
-    `allowed_paths` are the paths and globs the task declares (without `read`). `question` is set where a person is to
-    do the work, `answer` where that person has answered already. `deadline` is in seconds from the start of the call,
-    None for no limit. `attempt` counts from 1.
-    `feedback` is what the validator said of the attempt before, "" on the first. `idle_timeout` is how long (seconds)
-    nothing may be printed and nothing done, `limits` are ceilings by name (`idumb.domain.settings.Limits`).
-    `session` is the agent's own id of a conversation that it is to go on in, None for a new one.
-    `settled` is the number of the last attempt that ended otherwise than by waiting, 0 where none did; `candidate` is
-    the tree that a validator judges, without idumb's own files, "" for other roles.
-    `ticket` is for agents that are elsewhere: it tells this question from one that could be foreseen, "" for others.
-    `unsaved` are paths, folders with `/` at their end, that git ignores, so that no snapshot has what is there.
-    `commits` is whether a builder is to commit its own work, in the git folder of its workspace.
+    - `task`: None for roles that work on more than one task; `about` then names the subject, such as `phase-2`.
+    - `model`: the requested model, None for the agent's own choice.
+    - `schema`: a JSON Schema for the reply, whose first required key distinguishes the answer from other JSON; None for
+      free text.
+    - `workspace`: an absolute path.
+    - `allowed_paths`: the paths and globs that the task declares, without `read`.
+    - `question`: the question to ask if a person does the work; `answer` is set if that person has answered already.
+    - `deadline`: seconds from the start of the call, None for no limit.
+    - `attempt`: counts from 1. `feedback`: the validator's findings about the previous attempt, "" on the first.
+    - `idle_timeout`: seconds without output or activity. `limits`: ceilings by name (`idumb.domain.settings.Limits`).
+    - `session`: the agent's id of the conversation to continue, None for a new one.
+    - `settled`: the number of the last attempt that did not end by waiting, 0 if there is none.
+    - `candidate`: the tree that a validator judges, without idumb's own files; "" for other roles.
+    - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
+    - `unsaved`: ignored paths that no snapshot contains; folders end with `/`.
+    - `commits`: whether a builder commits its own work, in the git folder of its workspace.
+
     """
 
     role: str
@@ -173,21 +176,22 @@ class AgentRequest:
     commits: bool = False
 
     def is_unsaved(self, path: str) -> bool:
-        """Whether no snapshot has what may be at a path: git ignores it, and the task is not to write it by name."""
+        """Whether `path` is in no snapshot, because git ignores it and the task does not declare it by name."""
         below = tuple(one for one in self.unsaved if one.endswith("/"))
         return (path in self.unsaved or path.startswith(below)) and path not in self.allowed_paths
 
     @property
     def subject(self) -> str:
-        """What is worked on, in one word that may stand in a file name: the task's id, or `about`."""
+        """The subject as one word that is safe in a file name: the task's id, or `about`."""
         return self.task.id if self.task is not None else self.about
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """The audit entry of one tool call: sanitised arguments (long values as digests) and the full response.
+    """The audit record of one tool call: redacted arguments (long values as digests) and the full response.
 
-    `words` say how the call ended, such as `exit 3, expected 0`.
+    `words` describes how the call ended, such as `exit 3, expected 0`.
+
     """
 
     index: int
@@ -202,16 +206,20 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """`outcome` is one of `idumb.domain.outcome`; `transcript` names where the spooled output is kept.
+    """The result of one call.
 
-    `exit_code` is None where there was no process. `output` holds head and tail of what was printed, bounded.
-    `answer` is what a person said to the request's question. `cause` says why it did not end by itself: `resources`,
-    `deadlock`, `model-stall` or `external`; None where it did. `failure` is one of FAILURES where something other than
-    the work went wrong, and None otherwise. `reply` is the agent's last message in full, without secrets; it is what
-    planners and other roles of text answer with. `handover` is what a next agent must know to go on where this one's
-    context was exhausted. `model` is the model that the agent says it used. `session` is
-    its own id of the conversation, `resumed` whether that is the one that the request named. `crashed`: its process
-    came to no end of its own, so what it left is not what it meant to leave.
+    - `outcome`: one of `idumb.domain.outcome`. `transcript`: where the full output is stored.
+    - `exit_code`: None if there was no process. `output`: head and tail of the output, bounded.
+    - `answer`: a person's answer to the request's question.
+    - `cause`: why the process was ended: `resources`, `deadlock`, `model-stall` or `external`; None if it ended by
+      itself.
+    - `failure`: one of FAILURES if something other than the work failed, else None.
+    - `reply`: the agent's last message in full, redacted. Planners and other text roles answer with it.
+    - `handover`: what the next agent needs to know to continue, if this one's context window was full.
+    - `model`: the model that the agent reports. `session`: its id of the conversation. `resumed`: whether it continued
+      the requested one.
+    - `crashed`: its process was killed or crashed, so the files may be incomplete.
+
     """
 
     outcome: str
@@ -237,7 +245,7 @@ class AgentResult:
 
 
 def unusable(problem: AdapterError) -> AgentResult:
-    """The answer of an adapter that cannot ask anybody, with what mends it."""
+    """Return the result of an adapter that could not call its agent, with the fix."""
     failure = NOT_LOGGED_IN if problem.code == "agent.no-key" else MISSING
     return AgentResult(outcomes.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
 
@@ -249,14 +257,16 @@ _WHO = ("adapter", "adapter_version", "program", "binding", "model")
 
 
 _OVER = frozenset({CONTEXT_EXHAUSTED, DECLINED, MALFORMED})
-"""Failures after which nobody goes on in the same conversation: it is full, was refused, or nobody can read it."""
+"""Failures after which a conversation is not continued: its context is full, it was declined, or it is unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`session` is the agent's own id of it, `attempt` the last one that was made in it.
+    """A conversation with an agent.
 
-    `speaker` is a digest of who the agent was, `contract` the hash of what was locked in then.
+    `session` is the agent's id of it, `attempt` the last attempt made in it. `speaker` is a digest of the agent,
+    `contract` the hash of the contract at that time.
+
     """
 
     session: str
@@ -266,19 +276,19 @@ class Conversation:
 
 
 def session_id(session: object) -> str | None:
-    """An id that may stand among a program's arguments; None for every other text, for agents choose it."""
+    """Return the id if it is safe as an argument of a program, else None. Agents choose these ids."""
     return session if isinstance(session, str) and _ID.fullmatch(session) else None
 
 
 def speaker_digest(envelope: Mapping[str, Any]) -> str:
-    """A digest of the agent as an envelope has it; another version, program or model is somebody else."""
+    """Return a digest that identifies the agent of an envelope: its adapter, version, program, binding and model."""
     return canonical_json.digest([envelope.get(part) for part in _WHO])
 
 
 def continue_conversation(
     known: Conversation | None, finished: Mapping[str, Any], *, attempt: int, speaker: str, contract: str
 ) -> Conversation | None:
-    """What `attempt.finished` leaves to go on with; None where there is nothing, or nobody should."""
+    """Return the conversation that an attempt after this `attempt.finished` can continue, or None."""
     built = finished.get("builder") or {}
     if built.get("failure") in _OVER:
         return None

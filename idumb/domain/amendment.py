@@ -1,4 +1,4 @@
-"""Amendments: what a person changes in a locked plan, and what of it the contract does not allow."""
+"""Amendments: how a person changes a locked plan, and which changes the contract forbids."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ DROP = "drop"
 DECIDE = "decide"
 
 UNCHANGEABLE = ("phase", "plan", "mode", "assumptions")
-"""Fields of a plan that say what every task of it was agreed under."""
+"""Fields of a plan that every completed task relies on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """One amendment of a plan. `kind` add: `text` is a task in the plan's notation, to stand behind the last one.
+    """One amendment of a plan.
 
-    widen: `claim` is added to the files of `task`. drop: `text` is the dependency that `task` loses. decide: `text`
-    goes into the plan's list of decisions, under the name `task`.
+    - add: `text` is a task in the plan's notation, added after the last one.
+    - widen: `claim` is added to the files of `task`.
+    - drop: `text` is the dependency to remove from `task`.
+    - decide: `text` is added to the plan's decisions, under the name `task`.
+
     """
 
     kind: str
@@ -48,7 +51,7 @@ class Forbidden:
 
 
 def parse_claim(text: str) -> FileClaim:
-    """`modify src/x.py` or `move a to b`; InputError `amend.bad-claim` for anything else."""
+    """Parse `modify src/x.py` or `move a to b`. Raises InputError `amend.bad-claim` for anything else."""
     verb, _, rest = text.strip().partition(" ")
     path, _, target = rest.strip().partition(" to ") if verb == "move" else (rest.strip(), "", "")
     if verb not in FILE_VERBS or not path.strip() or (verb == "move") != bool(target.strip()):
@@ -61,9 +64,10 @@ def parse_claim(text: str) -> FileClaim:
 
 
 def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> Forbidden | None:
-    """The first reason why `old` cannot become `new` while the run goes on; None where it can.
+    """Return the first reason why the run cannot continue under `new`, or None.
 
-    What is done was agreed and proven as it stood, and so was what it assumed; work in the files is not orphaned.
+    Completed tasks and what they rely on cannot change, and no changes in files may lose their task.
+
     """
     done = [t for t, known in state.tasks.items() if is_completed(known)]
     changed = {c.id for c in diff.tasks_changed}
@@ -86,7 +90,10 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A file of completed task `of` that an added task changes too; `path` None: its title, that it `repeat`s."""
+    """A file of completed task `of` that an added task would change too.
+
+    If `path` is None, `task` repeats its title.
+    """
 
     task: str
     verb: str
@@ -101,7 +108,7 @@ class Overlap:
 
 
 def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, ...]:
-    """What the added tasks would change of completed work, by literal paths, or seem to do again, by their titles."""
+    """Return files of completed tasks that added tasks would change, and completed tasks that they repeat."""
     owner: dict[str, str] = {}
     titles: dict[str, str] = {}
     for id, known in state.tasks.items():
@@ -124,7 +131,7 @@ def _folded(task: Task) -> str:
 
 
 def conflict_with_completed(found: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:
-    """Why an added task cannot succeed beside completed work; None where it can."""
+    """Return why an added task cannot succeed next to completed work, or None."""
     by_place = {(one.task, one.path): one.of for one in found}
     for one in unmet:
         of = by_place.get((one.task, one.path))
@@ -136,7 +143,7 @@ def conflict_with_completed(found: Iterable[Overlap], unmet: Iterable[UnmetClaim
 
 
 def is_completed(known: TaskState) -> bool:
-    """Done, or so far that only its record is missing."""
+    """Whether the task is completed, or only the record of its completion is missing."""
     return known.status in outcome.DONE or known.intended is not None
 
 
@@ -145,7 +152,7 @@ def _renamed(diff: PlanDiff) -> bool:
 
 
 def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
-    """A task that worked in the files cannot vanish: nobody would know any more whose its changes are."""
+    """Refuse to remove a task that changed files, because its changes would belong to no task."""
     left = [t for t in gone if t in state.tasks and (state.tasks[t].work.touched or state.tasks[t].effect)]
     if not left:
         return None
@@ -153,7 +160,7 @@ def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
 
 
 def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden | None:
-    """What is done needs nothing that is still to be done."""
+    """Refuse to make a completed task depend on one that is not."""
     known = frozenset(done)
     for task in known:
         late = [d for d in new.dependencies[task] if d not in known and d not in old.dependencies[task]]
@@ -164,13 +171,13 @@ def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden
 
 
 def tasks_to_reset(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
-    """Tasks that stand still as they were and whose text changes: they may be tried again."""
+    """Return the failed and waiting tasks whose text changes; they can be retried."""
     changed = {c.id for c in diff.tasks_changed}
     stuck = (outcome.FAILED, outcome.WAITING)
     return tuple(t for t, known in state.tasks.items() if t in changed and known.status in stuck)
 
 
 def running_tasks(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
-    """Tasks that were cut short and whose text changes: what they left is recorded before."""
+    """Return the interrupted tasks whose text changes; idumb records what they left before it amends."""
     changed = {c.id for c in diff.tasks_changed} | {t.id for t in diff.tasks_removed}
     return tuple(t for t, known in state.tasks.items() if t in changed and known.attempt.running)

@@ -1,4 +1,4 @@
-"""JSON: the one spelling of a value that is hashed (ASCII, sorted keys, no blanks), and reading what others spelled."""
+"""Canonical JSON for hashes (ASCII, sorted keys, no spaces), and safe decoding of untrusted JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TOO_DEEP = "it is nested too deep"
 
 
 def encode(value: Any) -> bytes:
-    """ValueError for what JSON has no word for, and for deep nesting."""
+    """Return the canonical form. Raises ValueError for values that JSON cannot express and for deep nesting."""
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     except RecursionError:
@@ -19,7 +19,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(text: str | bytes, **hooks: Any) -> Any:
-    """The value of a JSON text from anywhere; `hooks` are those of `json.loads`. ValueError, also for deep nesting."""
+    """Decode untrusted JSON; `hooks` are those of `json.loads`. Raises ValueError, also for deep nesting."""
     try:
         return json.loads(text, **hooks)
     except RecursionError:
@@ -27,5 +27,5 @@ def decode(text: str | bytes, **hooks: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical form, in hex."""
+    """Return the SHA-256 of the canonical form, in hex."""
     return hashlib.sha256(encode(value)).hexdigest()

@@ -1,4 +1,4 @@
-"""How much a plan deserves to be believed before it runs: one number, from parts that each say why."""
+"""The confidence in a plan before it runs: one score, from parts that each give their reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from idumb.domain.plans.plan import CHECK, IRREVERSIBLE, STEPS, VERIFY, Task
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`value` is between 0 and 1, or None where there is nothing to judge; `weight` is how much it counts."""
+    """`value` is between 0 and 1, or None if there is nothing to judge; `weight` is how much it counts."""
 
     name: str
     value: float | None
@@ -28,14 +28,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """`score` is the mean of the parts that could be judged, by their weights, with two decimals."""
+    """`score` is the weighted mean of the parts that could be judged, with two decimals."""
 
     score: float
     parts: tuple[Part, ...]
 
 
 def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], named: Sequence[str]) -> Confidence:
-    """`findings` of the checks of the plan; `named` are the agents it needs, `ready` those that can be started."""
+    """Assess a contract.
+
+    `findings` are those of its checks, `named` the agents it needs, `ready` those that can start.
+    """
     tasks = [contract.tasks[task] for task in contract.order]
     built = [task for task in tasks if not task.is_human]
     parts = (
@@ -55,14 +58,14 @@ def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str]
 
 
 def _checks(findings: Iterable[Finding], tasks: int) -> Part:
-    """Each warning takes away a task's share."""
+    """Return the share of tasks without a warning."""
     doubts = sum(1 for finding in findings if finding.severity == WARNING)
     value = max(0.0, 1.0 - doubts / max(tasks, 1))
     return Part("checks", value, 2, f"{doubts} warnings for {tasks} tasks")
 
 
 def _proofs(tasks: Sequence[Task]) -> Part:
-    """Commands prove; opinions, people and what nothing proves do not count, and neither does the attempt's word."""
+    """Return the share of proofs that are commands. Opinions, people and unproven criteria do not count."""
     proofs = [proof for task in tasks for proof in contracts.proofs(task).values()]
     proven = sum(1 for proof in proofs if proof in (CHECK, VERIFY, STEPS))
     tested = sum(len(task.tests) for task in tasks)

@@ -1,4 +1,4 @@
-"""The contract of a phase: its plans taken together, checked across plans, with one hash to consent to."""
+"""The contract of a phase: all its plans together, checked across plans, with one hash that a person consents to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
-_MOST = 100  # cycles, and tasks that can never start, that are told
+_MOST = 100  # reported cycles and unreachable tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Contract:
 
 
 def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str | None = None) -> str:
-    """SHA-256 over plans (path and SHA-256), configuration and policy, if there is one: all that decides what runs."""
+    """Return the SHA-256 over everything that decides what runs: plans (path and SHA-256), configuration and policy."""
     known = tuple(plans)
     digest = governing_settings(known, settings).digest()
     bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in known], "settings": digest}
@@ -50,19 +50,19 @@ def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str 
 
 
 def governing_settings(plans: Iterable[Plan], settings: Settings) -> Settings:
-    """The settings that govern a run of these plans, without what it cannot come across."""
+    """Return the settings that govern a run of these plans, without those that it cannot use."""
     pairs = ((plan, task) for plan in plans for task in plan.tasks)
     named = {name for p, t in pairs for name in (builder_of(p, t, settings), validator_of(p, t, settings))}
     return roles.settings_of_runs(settings, named)
 
 
 def phase_hash(plans: Iterable[Plan]) -> str:
-    """SHA-256 over the lines that `sha256sum` prints for the plans: `sha256sum FOLDER/*-PLAN.md | sha256sum`."""
+    """Return the SHA-256 of what `sha256sum` prints for the plans: `sha256sum FOLDER/*-PLAN.md | sha256sum`."""
     return hash_of_sums((p.path, p.sha256) for p in plans)
 
 
 def hash_of_sums(sums: Iterable[tuple[str, str]]) -> str:
-    """The same from (path, SHA-256) of each plan, which are known of plans with errors too."""
+    """Return the phase hash from (path, SHA-256) of each plan, which also works for plans with errors."""
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sums)
     return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -70,7 +70,7 @@ def hash_of_sums(sums: Iterable[tuple[str, str]]) -> str:
 def assemble(
     phase: str, folder: str, plans: Sequence[Plan], settings: Settings, policy_digest: str | None = None
 ) -> tuple[Contract | None, tuple[Finding, ...]]:
-    """Put a phase's plans together; the contract is None when a finding is an error."""
+    """Assemble the contract of a phase. The contract is None if a finding is an error."""
     findings = list(cross_plan_findings(plans))
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
@@ -96,9 +96,11 @@ def assemble(
 
 
 def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None = ()) -> tuple[Finding, ...]:
-    """What is wrong between the tasks and plans of a phase, all of it at once.
+    """Return all findings between the plans and tasks of a phase.
 
-    The plans may be drafts: `elsewhere` are ids of tasks that could not be read, None where any could be missing.
+    The plans may be drafts. `elsewhere` contains the ids of tasks that could not be read; None means that any id can be
+    missing.
+
     """
     known = {task.id for plan in plans for task in plan.tasks} | set(elsewhere or ())
     unknown = [] if elsewhere is None else [*_unknown(plans, known), *_plan_dependencies(plans)]
@@ -106,14 +108,14 @@ def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None
 
 
 def _circles(plans: Sequence[Plan], known: Collection[str], *, complete: bool) -> Iterable[Finding]:
-    """Every cycle of plans and of tasks, and the tasks that can never start because of one or of an unknown id."""
+    """Yield every cycle of plans and tasks, and the tasks that can never start because of one or of an unknown id."""
     needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
     of_plans = graph.cycles(needed, _MOST)
     round_ = {plan for cycle in of_plans for plan in cycle}
     first = {plan.plan: plan for plan in reversed(plans)}
     for cycle in of_plans:
         yield _plan_cycle(first[cycle[0]], cycle)
-    dependencies = _effective_dependencies(plans, round_)  # else every pair of their tasks is a cycle
+    dependencies = _effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
     of_tasks = graph.cycles(dependencies, _MOST)
     for number, cycle in enumerate(of_tasks):
         yield _cycle(plans, cycle, more=number + 1 == _MOST)
@@ -128,7 +130,7 @@ def _circles(plans: Sequence[Plan], known: Collection[str], *, complete: bool) -
 def _unreachable(
     plans: Sequence[Plan], dependencies: Mapping[str, Sequence[str]], stuck: Collection[str]
 ) -> Iterable[Finding]:
-    """Tasks that wait, through others or not, for one that can never start."""
+    """Yield the tasks that depend, directly or not, on one that can never start."""
     waiting = [task for task in graph.dependents(dependencies, stuck) if task not in stuck] if stuck else []
     never = {*waiting, *stuck}
     owner = _owners(plans) if waiting else {}
@@ -153,7 +155,7 @@ def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
 
 
 def _effective_dependencies(plans: Sequence[Plan], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-    """Task dependencies plus, for a plan that depends on plans, all tasks of those plans, but for those `without`."""
+    """Return each task's dependencies, including all tasks of the plans that its plan depends on, except `without`."""
     by_plan = {p.plan: tuple(t.id for t in p.tasks) for p in plans if p.plan not in without}
     out: dict[str, tuple[str, ...]] = {}
     for plan in plans:
@@ -272,14 +274,14 @@ def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:
 
 
 def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:
-    """The name of the binding that builds a task: its own, `steps` where it has steps, the plan's, the default."""
+    """Return the binding that builds a task: its own, `steps` if it has steps, the plan's, or the default."""
     if task.is_human:
         return "human"
     return task.builder or ("steps" if task.steps else None) or plan.builder or settings.builder
 
 
 def in_editor(plan: Plan, task: Task, settings: Settings) -> bool:
-    """Whether the task's builder drives idumb itself, from an editor, so that no attempt is started for it."""
+    """Whether the task's builder works in an editor and calls idumb itself, so that idumb starts no attempt for it."""
     name = builder_of(plan, task, settings)
     binding = settings.bindings.get(name or "")
     return (name if binding is None else binding.adapter) == agent.EDITOR
@@ -290,7 +292,7 @@ def validator_of(plan: Plan, task: Task, settings: Settings) -> str | None:
 
 
 def proofs(task: Task) -> dict[str, str]:
-    """Criterion id to its effective proof. Verify covers marked criteria and, where none has any mark, all."""
+    """Return the effective proof of each criterion. Verify covers marked criteria; if none is marked, it covers all."""
     marked = any(c.proof != UNPROVEN for c in task.acceptance)
     covered = bool(task.verify)
     return {
@@ -300,22 +302,25 @@ def proofs(task: Task) -> dict[str, str]:
 
 
 def is_checked(plan: Plan, task: Task) -> bool:
-    """Whether something that idumb itself looks at or runs is to prove a task, and not only somebody's word."""
+    """Whether idumb itself proves the task by a check, and not only by an opinion or a person."""
     own = {CHECK, VERIFY, STEPS, CHANGED} & set(proofs(task).values())
     wanted = task.invariants is None or task.invariants
     return bool(own or task.verify or task.tests or task.postconditions or (plan.invariants and wanted))
 
 
 def consent_paths(contract: Contract) -> tuple[str, ...]:
-    """Declared literal paths that are protected unless declared; consent shows them apart."""
+    """Return the declared literal paths that are protected unless declared.
+
+    The consent dialog lists them separately.
+    """
     declared = {p for t in contract.tasks.values() for p in ledger.written_paths(t.files)}
     return tuple(sorted(p for p in declared if paths.matches_any(p, paths.PROTECTED_UNLESS_DECLARED)))
 
 
 def task_digest(task: Task) -> str:
-    """A hash of what the task says, not of where it stands: equal digests mean the same task."""
+    """Return a digest of the content of a task, independent of its position in the file."""
     said = _plain(task, skip=frozenset({"span", "spans", "notation"}))
-    # Unset was written as `fail` when the first digests were made, and they must stay what they are.
+    # Compatibility: the first digests encoded an unset value as `fail`.
     return canonical_json.digest({**said, "on_timeout": task.on_timeout or "fail"})
 
 

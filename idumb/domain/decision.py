@@ -1,4 +1,4 @@
-"""A decision: a question to a person with the evidence, the choices, and the consequence of each."""
+"""A decision: a question to a person with evidence, choices, and the consequence of each choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`command` is what a user without a terminal types to choose it; None where there is none."""
+    """`command` is what a user without a terminal types to choose it; None if there is none."""
 
     id: str
     text: str
@@ -19,7 +19,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`kind`: one of those that `docs/schemas/decision.json` lists, or consent, approval, undo, halt, plan."""
+    """`kind` is one that `docs/schemas/decision.json` lists, or consent, approval, undo, halt or plan."""
 
     id: str
     kind: str

@@ -1,8 +1,10 @@
-"""Every error a user can meet, with its exit code. Work that fails is an `Outcome`, never one of these."""
+"""Every error that a user can see, with its exit code. Failed work is an `Outcome`, never one of these."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+TYPE_CHECKING = (
+    False  # importing `typing` is slow, and `idumb status` imports this module; type checkers know this name
+)
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -24,8 +26,10 @@ EXIT_TERMINATED = 143
 class IdumbError(Exception):
     """What happened, and what to do next.
 
-    `code` is part of the public interface (`git.not-a-repository`); the wording of `message` is not.
-    `hint` is the next command or step; `details` is JSON-serialisable.
+    - `code`: part of the public interface (`git.not-a-repository`); the wording of `message` is not.
+    - `hint`: the next command or step.
+    - `details`: JSON-serialisable.
+
     """
 
     exit_code = EXIT_INTERNAL
@@ -46,13 +50,13 @@ class IdumbError(Exception):
 
 
 class UsageError(IdumbError):
-    """The command line makes no sense."""
+    """The command line is invalid."""
 
     exit_code = EXIT_USAGE
 
 
 class InputError(IdumbError):
-    """A plan or configuration is invalid; carries all problems at once."""
+    """A plan or the configuration is invalid. Carries all problems at once."""
 
     exit_code = EXIT_INVALID
 
@@ -70,28 +74,29 @@ class InputError(IdumbError):
 
 
 class Refusal(IdumbError):
-    """idumb declines: wrong repository state, no consent, lock held; or the system refused it something.
+    """idumb refuses: wrong repository state, no consent, a held lock, or access denied by the system.
 
-    Before anything is touched, but for what the system refuses: there everything recorded until then stands.
+    Nothing has changed, except if the system denied access; then everything recorded before is kept.
+
     """
 
     exit_code = EXIT_REFUSED
 
 
 class Waiting(Refusal):
-    """The same where a person's answer is all that is missing: the question was kept, and waits for it."""
+    """A refusal that only a person's answer can resolve: the question was recorded and is open."""
 
     exit_code = EXIT_WAITING
 
 
 class WorkFailed(IdumbError):
-    """The work itself failed where nothing can be handed back as a value: git refused a commit, for one."""
+    """Work failed and the failure cannot be returned as a value, for example if git refused a commit."""
 
     exit_code = EXIT_FAILED
 
 
 class AdapterError(IdumbError):
-    """An agent or tool could not be used at all (missing, not executable, malformed answer)."""
+    """An agent or tool could not be used: it is missing, not executable, or its answer is malformed."""
 
     exit_code = EXIT_FAILED
 
@@ -107,7 +112,7 @@ class StoreError(IdumbError):
 
 
 class Interrupted(IdumbError):
-    """The user or the system asked the command to stop; `exit_code` is 128 and the signal's number."""
+    """The user or the system interrupted the command; `exit_code` is 128 plus the signal number."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("run.interrupted", "interrupted", hint="to see the state of the run: idumb status")

@@ -1,4 +1,4 @@
-"""What it means that an agent could not do its work, and what a person does about it: one row for each kind."""
+"""What each kind of agent failure means, and how a person fixes it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STOPPING = frozenset(
         agent.OVER_BUDGET,
     }
 )
-"""Kinds that say nothing of the work, and that another attempt would meet again: the run stops, no attempt counts."""
+"""Failures that another attempt would meet again: the run stops, and the attempt does not count."""
 
 UNCOUNTED = STOPPING | {agent.CONTEXT_EXHAUSTED}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`says` follows the name of the agent; `mend` is what to do, `$go_on` in it the command that goes on."""
+    """`says` follows the name of the agent. `mend` is the fix; `$go_on` in it is the command that continues."""
 
     says: str
     mend: str
@@ -37,13 +37,13 @@ KINDS: Mapping[str, Kind] = {
         "does not know the model that it is configured for",
         "Correct or omit `model` in .idumb/config.yaml, then $go_on",
     ),
-    agent.DECLINED: Kind("declined the work", "Change what the task asks for, or name another builder; then $go_on"),
+    agent.DECLINED: Kind("declined the work", "Change the task or choose another builder, then $go_on"),
     agent.RATE_LIMITED: Kind("is limited by its provider", "Wait for the limit to pass, then $go_on"),
-    agent.NETWORK: Kind("could not reach its model", "Look at the network and at the address it uses, then $go_on"),
-    agent.MALFORMED: Kind("gave an answer that nobody can read", "idumb show tells what it said; then $go_on"),
-    agent.STALL: Kind("stopped working without an end", "Raise idle_timeout if it needs the time, then $go_on"),
-    agent.CONTEXT_EXHAUSTED: Kind("filled its context", "Split the task: idumb amend; or $go_on"),
-    agent.OVER_BUDGET: Kind("reached its budget", "Raise the ceiling in .idumb/config.yaml, or leave it; then $go_on"),
+    agent.NETWORK: Kind("could not reach its model", "Check the network and the address that it uses, then $go_on"),
+    agent.MALFORMED: Kind("gave an unreadable answer", "Read its output with idumb show, then $go_on"),
+    agent.STALL: Kind("stopped responding", "If it needs more time, raise idle_timeout; then $go_on"),
+    agent.CONTEXT_EXHAUSTED: Kind("filled its context window", "Split the task with idumb amend, or $go_on"),
+    agent.OVER_BUDGET: Kind("reached its budget", "Raise the ceiling in .idumb/config.yaml or keep it, then $go_on"),
 }
 
 _INSTALL: Mapping[str, str] = {
@@ -65,15 +65,17 @@ _LOGIN: Mapping[str, str] = {
 
 
 def command(kind: str | None) -> str:
-    """The command that goes on once the cause is gone.
+    """Return the command that continues when the cause is fixed.
 
-    A run keeps to the configuration that it was agreed to; under another one the next run takes over what is done.
+    A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
+    the completed tasks.
+
     """
     return "execute-phase" if kind == agent.UNKNOWN_MODEL else "resume"
 
 
 def install(program: str) -> str | None:
-    """The command that installs a program, where it is a known one."""
+    """Return the command that installs a known program, or None."""
     return _INSTALL.get(program)
 
 
@@ -87,7 +89,10 @@ class FailureMessage:
 
 
 def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) -> FailureMessage:
-    """`name` is the binding's, `argv` what it starts, `message` the agent's own words, `go_on` the next command."""
+    """Return the message.
+
+    `argv` is what the binding `name` starts, `message` the agent's own words, `go_on` the next command.
+    """
     known = KINDS[kind]
     program = argv[0].rsplit("/", 1)[-1] if argv else name
     words = {

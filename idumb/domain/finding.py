@@ -1,4 +1,4 @@
-"""A finding: one thing wrong (or doubtful) in a plan or configuration, with its place and the mend."""
+"""A finding: one error or doubt in a plan or the configuration, with its place and its fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ERROR = "error"
 WARNING = "warning"
 
 LATER = frozenset({"fence.unread", "field.no-task", "task.foreign-tag", "task.heading-without-id", "task.unread"})
-"""Errors of a plan's format that earlier versions did not know: what was agreed to under them goes on under them."""
+"""Errors of the plan format that earlier versions did not report; plans approved under them continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Finding:
         return f"{self.path}:{self.line}"
 
     def as_dict(self) -> dict[str, Any]:
-        """By the names of the fields; a plan can have tens of thousands, and `dataclasses.asdict` takes its time."""
+        """Return the fields by name. `dataclasses.asdict` is too slow for tens of thousands of findings."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -42,12 +42,12 @@ def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def as_warnings_if_later(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The same findings for a plan that was agreed to before there were some of these rules."""
+    """Return the findings for a plan that was approved before some rules existed: these rules only warn."""
     return tuple(replace(f, severity=WARNING) if f.code in LATER else f for f in findings)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, or None when none is close."""
+    """Return the known word that is most similar to `word`, or None if none is close."""
     import difflib  # noqa: PLC0415 (only needed once something is wrong)
 
     folded = {k.casefold(): k for k in known}

@@ -1,4 +1,4 @@
-"""What `idumb doctor` finds: small checks, each with a stable code, and what follows from what they see."""
+"""The checks of `idumb doctor` and their results."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _ORDER = (OK, WARN, PROBLEM)
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One thing that a check saw. `mend` is the next command or step; `mends`: `idumb doctor --fix` does it itself.
+    """One result of a check. `mend` is the next command or step; `mends` means that `idumb doctor --fix` does it.
 
-    `subject` is what the mend works on (a ref, a phase, a path), for the check that found it alone.
+    `subject` is what the fix works on (a ref, a phase, a path), for the check that reported it.
+
     """
 
     state: str
@@ -49,10 +50,11 @@ Mend = Callable[[Symptom], str]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`look` only reads. `mend` gives what it did in one line; all that it replaces is set aside, never deleted.
+    """`look` only reads. `mend` applies the fix and returns what it did in one line.
 
-    `alone`: it is mended without the right to write to the log being held for it: the log itself is what is mended, or
-    the mend takes that right.
+    It keeps a copy of all it replaces.
+
+    `alone`: the fix runs without the write lock, because it repairs the log itself or takes the lock itself.
     """
 
     code: str
@@ -64,7 +66,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A check that was made, with all that it saw; no symptom at all is as good as OK."""
+    """The result of a check. No symptoms means OK."""
 
     check: Check
     symptoms: tuple[Symptom, ...]
@@ -87,7 +89,7 @@ def worst(states: Iterable[str]) -> str:
 
 
 def count(seen: Sequence[CheckResult]) -> dict[str, int]:
-    """Checks by state; those that another cause kept from being made are no warnings."""
+    """Return the number of checks by state. Checks that another problem prevented are not warnings."""
     skipped = [one for one in seen if any(symptom.found == NOT_EXAMINED for symptom in one.symptoms)]
     made = [one for one in seen if one not in skipped]
     return {state: sum(1 for one in made if one.state == state) for state in _ORDER} | {"not_examined": len(skipped)}

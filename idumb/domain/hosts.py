@@ -1,6 +1,7 @@
-"""Agent hosts: where each looks for slash commands, and the form in which it wants them. One row a host.
+"""Agent hosts: where each looks for slash commands, and in which format.
 
-docs/hosts.md says where each row was read. A new host is a row here and, where its form is new, a function below.
+docs/hosts.md names the source of each row. A new host is a new row here and, if its format is new, a function below.
+
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MARK = re.compile(r"^(?:<!-- |# )idumb:installed (\S+) sha256:([0-9a-f]{64})(?:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command of `commands/`: the values of its frontmatter, and the text that the agent is given."""
+    """A slash command of `commands/`: the values of its frontmatter, and the text for the agent."""
 
     name: str
     description: str
@@ -29,11 +30,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """`project` is a folder below the repository's root, `user` one below the user's home, None where it has none.
+    """One host.
 
-    `variable` names an environment variable that stands for the first part of `user`. `form` makes the file,
-    `file` its name with `{}` for the command's. `typed` is how a user calls it. `limit` is the most characters a file
-    may have. `also` are further places where the same host looks in another form.
+    - `project`: a folder in the repository. `user`: a folder in the user's home directory, None if it has none.
+    - `variable`: an environment variable that replaces the first part of `user`.
+    - `form`: makes the file. `file`: its name, with `{}` for the command's. `limit`: the maximum number of characters.
+    - `typed`: how a user calls the command.
+    - `also`: other places where the host looks, in another format.
+
     """
 
     name: str
@@ -49,14 +53,14 @@ class Host:
 
     @property
     def places(self) -> tuple[Host, ...]:
-        """Itself, and where it looks besides."""
+        """This host, and the other places where it looks."""
         return (self, *self.also)
 
 
 def markdown(
     *keys: str, arguments: str = "$ARGUMENTS", more: Mapping[str, str] | None = None
 ) -> Callable[[Command], str]:
-    """Markdown with those keys of the frontmatter that the host reads; none at all where it reads none."""
+    """Return a function that writes Markdown with those keys of the frontmatter that the host reads."""
 
     def made(command: Command) -> str:
         known = {"description": command.description, "argument-hint": command.hint, "allowed-tools": command.tools}
@@ -68,13 +72,13 @@ def markdown(
 
 
 def toml(command: Command) -> str:
-    """A TOML file with `description` and `prompt`; the text of a command has no three quotes in a row."""
+    """Return a TOML file with `description` and `prompt`. A command's text never contains three quotes in a row."""
     prompt = _with_arguments(command, "{{args}}")
     return f"description = {_text(command.description)}\nprompt = '''\n{prompt}'''\n"
 
 
 def skill(command: Command) -> str:
-    """A skill's `SKILL.md`, which has no place for arguments."""
+    """Return a skill's `SKILL.md`, which has no field for arguments."""
     name, words = (
         f"{PREFIX}{command.name}",
         f"{command.description}. Only when the user asks for {PREFIX}{command.name}.",
@@ -120,18 +124,18 @@ BY_NAME = {host.name: host for host in HOSTS}
 
 
 def path(host: Host, command: str) -> str:
-    """The file of a command, from the host's folder."""
+    """Return the path of a command's file in the host's folder."""
     return host.file.format(f"{PREFIX}{command}")
 
 
 def is_named_like_ours(host: Host, file: str) -> bool:
-    """Whether a file in a host's folder has such a name as `path` gives."""
+    """Whether a file name in a host's folder has the form that `path` returns."""
     before, _, after = host.file.partition("{}")
     return file.startswith(f"{before}{PREFIX}") and file.endswith(after)
 
 
 def read(name: str, text: str) -> Command:
-    """A command of `commands/`; ValueError where it has no frontmatter or no description."""
+    """Parse a command of `commands/`. Raises ValueError if it has no frontmatter or no description."""
     head, closed, body = text.removeprefix("---\n").partition("\n---\n")
     known = {}
     for line in head.split("\n"):
@@ -144,14 +148,14 @@ def read(name: str, text: str) -> Command:
 
 
 def installed(host: Host, command: Command, version: str) -> str:
-    """The whole file, with a line that says by which version it was made and what it said then."""
+    """Return the whole file, with a line that records the version and a digest of the content."""
     text = host.form(command)
     mark = f"idumb:installed {version} sha256:{_digest(text)}"
     return f"{text}# {mark}\n" if host.form is toml else f"{text}<!-- {mark} -->\n"
 
 
 def version_of(text: str) -> str | None:
-    """The version that made a file; None for one that idumb did not make, or that was changed since."""
+    """Return the version that wrote a file; None if idumb did not write it or it was changed since."""
     marks = _MARK.findall(text)
     if len(marks) != 1 or _digest(_MARK.sub("", text)) != marks[0][1]:
         return None
@@ -159,7 +163,7 @@ def version_of(text: str) -> str | None:
 
 
 def is_marked(text: str) -> bool:
-    """Whether idumb made a file, whatever became of it since."""
+    """Whether idumb wrote a file, even if it was changed since."""
     return _MARK.search(text) is not None
 
 

@@ -1,7 +1,8 @@
-"""What a scripted model answers: rules that are chosen by the prompt, each with its answers in order.
+"""The answers of a scripted model: rules that match the prompt, each with its answers in order.
 
-A conversation is judged by what it holds, not by who asks: the same request gets the same answer, except that a rule
-with `times` is used up.
+Only the content of a conversation decides: the same request gets the same answer, unless a rule with `times` is used
+up.
+
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     RUN: ("command",),
     TOOL: ("name", "arguments"),
 }
-"""What a model can want done, with the values that each needs."""
+"""The actions that a model can request, with the values that each needs."""
 
 RATE_LIMITED = "rate-limited"
 OVERLOADED = "overloaded"
@@ -50,15 +51,15 @@ FAULTS = (
     SILENT,
     REFUSED,
 )
-"""What can go wrong instead of an answer, or with it."""
+"""Faults instead of an answer, or with it."""
 
 LONGEST_SECONDS = 600.0
-"""How long a slow or silent answer lasts at most."""
+"""The longest duration of a slow or silent answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One thing to be done with a tool of the client; `values` are those that ACTIONS name."""
+    """One call of a client's tool; `values` are those that ACTIONS names."""
 
     action: str
     values: Mapping[str, Any]
@@ -66,9 +67,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One message of the model. `data` is a structured reply; `seconds` are of `drip` and `silent`.
+    """One message of the model. `data` is a structured reply; `seconds` applies to `drip` and `silent`.
 
-    `tokens_in` and `tokens_out` are what it says it used, None for an estimate.
+    `tokens_in` and `tokens_out` are the reported usage, None for an estimate.
+
     """
 
     say: str = ""
@@ -82,10 +84,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`when` are texts that the prompt must hold, all of them; none match every prompt.
+    """`when` lists texts that the prompt must contain; an empty list matches every prompt.
 
-    `after` is how many answers the model has given to this prompt, None for any number. `times` is how many requests
-    it answers at most, None for all. `tools` is whether the request must offer tools, or none; None for either.
+    `after` is the number of answers already given to this prompt, None for any. `times` is how many requests the rule
+    answers, None for all. `tools` is whether the request must offer tools, None for either.
+
     """
 
     title: str
@@ -98,7 +101,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request as rules see it: `answered` is how many answers the model has given to this prompt."""
+    """A request as rules see it. `answered` is the number of answers already given to this prompt."""
 
     prompt: str
     answered: int = 0
@@ -112,7 +115,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class ChosenAnswer:
-    """`rule` is its index, None where none fits; `number` is which of its answers, from 0."""
+    """`rule` is the index of the rule, None if none matches; `number` is the index of its answer."""
 
     rule: int | None
     number: int
@@ -134,7 +137,7 @@ class AnswerCounts:
 
 
 def choose(script: Script, asked: ModelRequest, used: Mapping[int, int]) -> ChosenAnswer:
-    """What the model says to a request; the first rule that fits and is not used up decides."""
+    """Return the answer to a request. The first matching rule that is not used up decides."""
     for index, rule in enumerate(script.rules):
         if _fits(rule, asked) and (rule.times is None or used.get(index, 0) < rule.times):
             number = 0 if rule.after is not None else asked.answered

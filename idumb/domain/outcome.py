@@ -1,4 +1,4 @@
-"""What an attempt ended with, and where a task is. The words are those of the event log, JSON and documents."""
+"""Outcomes of attempts and statuses of tasks. The event log, JSON and documents use these words."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SKIPPED = "skipped"
 STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCKED, SKIPPED)
 
 DONE = frozenset({COMPLETED, ACCEPTED})
-"""Statuses that let dependents run; a skipped task blocks them."""
+"""Statuses that unblock dependents; a skipped task blocks them."""
 
 NOT_RUN = (PENDING, READY, RUNNING)
-"""Statuses of a task that has no result yet and waits for no answer."""
+"""Statuses of a task without a result that waits for no answer."""
 
 PASS = "PASS"
 PARTIAL = "PARTIAL"

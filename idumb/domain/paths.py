@@ -1,4 +1,4 @@
-"""Paths as a plan may write them: relative, inside the workspace, never protected. Text only, links are not seen."""
+"""Paths that a plan may write: relative, inside the workspace, not protected. Only text; links are not resolved."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable
 
 ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".planning/**")
-"""No plan and no setting opens these."""
+"""No plan and no setting can unprotect these."""
 
 OWN_FILES = (".idumb/**", ".planning/**")
-"""What idumb itself writes; outside ledger, task commits and rollback."""
+"""Files that idumb itself writes; ledger, task commits and rollback omit them."""
 
 IGNORE_FILE = ".gitignore"
-"""Git's rules of a folder for what it ignores there."""
+"""The file with git's ignore rules of a folder."""
 
 PROTECTED_UNLESS_DECLARED = (
     ".gitattributes",
@@ -34,14 +34,14 @@ PROTECTED_UNLESS_DECLARED = (
     ".env",
     ".envrc",
 )
-"""Protected unless a task declares that very path, without wildcards, under Files."""
+"""Protected unless a task declares exactly that path, without wildcards, under Files."""
 
-# HFS+ compares names without these, so `.g\u200cit` would be `.git` there.
+# HFS+ ignores these characters in names, so `.g\u200cit` is `.git` there.
 _OVERLOOKED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
 
 
 def problem(path: str) -> str | None:
-    """Why this text can never be a path inside a workspace, or None."""
+    """Return why this text can never be a path inside a workspace, or None."""
     if not path:
         return "is empty"
     if "\0" in path:
@@ -64,10 +64,11 @@ def has_wildcard(path: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def matcher(glob: str) -> Callable[[str], bool]:
-    """Whether a whole path fits a glob, in time that no glob can make explode.
+    """Return a function that tells whether a whole path matches a glob, in time linear in the number of stars.
 
-    `**` as a folder of its own crosses folders, `*` and `?` do not, `[...]` is one character of a set, `{a,b}` a
+    `**` as a whole folder name crosses folders, `*` and `?` do not, `[...]` is one character of a set, `{a,b}` is a
     choice; a trailing `/` means everything below.
+
     """
     whole = glob + "**" if glob.endswith("/") else glob
     choices = [tuple(_folder(part) for part in one.split("/")) for one in _choices(whole)]
@@ -78,7 +79,7 @@ MOST_CHOICES = 64
 
 
 def _choices(glob: str) -> list[str]:
-    """The glob with its innermost braces written out; where there are too many, braces mean themselves."""
+    """Expand the braces of a glob, innermost first. If there are too many choices, braces are literal."""
     pending, done = [glob], []
     while pending:
         one = pending.pop()
@@ -94,7 +95,7 @@ def _choices(glob: str) -> list[str]:
 
 
 def _folder(part: str) -> re.Pattern[str] | tuple[re.Pattern[str], ...] | None:
-    """One folder's name as patterns between its stars; None for `**`, a single pattern where there is no star."""
+    """Compile one folder name: None for `**`, a single pattern without a star, else the patterns between the stars."""
     if part == "**":
         return None
     pieces = [re.compile(_literal(piece), re.DOTALL) for piece in re.split(r"\*+", part)]
@@ -102,7 +103,7 @@ def _folder(part: str) -> re.Pattern[str] | tuple[re.Pattern[str], ...] | None:
 
 
 def _literal(piece: str) -> str:
-    """A starless piece as a regular expression of fixed length."""
+    """Return a piece without stars as a regular expression of fixed length."""
     out, i = [], 0
     while i < len(piece):
         close = piece.find("]", i + 2) if piece[i] == "[" else -1
@@ -117,7 +118,7 @@ def _literal(piece: str) -> str:
 
 
 def _fits(names: list[str], parts: tuple[re.Pattern[str] | tuple[re.Pattern[str], ...] | None, ...]) -> bool:
-    """Folder by folder; on failure only the last `**` takes one folder more, as is enough for globs."""
+    """Match folder by folder. On failure, only the last `**` takes one more folder, which is sufficient for globs."""
     name = part = 0
     star, resume = -1, 0
     while name < len(names):
@@ -134,7 +135,7 @@ def _fits(names: list[str], parts: tuple[re.Pattern[str] | tuple[re.Pattern[str]
 
 
 def _fits_name(name: str, pieces: re.Pattern[str] | tuple[re.Pattern[str], ...] | None) -> bool:
-    """First and last piece at the ends, the others in between, each as early as possible."""
+    """Match first and last piece at the ends, and the others in between, each as early as possible."""
     if pieces is None:
         return True
     if isinstance(pieces, re.Pattern):
@@ -165,7 +166,7 @@ def matches_any(path: str, globs: Iterable[str]) -> bool:
 
 
 def cover(globs: Iterable[str]) -> Callable[[str], bool]:
-    """`matches_any` for many paths and many globs: names are looked up, and only globs with wildcards are tried."""
+    """Return `matches_any` for many paths and globs: names are looked up, and only globs with wildcards are matched."""
     names = frozenset(globs)
     wide = tuple(glob for glob in names if has_wildcard(glob))
     return lambda path: path in names or matches_any(path, wide)
@@ -180,9 +181,10 @@ def _folded(path: str) -> str:
 
 
 def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str] = ()) -> str | None:
-    """The rule that forbids writing `path`, or None. Case is folded, so `.GIT` is `.git` everywhere.
+    """Return the rule that forbids writing `path`, or None. Case is folded, so `.GIT` is `.git` on every system.
 
-    `protected` comes from plan and configuration and admits no exception; `declared` are the paths under Files.
+    `protected` comes from plan and configuration and has no exceptions; `declared` are the paths under Files.
+
     """
     folded = _folded(path)
     parts = folded.split("/")
@@ -200,7 +202,10 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
 
 
 def repository_of(path: str, repositories: Iterable[str]) -> str | None:
-    """The repository, of those at these folders, that a path is or lies in; a glob by what stands before its stars."""
+    """Return which of these repository folders contains a path, or None.
+
+    For a glob, by its part before the first wildcard.
+    """
     names = path.rstrip("/").split("/")
     plain = next((n for n, name in enumerate(names) if has_wildcard(name)), len(names))
     fixed = f"{path}/" if plain == len(names) else "".join(f"{name}/" for name in names[:plain])
@@ -208,7 +213,7 @@ def repository_of(path: str, repositories: Iterable[str]) -> str | None:
 
 
 def below_rules(folders: Iterable[str]) -> tuple[str, ...]:
-    """Globs for each folder itself and for all that is in it."""
+    """Return globs that match each folder and everything in it."""
     literal = (re.sub(r"[\[*]", r"[\g<0>]", re.sub(r"[{}]", "?", folder)) for folder in folders)
     return tuple(rule for folder in literal for rule in (folder, f"{folder}/**"))
 
@@ -222,5 +227,5 @@ IGNORED_BY_GIT = "ignored by git"
 
 
 def is_network_file_system(kind: str) -> bool:
-    """Whether locks and forced writes may not hold there. What FUSE is used for cannot be told, so it counts."""
+    """Whether locks and fsync can be unreliable there. FUSE counts, because its backing store is unknown."""
     return kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse.")

@@ -1,4 +1,4 @@
-"""What differs between two contracts of a phase, as tasks and fields: lines of text say too much and too little."""
+"""The difference between two contracts of a phase, by tasks and fields instead of lines of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_FILE = frozenset({"path", "sha256", "tasks"})
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """`old` and `new` are plain JSON values: null, texts, numbers, lists and objects."""
+    """`old` and `new` are plain JSON values."""
 
     field: str
     old: Any
@@ -31,7 +31,7 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """Fields of a plan itself, not those of its tasks."""
+    """Changed fields of a plan itself, not of its tasks."""
 
     path: str
     fields: tuple[FieldChange, ...]
@@ -39,10 +39,12 @@ class PlanChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """Tasks by their ids, plans by their paths.
+    """Tasks by id, plans by path.
 
-    `order` is the old and the new order of the tasks that both have, None where it is the same. `texts` are plans whose
-    bytes differ though nothing in them that counts does. `configuration`: only the settings explain another hash.
+    - `order`: the old and the new order of the common tasks, None if it is the same.
+    - `texts`: plans whose bytes differ without a relevant change.
+    - `configuration`: only the settings differ.
+
     """
 
     plans_added: tuple[str, ...] = ()
@@ -61,12 +63,12 @@ class PlanDiff:
 
     @property
     def changes_tasks(self) -> bool:
-        """Whether anything differs that decides what is run: all but texts and configuration."""
+        """Whether the difference changes what runs: anything except texts and configuration."""
         return PlanDiff(texts=self.texts, configuration=self.configuration) != self
 
 
 def compare(old: Contract, new: Contract, *, configuration: bool = False) -> PlanDiff:
-    """From `old` to `new`; both of one phase."""
+    """Compare two contracts of the same phase."""
     before = {plan.path: plan for plan in old.plans}
     after = {plan.path: plan for plan in new.plans}
     both = [path for path in after if path in before]
@@ -118,7 +120,7 @@ def _order(old: Contract, new: Contract) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON, without the places where things stand in the file."""
+    """Return the value as JSON, without positions in the file."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in _PLACES}
     if isinstance(value, Mapping):
@@ -129,7 +131,7 @@ def plain(value: Any) -> Any:
 
 
 def as_dict(diff: PlanDiff) -> dict[str, Any]:
-    """The form that `idumb plan-diff --json` prints."""
+    """Return the form that `idumb plan-diff --json` prints."""
     return {
         "plans": {
             "added": list(diff.plans_added),
@@ -152,7 +154,7 @@ def _rows(found: Iterable[FieldChange]) -> list[dict[str, Any]]:
 
 
 def lines(diff: PlanDiff) -> tuple[str, ...]:
-    """The difference for people, one line each; texts of the plan are as they are, not escaped."""
+    """Return the difference for people, one line each; texts of the plan are not escaped."""
     found = [f"plan added: {path}" for path in diff.plans_added]
     found += [f"plan removed: {path}" for path in diff.plans_removed]
     for plan in diff.plans_changed:
@@ -174,7 +176,7 @@ def _moved(old: tuple[str, ...], new: tuple[str, ...]) -> str:
 
 
 def _words(change: FieldChange) -> Iterable[str]:
-    """Lists and objects by what came and what went; anything else as old and new."""
+    """Describe lists and objects by added and removed entries, and other values as old and new."""
     label = change.field.replace("_", " ")
     was, now = _parts(change.old), _parts(change.new)
     if was is None or now is None:
@@ -196,14 +198,14 @@ def _parts(value: Any) -> list[str] | None:
 
 
 def _entry(value: Any) -> str:
-    """An entry of a list; an object by its values alone: `create a.py`, `AC-1 it is there check test -e a.py`."""
+    """Describe an entry of a list; an object by its values: `create a.py`, `AC-1 it is there check test -e a.py`."""
     if not isinstance(value, Mapping):
         return _short(value)
     return " ".join(_short(one) for one in value.values() if one not in (None, [], {}, "", False))
 
 
 def _short(value: Any) -> str:
-    """A value in one phrase: an object by its values that are there."""
+    """Describe a value in one phrase; an object by its values."""
     if value is None or value in ([], {}, ""):
         return "none"
     if isinstance(value, Mapping):

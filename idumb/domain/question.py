@@ -1,4 +1,4 @@
-"""A question to a person about a phase, before its plan is written."""
+"""Questions to a person about a phase, before its plan is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from idumb.domain import whole_numbers
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`id` is `Q-` and a number, one of its kind in a phase. `answer` is "" while nobody answered."""
+    """`id` is `Q-` and a number, unique in the phase. `answer` is "" until someone answers."""
 
     id: str
     text: str
@@ -20,7 +20,7 @@ class Question:
 
 
 def number_questions(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
-    """More questions, (text, why) each, with the numbers behind those that are known; what was asked is left out."""
+    """Number new questions, given as (text, why), after the known ones; omit those already asked."""
     before = list(known)
     said = {_folded(q.text) for q in before}
     number = whole_numbers.next_free(q.id.removeprefix("Q-") for q in before) - 1
@@ -37,7 +37,7 @@ def _folded(text: str) -> str:
 
 
 def standard_questions(roadmap: str, project: str, requirements: str) -> Iterator[tuple[str, str]]:
-    """(text, why) of what must be known before any phase is planned and these texts leave open."""
+    """Yield (text, why) of the standard questions that these documents leave open."""
     if not roadmap.strip().partition("\n")[2].strip():
         yield "What is true when this phase is done?", "The roadmap names the phase and no result."
     if not requirements.strip():

@@ -1,4 +1,4 @@
-"""Which JSON object of a reply is the answer. A reply may quote what others wrote, so two that differ are none."""
+"""Finds the JSON answer in a reply. A reply can quote other texts, so two different candidates are no answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _Place = tuple[int, int, dict[str, Any]]
-"""Where an object begins and ends, and what it is."""
+"""Start and end of an object in the text, and its value."""
 
 _OPENS = re.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
 _CLOSES = re.compile(r"[ \t\r]*$", re.MULTILINE)
@@ -16,10 +16,12 @@ _MOST_BROKEN = 1000
 
 
 def answer(text: str, key: str) -> dict[str, Any] | str:
-    """The object with `key` that stands in a reply on lines of its own, fenced or not; else, in words, why none does.
+    """Return the object with `key` that is on lines of its own in a reply, fenced or not.
 
-    What is said twice alike is one answer. A text that is given to `key` in the midst of other words is no answer, but
-    is held against the one that is found: whose words either is cannot be known.
+    Else the reason why there is none.
+
+    The same object twice is one answer. A value of `key` inside other text is not an answer, but if it differs from the
+    answer, the reply is ambiguous.
     """
     try:
         objects = tuple(_objects(text))
@@ -36,10 +38,11 @@ def answer(text: str, key: str) -> dict[str, Any] | str:
 
 
 def _objects(text: str) -> Iterator[_Place]:
-    """Each object that has its lines for itself; ValueError or RecursionError where too much of the text is none.
+    """Yield each object on lines of its own. Raises ValueError or RecursionError if too much text fails to parse.
 
-    What was read of one that breaks off is not read again, so that the time grows with the text alone. Each such costs
-    a look at all before it, for `JSONDecodeError` counts lines, and so they are counted too.
+    A failed parse is not repeated over the same text, so time is linear. `JSONDecodeError` counts lines from the start,
+    so each failure costs a scan of the text before it; the limit includes these scans.
+
     """
     decoder = json.JSONDecoder()
     at = broken = 0
@@ -58,7 +61,7 @@ def _objects(text: str) -> Iterator[_Place]:
 
 
 def _mentioned(text: str, key: str, objects: Sequence[_Place]) -> set[str]:
-    """The texts that `key` is given, as JSON spells it, outside of these objects."""
+    """Return the values that `key` has outside these objects, as JSON text."""
     given = re.compile(rf'"{re.escape(key)}"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
     starts, ends = [start for start, _, _ in objects], [end for _, end, _ in objects]
     between = zip([0, *ends], [*starts, len(text)], strict=True)

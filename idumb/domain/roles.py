@@ -1,4 +1,4 @@
-"""How the roles are filled: by which binding, with which model, prompt template and time."""
+"""Roles: which binding, model, prompt template and timeout each one uses, and which settings govern a run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from idumb.domain import agent
 from idumb.domain.settings import Binding, Ceiling, RoleSettings, Settings
 
 SECONDS = 30 * 60
-"""How long a role that works on no task may take, unless it or its binding says otherwise."""
+"""The timeout in seconds of a role that works on no task, unless the role or its binding sets one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRole:
-    """`binding` is None where nothing fills the role; `prompt` is the name of a template, `timeout` in seconds.
+    """How a role is filled. `binding` is None if nothing fills it.
 
-    `template` is the text that stands for the shipped template of that name, None where the shipped one is used.
+    `prompt` is the name of a template, `timeout` in seconds.
+
+    `template` is the text that replaces the shipped template of that name, None for the shipped one.
     """
 
     role: str
@@ -31,7 +33,7 @@ class ResolvedRole:
 
 
 def resolve(settings: Settings, role: str, binding: str | None = None) -> ResolvedRole:
-    """How a role is filled; `binding` where a plan or task names its own."""
+    """Resolve a role; pass `binding` if a plan or task names its own."""
     own = settings.roles.get(role, RoleSettings())
     name = binding or own.binding or _named(settings, role)
     found = settings.bindings.get(name or "")
@@ -52,13 +54,13 @@ def _named(settings: Settings, role: str) -> str | None:
 
 
 def _model(settings: Settings, role: str, own: RoleSettings, binding: Binding | None) -> str | None:
-    """The role's own, else its profile's, else its binding's."""
+    """Return the model of the role, of its profile, or of its binding, in this order."""
     of_profile = settings.profiles.get(settings.profile or "", {}).get(role)
     return own.model or of_profile or (binding.model if binding is not None else None)
 
 
 def readable(found: ResolvedRole) -> dict[str, Any]:
-    """What a person is shown, and what consent is bound to."""
+    """Return what a person sees and what consent covers."""
     return {
         "role": found.role,
         "binding": found.binding,
@@ -73,25 +75,26 @@ T = TypeVar("T")
 
 
 OUTSIDE = frozenset({agent.RESEARCHER, agent.PLANNER, agent.PLAN_CHECKER, agent.DEBUGGER})
-"""Roles that no run asks: before it there is no plan yet, and the debugger is asked about a run that stands still."""
+"""Roles that no run calls: some work before there is a plan, and the debugger works on a stopped run."""
 
 
 _ASKED = tuple(role for role in agent.ROLES if role not in OUTSIDE)
 
 
 def settings_of_runs(given: Settings, named: Iterable[str | None]) -> Settings:
-    """The settings without what a run cannot come across. `named` are the builders and validators of all its tasks.
+    """Return the settings that can affect a run. `named` are the builders and validators of all its tasks.
 
-    Left out are:
+    Omitted are:
 
-    - how the roles OUTSIDE are filled, their models in profiles among it. Whatever they start has a consent of its own,
-      to their binding, model and template, so none of it runs under the consent to a phase;
-    - bindings that no task, no setting and no role of a run names: agents are looked up by these names alone. An
-      amendment that names another one makes another contract, which has that binding in it. A binding stays if one of
-      its variables is among those that checks see too, for a variable that a binding asks for is known as a secret;
-    - templates that no role of a run is told.
+    - how the roles OUTSIDE are filled, including their models in profiles. They have a consent of their own, which
+      covers binding, model and template;
+    - bindings that no task, setting or role of a run names. An amendment that names another binding makes another
+      contract. A binding stays if one of its variables is also visible to checks, because its variables are treated as
+      secrets;
+    - templates that no role of a run uses.
 
-    All else stays, whether the run makes use of it or not: to leave in too much only asks a person once more.
+    Everything else stays, whether the run uses it or not: too much only means that a person is asked once more.
+
     """
     filled = [resolve(given, role) for role in _ASKED]
     wanted = {*named, given.builder, given.validator, *(each.binding for each in filled)}

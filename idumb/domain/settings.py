@@ -1,4 +1,4 @@
-"""Configuration as data: what `.idumb/config.yaml` may say, with its defaults."""
+"""The configuration and the tool policy as data: what `.idumb/config.yaml` can set, with the defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMMIT_BUILDER = "builder"
 COMMIT_NONE = "none"
 COMMIT_POLICIES = (COMMIT_TASK, COMMIT_BUILDER, COMMIT_NONE)
 COMMITTED = frozenset({COMMIT_TASK, COMMIT_BUILDER})
-"""Policies under which work that is done is on the user's branch, and idumb commits what nobody else does."""
+"""Commit policies under which completed work is on the user's branch; idumb commits what the builder does not."""
 
 ACCEPT = "accept"
 HALT = "halt"
@@ -23,19 +23,20 @@ DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER
 
 
 ASK_TIMEOUT = 30 * 60
-"""Seconds that a question at a terminal waits for an answer where the configuration says nothing."""
+"""The default timeout, in seconds, of a question at a terminal."""
 
 
 IDLE_TIMEOUT = "run.idle_timeout"
 NAMED = (IDLE_TIMEOUT,)
-"""Settings of which it matters whether they are named."""
+"""Settings for which it matters whether the configuration names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings of one process and, but for `processes`, of each that it starts; None is none.
+    """Ceilings of one process and, except for `processes`, of each process that it starts; None is no ceiling.
 
-    Memory and file size in bytes, CPU time in seconds. `processes` are all those of the user.
+    Memory and file size in bytes, CPU time in seconds. `processes` counts all processes of the user.
+
     """
 
     memory: int | None = None
@@ -50,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What may be used up at most; None is no ceiling. Money in US dollars, wall time in seconds."""
+    """The most that may be used; None is no ceiling. Money in US dollars, wall time in seconds."""
 
     attempts: int | None = None
     seconds: int | None = None
@@ -62,8 +63,9 @@ class Ceiling:
 class Binding:
     """A named way to fill a role. `prompt` is `stdin` or `file`; `timeout` in seconds overrides the task's.
 
-    `idle_timeout` (seconds) and `limits` stand for those of the whole configuration; None where it has none of its own.
-    `model` is what the agent is asked to use, None for its own choice.
+    `idle_timeout` (seconds) and `limits` override those of the configuration; None for those. `model` is the requested
+    model, None for the agent's own choice.
+
     """
 
     name: str
@@ -80,9 +82,10 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class RoleSettings:
-    """How a role is filled: the name of a binding, and what stands for the binding's own where it is said.
+    """How a role is filled: the name of a binding, and values that override the binding's.
 
-    `prompt` is the name of a template, without its ending; `timeout` in seconds.
+    `prompt` is the name of a template without its extension; `timeout` in seconds.
+
     """
 
     binding: str | None = None
@@ -109,7 +112,7 @@ class GitSettings:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """`halt_after`: failed tasks in a row that stop a run. Times in seconds, output in bytes."""
+    """`halt_after` is the number of consecutive failed tasks that stops a run. Times in seconds, output in bytes."""
 
     max_attempts: int = 3
     halt_after: int = 3
@@ -124,7 +127,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """What one gate or role has of its own; None where its level or its kind decides. `timeout` in seconds."""
+    """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds."""
 
     level: int | None = None
     timeout: int | None = None
@@ -140,23 +143,27 @@ _LATER = (
     "prompts",
     "breaker",
     "retry",
-)  # settings of which older hashes know nothing count only where they are given
+)  # settings that older hashes do not contain are hashed only if they are set
 
 
-_UNBOUND = ("ask", "named")  # what decides nothing about what runs or is written
+_UNBOUND = ("ask", "named")  # these do not affect what runs or is written
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`builder` and `validator` name bindings; None means that tasks bring their own steps and proofs.
+    """The whole configuration.
 
-    `gates` are by the name of a gate or role, `levels` are timeouts in seconds by the number of a level. `roles` are by
-    role; `builder` and `validator` stand for the bindings of those two. `profile` names one of `profiles`, each of
-    which gives roles their models. `ceilings` are of `task` and `run`. `prompts` are the texts of the user's own
-    templates by name; they are files beside the configuration. `breaker` has `failures` and `time` (seconds) of the
-    circuit breaker, `retry` has `calls` and `pause` (seconds) for what is only in the way of a call. `ask` has
-    `timeout` (seconds): how long a question at a terminal waits. `named` are those of NAMED that the configuration
-    names: with their default value, too, they stand for what an adapter would choose.
+    - `builder`, `validator`: names of bindings; None means that tasks bring their own steps and proofs. They override
+      the bindings of these two roles.
+    - `gates`: by name of a gate or role. `levels`: timeouts in seconds by level.
+    - `roles`: by role. `profiles`: each gives roles their models; `profile` names the one in use.
+    - `ceilings`: of `task` and `run`.
+    - `prompts`: the user's own templates by name; they are files next to the configuration.
+    - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
+      transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
+    - `named`: the settings of NAMED that the configuration sets. Even with their default value, they override an
+      adapter's choice.
+
     """
 
     builder: str | None = None
@@ -180,9 +187,10 @@ class Settings:
     named: frozenset[str] = frozenset()
 
     def idle_timeout(self, binding: str | None, usual: float | None) -> float:
-        """Seconds of silence for a binding: its own, those of the run where they are named, else its adapter's usual.
+        """Return the idle timeout in seconds of a binding: its own, the configured one, or its adapter's default.
 
-        `usual` is None for adapters that have none of their own.
+        `usual` is None for adapters without a default.
+
         """
         found = self.bindings.get(binding or "")
         own = found.idle_timeout if found is not None else None
@@ -193,15 +201,16 @@ class Settings:
         return {name: value for name, value in asdict(self).items() if name not in _UNBOUND}
 
     def digest(self) -> str:
-        """A hash of what `deciding` has. Consent is bound to that of the settings which govern a run (governing.py)."""
+        """Return a hash of `deciding`. Consent covers the hash of the settings that govern a run (roles.py)."""
         return canonical_json.digest({name: v for name, v in self.deciding().items() if v or name not in _LATER})
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`tools` None means that no policy file names any, so all are allowed.
+    """`tools` is None if no policy file restricts them.
 
     `sources` are the policy files that were read, as (path, SHA-256 of the bytes), the system-wide ones first.
+
     """
 
     tools: frozenset[str] | None = None
@@ -212,9 +221,10 @@ class Policy:
 
     @property
     def digest(self) -> str | None:
-        """What a contract is bound to; None without a policy file, so that hashes are the same as before there was one.
+        """Return the hash that a contract includes; None without a policy file, which keeps older hashes valid.
 
-        It depends on the bytes of the files and on where they lie, because the place decides what they may say.
+        It depends on the bytes and on the paths of the files, because the path decides what a file may restrict.
+
         """
         return canonical_json.digest([list(source) for source in self.sources]) if self.sources else None
 
@@ -223,7 +233,7 @@ NO_POLICY = Policy()
 
 
 def narrow(policies: tuple[Policy, ...]) -> Policy:
-    """All policies together: a tool must be allowed by each of them."""
+    """Combine policies: a tool must be allowed by each of them."""
     tools: frozenset[str] | None = None
     for policy in policies:
         if policy.tools is not None:

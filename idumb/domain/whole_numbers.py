@@ -1,7 +1,8 @@
-"""Whole numbers that anybody may have written: Python converts no more than 4,300 digits to a number, or back.
+"""Whole numbers in untrusted text. Python converts at most 4,300 digits to a number, or back.
 
-What counts, such as a limit or a timeout, has at most 18 digits. What only names, such as an id, is never converted
-where it is longer.
+Numbers that count, such as limits and timeouts, have at most 18 digits. Numbers that only name, such as ids, are not
+converted if they are longer.
+
 """
 
 from __future__ import annotations
@@ -10,37 +11,37 @@ import re
 from collections.abc import Iterable
 
 MOST_DIGITS = 4300
-"""Of a number in a plan, even of one that only names."""
+"""The most digits of a number in a plan, even if it is only part of a name."""
 _COUNTED = 18
 LARGEST: int = 10**_COUNTED - 1
 
 
 def parse(digits: str) -> int | None:
-    """The number that decimal digits write; None where it is larger than anything that is counted."""
+    """Return the number, or None if it exceeds 18 digits."""
     bare = digits.lstrip("0") or "0"
     return int(bare) if len(bare) <= _COUNTED else None
 
 
 def sort_key(digits: str) -> tuple[int, int, str]:
-    """A key that sorts digits as the numbers that they write, however many there are; equal for equal numbers."""
+    """Return a key that sorts digit strings as numbers, whatever their length; equal for equal numbers."""
     number = parse(digits)
     bare = digits.lstrip("0")
     return (0, number, "") if number is not None else (len(bare), 0, bare)
 
 
 def next_free(all_digits: Iterable[str]) -> int:
-    """A number that none of them writes: the one behind the greatest that is counted."""
+    """Return an unused number: the one after the greatest that is counted."""
     known = (parse(digits) for digits in all_digits)
     return min(max((number for number in known if number is not None), default=0), LARGEST - 1) + 1
 
 
 def too_long(text: str) -> bool:
-    """Whether a name holds a number of more digits than are read."""
+    """Whether a name contains a number with too many digits."""
     return len(text) > MOST_DIGITS and any(len(digits) > MOST_DIGITS for digits in re.findall(r"\d+", text))
 
 
 def parse_json_int(text: str) -> int:
-    """`parse_int` of a JSON reader; ValueError where there are too many digits."""
+    """`parse_int` for a JSON reader. Raises ValueError if there are too many digits."""
     if len(text) > MOST_DIGITS:
         raise ValueError(f"a number has {len(text):,} digits; the limit is {MOST_DIGITS:,}")
     return int(text)

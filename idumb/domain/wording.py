@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, put into a prompt or a file so that it stays a quotation."""
+"""Text for people and prompts: quoted so that untrusted text stays a quotation, truncated, and listed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 
 MOST_QUOTED = 60_000
-"""Characters of one text that are handed to an agent; what is longer is cut, and the cut is told."""
+"""The most characters of one text that an agent receives; a note marks the cut."""
 
 
 def fenced(text: str, info: str = "") -> str:
-    """`text` in a fence that nothing in it can close; "" for a text without a word."""
+    """Return `text` in a fence that nothing in it can close; "" for blank text."""
     if not text.strip():
         return ""
     mark = "`" * max(3, max(map(len, re.findall("`+", text)), default=0) + 1)
@@ -18,19 +18,19 @@ def fenced(text: str, info: str = "") -> str:
 
 
 def truncate(text: str, most: int = MOST_QUOTED) -> str:
-    """The beginning of a text that is too long, with a line that says so."""
+    """Return the start of a text that is too long, with a line that marks the cut."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[cut here: {len(text) - most} characters more]"
 
 
 def one_line(text: str) -> str:
-    """Words on one line, without characters that are no text."""
+    """Return the text on one line, without unprintable characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def as_markdown(text: str) -> str:
-    """A text of several lines as Markdown that hides nothing: no comment, no character that is no text."""
+    """Return multi-line text as Markdown that hides nothing: no comments, no unprintable characters."""
     plain = text.replace("\r\n", "\n").replace("\t", "    ")
     plain = "".join(c if c == "\n" or c.isprintable() else " " for c in plain)
     return plain.replace("<!--", "&lt;!--")
@@ -40,7 +40,7 @@ MOST_LISTED = 5
 
 
 def listed(items: Iterable[str], most: int = MOST_LISTED, *, hidden: int = 0, between: str = ", ") -> str:
-    """`a, b, c and 4 more`. `hidden` counts items that are not among `items` and stay unnamed."""
+    """Return `a, b, c and 4 more`. `hidden` counts items that are not among `items`."""
     found = list(items)
     rest = max(0, len(found) - most) + hidden
     return between.join(found[:most]) + (f" and {rest} more" if rest else "")

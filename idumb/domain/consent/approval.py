@@ -1,4 +1,4 @@
-"""An approval: a person's word for one contract, bound to every part that decides what runs."""
+"""An approval: a person's consent to one contract, bound to every part that decides what runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARTS = (
     "configuration",
     BASE,
 )
-"""What an approval can be bound to, in the order in which changes are named."""
+"""The parts that an approval can bind, in the order in which changes are listed."""
 
 ANSWER = frozenset({"question", "answer", "by", "at"})
 
@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A part that is not as it was approved; `keys` are the places in it that differ."""
+    """A part that differs from the approved one; `keys` are the places that differ."""
 
     part: str
     keys: tuple[str, ...]
@@ -67,10 +67,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """`plan_hash` is the phase's; `expires` a time like `validated_at`; `accepted` are irreversible tasks.
+    """`plan_hash` is the phase's; `expires` is a time like `validated_at`; `accepted` are irreversible tasks.
 
-    `answers` are what a person said to open questions of the self-check: question, answer, by and at of each.
-    `base_commit` is recorded; only where it is a part in `bound` must it still be the base.
+    `answers` are a person's answers to open questions of the self-check: question, answer, by and at of each.
+    `base_commit` is recorded; it must still be the base only if it is a part in `bound`.
+
     """
 
     phase: str
@@ -91,19 +92,19 @@ class Approval:
     answers: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Without `answers` where there are none, as approvals were before there could be any: signatures stay good."""
+        """Omit empty `answers`, which older approvals do not have, so that their signatures stay valid."""
         known = dataclasses.asdict(self) | {"accepted": list(self.accepted)}
         answers = [dict(one) for one in known.pop("answers")]
         return known | ({"answers": answers} if answers else {})
 
     def canonical(self) -> bytes:
-        """The bytes that a signature is over."""
+        """Return the bytes that a signature covers."""
         return canonical_json.encode(self.as_dict())
 
 
 @dataclass(frozen=True, slots=True)
 class StoredApproval:
-    """An approval as it is kept: with its signature (armoured text) and who took it back, where there is one."""
+    """A stored approval: with its signature (armoured text) and the person who revoked it, if any."""
 
     approval: Approval
     signature: str | None = None
@@ -111,7 +112,7 @@ class StoredApproval:
 
 
 def from_dict(value: object) -> Approval | None:
-    """The approval that `as_dict` wrote; None for anything else."""
+    """Return the approval that `as_dict` wrote; None for anything else."""
     if not isinstance(value, Mapping):
         return None
     value = {"answers": [], **value}
@@ -138,7 +139,7 @@ def _is_answer(value: object) -> bool:
 
 
 def _parts(value: object) -> dict[str, Part] | None:
-    """Parts whose digests are those of their values; a part that is not known to this version binds all the same."""
+    """Return the parts if their digests match their values. Parts that this version does not know are binding too."""
     if not isinstance(value, Mapping):
         return None
     found = {}
@@ -167,9 +168,10 @@ def bound(
     policy: Any = None,
     base: str | None = None,
 ) -> dict[str, Part]:
-    """All parts of a contract. `adapters` are resolved argument lists by binding, `files` SHA-256 by path.
+    """Return all parts of a contract. `adapters` are resolved argument lists by binding, `files` SHA-256 by path.
 
     `policy` is any JSON value, `base` the commit that the contract is pinned to.
+
     """
     plans = contract.plans
     known = contracts.governing_settings(plans, settings).deciding()
@@ -199,7 +201,7 @@ def bound(
 
 
 def changes(was: Mapping[str, Part], now: Mapping[str, Part]) -> tuple[Change, ...]:
-    """The parts that differ, in the order of `PARTS`; a part that only one side has differs."""
+    """Return the parts that differ, in the order of `PARTS`; a part that only one side has differs."""
     names = dict.fromkeys((*(p for p in PARTS if p in was or p in now), *was))
     return tuple(
         Change(name, _keys(was[name].value if name in was else None, now[name].value if name in now else None))
@@ -209,7 +211,7 @@ def changes(was: Mapping[str, Part], now: Mapping[str, Part]) -> tuple[Change, .
 
 
 def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
-    """The keys whose values differ, dotted; () where the values are no mappings."""
+    """Return the keys whose values differ, dotted; () if the values are not mappings."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return ()
     found: list[str] = []
@@ -222,7 +224,7 @@ def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
 
 
 def status(kept: StoredApproval, now: str, present: Callable[[], Mapping[str, Part]]) -> str:
-    """LIVE, REVOKED, EXPIRED or VOID; `now` is a time as the clock gives it, `present` the parts as they are now."""
+    """Return LIVE, REVOKED, EXPIRED or VOID. `now` is the clock's time, `present` returns the current parts."""
     if kept.revoked is not None:
         return REVOKED
     if kept.approval.expires is not None and kept.approval.expires <= now:
@@ -231,9 +233,10 @@ def status(kept: StoredApproval, now: str, present: Callable[[], Mapping[str, Pa
 
 
 def expires_at(text: str, now: str) -> str:
-    """The end of an approval from `90m`, `12h`, `7d`, `2w3d`, a date (its first moment, UTC) or a time.
+    """Return the expiry for `90m`, `12h`, `7d`, `2w3d`, a date (its start, UTC) or a time.
 
-    ValueError with words where it is none of them, or not after `now`.
+    Raises ValueError, with words, if it is none of these or not after `now`.
+
     """
     begun = datetime.strptime(now, _TIME).replace(tzinfo=UTC)
     ends = _ends(text.strip(), begun)
@@ -269,18 +272,19 @@ _READ_BY = {
 
 _PLAIN_OPTION = re.compile(r"-(?!m.)[\w-]*")
 _HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"
-# Every word is tried in each of them, so a command of thousands of `cd` must not make that a square.
+# Every word is tried in each folder, so this limit prevents quadratic time for thousands of `cd`.
 _MOST_FOLDERS = 16
 
 
 def named_files(
     commands: Iterable[str], written: Iterable[str], root: str, arguments: Iterable[Sequence[str]] = ()
 ) -> tuple[str, ...]:
-    """Relative paths that commands and argument lists may name as a word: what of them exists decides what they do.
+    """Return relative paths that commands and argument lists may name; the content of those files decides what they do.
 
     `tests/test_a.py::one`, `--config=x.ini`, `python -m tests.test_a`, `cd tests && ./a.sh` and absolute paths below
     `root`, the repository's own, name files too. Paths that a task declares to write (`written`, globs allowed) are
-    left out, because the plan itself changes them. Of argument lists each argument is a word too, with its blanks.
+    omitted, because the plan itself changes them. Each argument of an argument list is one word, including its spaces.
+
     """
     is_written = paths.cover(written)
     lists = [tuple(argv) for argv in arguments]
@@ -291,12 +295,12 @@ def named_files(
 
 
 def _whole(argument: str) -> tuple[str, ...]:
-    """What an argument may name: itself, and what stands behind `--option=`."""
+    """Return what an argument may name: itself, and what follows `--option=`."""
     return (argument, argument.partition("=")[2])
 
 
 def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:
-    """Commands that name none of these files and are more than a program with options, as `git --version` is."""
+    """Return commands that name none of these files and are not just a program with options (`git --version`)."""
     known = frozenset(files)
     return tuple(
         command
@@ -312,12 +316,12 @@ def _is_plain_program(command: str) -> bool:
 
 
 def _named(command: str, root: str) -> set[str]:
-    """What the words of one command may name, from the root or from a folder that it went to before."""
-    # A word does not end within the root's own name, whatever characters that has.
+    """Return what the words of one command may name, from the root or from a folder that it changed to."""
+    # a word does not end inside the root's own name, whatever characters it contains
     top = r"(?<![^\s;|&()<>\"'`=,])" + re.escape(root.rstrip("/"))
     plain = re.sub(rf"(?:{_HERE}|{top})[\"']?/", "./", re.sub(r"/(?:\.?/)+", "/", command))
     found: set[str] = set()
-    # `"tests"/a.sh` is one word to a shell, and `sh -c "a.sh"` has two.
+    # `"tests"/a.sh` is one word for a shell, and `sh -c "a.sh"` has two
     for text in dict.fromkeys((plain, re.sub(r"[\"']", "", plain))):
         found |= _named_by(_SEPARATORS.split(text), root)
     return found
@@ -339,14 +343,14 @@ def _named_by(words: Sequence[str], root: str) -> set[str]:
 
 
 def _from_root(root: str, folder: str, name: str) -> str | None:
-    """A path as seen from the root, None for what lies elsewhere."""
+    """Return a path relative to the root, or None if it is outside."""
     top = posixpath.normpath(root).rstrip("/") + "/"
     path = posixpath.normpath(posixpath.join(top, folder, name))
     return path.removeprefix(top) if path.startswith(top) else None
 
 
 def _paths_of(word: str, before: str) -> Iterable[str]:
-    """What a word may name; `before` is the one that stands before it."""
+    """Yield what a word may name; `before` is the previous word."""
     name = word.partition("::")[0]
     yield name
     yield from _READ_BY.get(name.rpartition("/")[2], ())
@@ -356,7 +360,7 @@ def _paths_of(word: str, before: str) -> Iterable[str]:
 
 
 def _of_module(module: str) -> Iterable[str]:
-    """The files that Python reads for a module: its own, and those of the packages that it lies in."""
+    """Yield the files that Python reads for a module: its own, and those of its packages."""
     place = module.replace(".", "/")
     yield f"{place}.py"
     yield f"{place}/__main__.py"

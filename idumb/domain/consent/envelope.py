@@ -1,4 +1,4 @@
-"""The envelope: hashes of everything an attempt ran under, so that two attempts can be compared."""
+"""The envelope: hashes of everything that an attempt ran under, so that two attempts can be compared."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ CONTEXT = "context"
 CONVERSATION = "conversation"
 CHECKS = "checks"
 ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
-"""What is meant by "another version of the agent"."""
+"""The parts that identify a version of the agent."""
 
 _AGREED = frozenset({"contract", "binding", CONTEXT, CONVERSATION})
-"""Parts that are held against the plan elsewhere, or that differ from task to task or attempt to attempt."""
+"""Parts that are compared with the plan elsewhere, or that differ between tasks and attempts."""
 
 _PLACES = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """None means "not known"; it is shown as unknown, never as equal.
+    """The environment of one attempt. None means unknown and is never equal to anything.
 
-    `tools` maps a program's name to its version text, `checks` the name of a program that a check starts to its place
-    and the hash of its bytes. `program` is a hash of the file that is started and its
-    arguments, `validator` of all that the validator runs under, `context` of the files that the task tells to read,
-    `conversation` of the agent's own conversation that it goes on in.
-    What is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
+    - `tools`: program name to version text. `checks`: name of a program that a check starts to its path and hash.
+    - `program`: a hash of the executable and its arguments. `validator`: of everything that the validator runs under.
+    - `context`: of the files that the task tells the agent to read.
+    - `conversation`: of the agent's conversation that the attempt continues.
+
+    A part that is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
+
     """
 
     idumb: str
@@ -67,7 +69,7 @@ PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One part that is not what it was. `was` and `now` are its values, None where unknown."""
+    """A part that changed. `was` and `now` are its values, None if unknown."""
 
     binding: str
     part: str
@@ -79,7 +81,7 @@ class Change:
 
 
 def text_digest(text: str) -> str:
-    """SHA-256 of a text, bytes of file names included."""
+    """Return the SHA-256 of a text, including undecodable bytes of file names."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -87,18 +89,18 @@ NOTHING = text_digest("")
 
 
 def envelope_key(builder: str, validator: str | None) -> str:
-    """Under which name an envelope is kept: the bindings of its builder and its validator."""
+    """Return the key of an envelope: the bindings of its builder and its validator."""
     return builder if validator is None else f"{builder} + {validator}"
 
 
 def seal(known: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
-    """An envelope as data with some parts replaced and its digest made anew."""
+    """Return an envelope as data, with some parts replaced and a new digest."""
     values = {**{name: value for name, value in known.items() if name != "digest"}, **parts}
     return {**values, "digest": canonical_json.digest(values)}
 
 
 def context_paths(task: Task) -> tuple[str, ...]:
-    """Paths that a task tells to read: its `context` conditions, and what looks like a path in its references."""
+    """Return the paths that a task tells the agent to read: `context` conditions, and paths in its references."""
     named = [c.subject for c in task.preconditions if c.kind == CONTEXT]
     named += [next(filter(None, found)) for found in _PLACES.findall(task.references)]
     plain = (name.removeprefix("./").rstrip("/") for name in named)
@@ -106,14 +108,15 @@ def context_paths(task: Task) -> tuple[str, ...]:
 
 
 def context_digest(files: Mapping[str, str | None]) -> str | None:
-    """A hash of paths and the object each one is; None where one is not known."""
+    """Return a hash of paths and their object ids; None if one is unknown."""
     return None if None in files.values() else canonical_json.digest(dict(files)) if files else NOTHING
 
 
 def changes(was: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
-    """Parts that differ, of bindings that both have. What either does not have, or neither knows, tells nothing.
+    """Return the parts that differ, of bindings that both have. Unknown and missing parts are ignored.
 
-    A lock of an older version lacks parts, and an amendment may bring in a check with another program.
+    A lock of an older version has fewer parts, and an amendment can add a check with another program.
+
     """
     return tuple(
         Change(binding, part, was[binding][part], now[binding][part])
@@ -132,12 +135,12 @@ def _differs(part: str, was: Any, now: Any) -> bool:
 
 
 def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(parts that differ, parts that nobody can compare) of two envelopes."""
+    """Return (the parts that differ, the parts that cannot be compared) of two envelopes."""
     unknown = tuple(p for p in PARTS if one.get(p) is None or other.get(p) is None)
     return tuple(p for p in PARTS if p not in unknown and one[p] != other[p]), unknown
 
 
 def changed_agents(found: Iterable[Change]) -> tuple[str, ...]:
-    """The parts, each once, in the order in which envelopes have them."""
+    """Return the changed parts, each once, in the order of the envelope."""
     changed = {change.part for change in found}
     return tuple(part for part in PARTS if part in changed)

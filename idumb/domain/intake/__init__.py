@@ -1,1 +1,1 @@
-"""The checks that a legal plan must pass before it may run: one small pure function each, listed in `registry`."""
+"""The checks that a valid plan must pass before it runs: one small pure function each, listed in `registry`."""

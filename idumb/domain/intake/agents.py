@@ -1,4 +1,4 @@
-"""Whether there is somebody to build and to judge each task."""
+"""Checks that every task has an agent to build it and one to judge it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BUILT_IN = ("steps", "human", EDITOR)
 HANDOFF = "handoff"
 _WITHOUT_GIT = frozenset({"http", "model", "replay", HANDOFF})
 _WITH_SHELL = frozenset({"claude", "gemini", "opencode", "copilot", "qwen"})
-"""Agents that start commands only where their binding says so."""
+"""Agents that run commands only if their binding allows it."""
 
 
 def builders(case: Case) -> Iterator[Finding]:
-    """A task with neither steps nor builder, and a builder that nobody defined."""
+    """Find tasks with neither steps nor a builder, and undefined builders."""
     known = case.settings.bindings
     for plan, task in case.pairs:
         name = builder_of(plan, task, case.settings)
@@ -84,7 +84,7 @@ def validators(case: Case) -> Iterator[Finding]:
 
 
 def committing(case: Case) -> Iterator[Finding]:
-    """An agent that is to commit its work, and has no way to run git."""
+    """Find agents that must commit their work but cannot run git."""
     if case.settings.git.commit != COMMIT_BUILDER:
         return
     for plan, task in case.pairs:
@@ -105,7 +105,7 @@ def committing(case: Case) -> Iterator[Finding]:
 
 
 def _no_git(found: Binding) -> str | None:
-    """What would let an agent run git, in words that go on; None for one that can, or of which nobody knows."""
+    """Return what would let an agent run git, as the start of a sentence; None if it can or if that is unknown."""
     if found.adapter in _WITHOUT_GIT:
         return "Choose another builder,"
     if found.adapter in _WITH_SHELL and found.options.get("shell") is not True:
@@ -116,12 +116,12 @@ def _no_git(found: Binding) -> str | None:
 
 
 def _asks_and_leaves(found: Binding | None) -> bool:
-    """Whether a handoff is asked without time for an answer."""
+    """Whether a handoff has no time for an answer."""
     return found is not None and found.adapter == HANDOFF and not found.options.get("wait")
 
 
 def _leaves_clones(known: Settings) -> bool:
-    """Whether attempts are made where nothing can wait for a verdict across commands."""
+    """Whether attempts run in clones, which do not survive the command, so that no later command can judge them."""
     return known.run.workspace == "clone" or known.git.commit == COMMIT_BUILDER
 
 

@@ -1,7 +1,8 @@
-"""Words that leave open what is to be done. What stands in backticks or quotes is code or somebody's words.
+"""Checks for vague wording. Text in backticks or quotes is code or a quotation and is exempt.
 
-Most plans have none of these words, and plans may have ten thousand tasks: all texts are first looked through as one,
-word by word, and only a word that is there is looked for task by task.
+Most plans contain none of these words, and plans can have ten thousand tasks. Therefore all texts are searched as one,
+and only phrases that occur are searched for task by task.
+
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from idumb.domain.plans.plan import Plan, Task
 LONGEST = 2 * 60 * 60
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"
 _SHORT = (TITLE, CRITERION, INTENT)
-"""Texts that say in one sentence what is done; others may describe a program that decides while it runs."""
+"""Texts that say in one sentence what is done; other texts may describe a program that decides at run time."""
 _ALL = (
     *_SHORT,
     DESCRIPTION,
@@ -36,7 +37,7 @@ _ALL = (
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """`word`, in lower case, is a part of every match of `pattern`; `places` are the kinds of text it is about."""
+    """`word`, in lower case, is part of every match of `pattern`; `places` are the kinds of text it applies to."""
 
     code: str
     word: str
@@ -137,7 +138,7 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
 
 
 def quoted(case: Case) -> Iterator[Finding]:
-    """The plainest of these words where they may be meant: in code, in what a step writes or looks for, in a check."""
+    """Find the plainest of these words where they may be literal: in code, in text of a step, in a check."""
     for plan, task, place, text, line in _texts(case):
         if found := _plainest(" ".join(match[0] for match in _code().finditer(text))):
             yield _doubted(case, (plan, task, place, text, line), found, f"quoted in {_NAMES[place]}")
@@ -239,7 +240,7 @@ def _told(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
 
 
 def estimates(case: Case) -> Iterator[Finding]:
-    """A task that is meant to take more than two hours is a plan of its own."""
+    """Find tasks that are estimated at more than two hours."""
     for plan, task in case.pairs:
         if task.estimate is not None and task.estimate > LONGEST and not task.is_human:
             hours = f"{task.estimate / 3600:.1f}".removesuffix(".0")

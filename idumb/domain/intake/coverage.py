@@ -1,4 +1,4 @@
-"""Whether the plan is whole: every requirement has a task, every task a reason, and what may not happen is said."""
+"""Checks that a plan is complete: requirements and tasks match, and limits are declared."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
 SPECIFIED = ("inputs", "outputs", "errors", "side effects")
-"""What every public name must say of itself, as the plan format spells it."""
+"""What every public name must declare, as the plan format spells it."""
 _NAMED = 20
 
 
 def requirements(case: Case) -> Iterator[Finding]:
-    """A requirement that no task of the phase serves."""
+    """Find requirements that no task of the phase serves."""
     served = {id for _, task in case.pairs for id in task.requirements}
     for plan in case.contract.plans:
         for id, text in plan.requirements.items():
@@ -34,7 +34,7 @@ def requirements(case: Case) -> Iterator[Finding]:
 
 
 def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
-    """The requirements that a plan lists by their ids alone, where REQUIREMENTS.md has no such id."""
+    """Yield the requirements that a plan lists by id alone and that REQUIREMENTS.md does not contain."""
     if case.present is None:
         return
     for plan in case.contract.plans:
@@ -58,7 +58,7 @@ def listed(case: Case) -> Iterator[Finding]:
 
 
 def reasons(case: Case) -> Iterator[Finding]:
-    """A task that serves no requirement of a plan that declares some."""
+    """Find tasks that serve no requirement of a plan that declares some."""
     for plan, task in case.pairs:
         if plan.requirements and not task.requirements:
             known = ", ".join(list(plan.requirements)[:8])
@@ -75,7 +75,7 @@ def reasons(case: Case) -> Iterator[Finding]:
 
 
 def required(case: Case) -> Iterator[Finding]:
-    """What a plan in strict mode must have: requirements that it serves, and criteria by which it has succeeded."""
+    """Find what a plan lacks that strict mode requires: requirements and success criteria."""
     for plan in filter(is_declaration, case.contract.plans):
         if "requirements" not in plan.spans:
             yield case.at(
@@ -103,7 +103,7 @@ def required(case: Case) -> Iterator[Finding]:
 
 
 def non_goals(case: Case) -> Iterator[Finding]:
-    """A plan that says nothing of what it must not do; an empty list says that there is nothing."""
+    """Find plans without non-goals; an empty list is a declaration."""
     for plan in case.contract.plans:
         if is_declaration(plan) and "non_goals" not in plan.spans:
             yield case.at(
@@ -119,7 +119,7 @@ def non_goals(case: Case) -> Iterator[Finding]:
 
 
 def invariants(case: Case) -> Iterator[Finding]:
-    """A plan that changes public interfaces and names nothing that must stay true."""
+    """Find plans that change public interfaces without declaring invariants."""
     for plan in case.contract.plans:
         task = next((task for task in plan.tasks if task.interfaces), None)
         if task is not None and "invariants" not in plan.spans:
@@ -136,11 +136,11 @@ def invariants(case: Case) -> Iterator[Finding]:
 
 
 def changes(case: Case) -> Iterator[Finding]:
-    """A task that writes files and does not say what kind of change that is."""
+    """Find tasks that write files without a change class."""
     for plan in filter(is_declaration, case.contract.plans):
         writing = [task for task in plan.tasks if not task.is_human and written_claims(task.files or ())]
         silent = [task for task in writing if task.change is None]
-        if len(silent) == len(writing) > 1:  # one omission, however many tasks there are
+        if len(silent) == len(writing) > 1:  # one finding for the whole plan
             names = f"{silent[0].id} and {len(silent) - 1} more do"
             yield _changes(case, plan, silent[0], names, ", ".join(task.id for task in silent[:_NAMED]))
         else:
@@ -161,7 +161,7 @@ def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Fi
 
 
 def interfaces(case: Case) -> Iterator[Finding]:
-    """A public name that leaves open what goes in, what comes out, how it fails or what else it does."""
+    """Find public names that do not declare inputs, outputs, errors and side effects."""
     for plan, task in case.pairs:
         for interface in task.interfaces:
             missing = [name for name in SPECIFIED if name not in interface.properties]
@@ -179,7 +179,7 @@ def interfaces(case: Case) -> Iterator[Finding]:
 
 
 def irreversible(case: Case) -> Iterator[Finding]:
-    """A task whose effect nothing takes back is told, whatever is accepted later."""
+    """Find irreversible tasks, whatever is accepted later."""
     for plan, task in case.pairs:
         if task.rollback.kind == IRREVERSIBLE:
             yield case.at(

@@ -1,4 +1,4 @@
-"""What a plan leans on where its run begins: files that are there, links, protected paths, programs of checks."""
+"""Checks against the state at the start of a run: existing files, links, protected paths, and programs of checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDS = frozenset({"modify", "delete", "move"})
 
 
 class _Files:
-    """Which paths are there, as the tasks before would have left them."""
+    """Which paths exist, as the earlier tasks would leave them."""
 
     def __init__(self, present: StartState) -> None:
         self._present = present
@@ -30,11 +30,11 @@ class _Files:
         self._wide: list[str] = []
 
     def usable(self, path: str) -> bool:
-        """Whether there is something to change: what git ignores is no part of the base, but it is there."""
+        """Whether there is a file to change; ignored files exist but are not part of the base."""
         return self._after(path, self._present.base | self._present.on_disk)
 
     def taken(self, path: str) -> bool:
-        """Whether a new file would meet one that is there already."""
+        """Whether a new file would replace an existing one."""
         return path in self._made or (path in self._present.base and path not in self._gone)
 
     def _after(self, path: str, before: frozenset[str]) -> bool:
@@ -57,7 +57,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class UnmetClaim:
-    """A claim that cannot hold when its task's turn comes: `path` is `there` already, or it is not."""
+    """A claim that cannot hold when its task starts: `path` already exists (`there`), or it does not."""
 
     task: str
     claim: FileClaim
@@ -66,11 +66,11 @@ class UnmetClaim:
 
 
 def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim]:
-    """A file that is to be changed and is not there, or that is to be made and is there, when its task's turn comes."""
+    """Yield claims that change missing files or create existing ones, at the time their task starts."""
     known, by_hand = _Files(present), False
     for id in contract.order:
         task = contract.tasks[id]
-        by_hand = by_hand or (task.kind == "human-action" and not task.files)  # who knows what a person makes
+        by_hand = by_hand or (task.kind == "human-action" and not task.files)  # a person can create any file
         claims = task.files or ()
         if id not in present.done and task.notation != "step":
             for claim in claims:
@@ -88,7 +88,7 @@ def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool, claimed
 
 
 def files(case: Case) -> Iterator[Finding]:
-    """What `unmet` finds, told at the task."""
+    """Report what `unmet_claims` finds."""
     if case.present is None:
         return
     plan_of = case.contract.plan_by_task()
@@ -124,7 +124,7 @@ def _told(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
 
 
 def links(case: Case) -> Iterator[Finding]:
-    """A written path that is a link, or lies behind one: a step replaces the link, and git keeps nothing behind it."""
+    """Find written paths that are links or behind one: a step replaces the link, and git does not follow it."""
     if case.present is None or not case.present.links:
         return
     for plan, task in case.pairs:
@@ -134,7 +134,7 @@ def links(case: Case) -> Iterator[Finding]:
             target = case.present.links.get(path)
             folder = path.rpartition("/")[0]
             if target is None or case.links.get(folder, "").startswith("/"):
-                continue  # a folder that leads out is an error already
+                continue  # a link out of the workspace is an error of its own
             behind = folder in case.links
             what = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
             then = "git does not follow it" if behind else "the task would replace the link or write through it"
@@ -152,7 +152,7 @@ def links(case: Case) -> Iterator[Finding]:
 
 
 def _written(task: Task) -> Iterator[tuple[str, int]]:
-    """Every literal path that the task or a step writes; the line where a step says it, else 0."""
+    """Yield every literal path that the task or a step writes, with the step's line or 0."""
     for step in task.steps:
         yield from ((path, step.line) for path in step_paths(step) if paths.problem(path) is None)
     claimed = () if task.notation == "step" else ledger.written_paths(task.files)
@@ -160,31 +160,31 @@ def _written(task: Task) -> Iterator[tuple[str, int]]:
 
 
 def written(contract: Contract) -> frozenset[str]:
-    """Every literal path that a task or a step of the contract writes."""
+    """Return every literal path that a task or a step of the contract writes."""
     return frozenset(path for task in contract.tasks.values() for path, _ in _written(task))
 
 
 def claimed(contract: Contract) -> frozenset[str]:
-    """Every literal path that a task declares, in any way."""
+    """Return every literal path that a task declares, with any verb."""
     named = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
     return frozenset(p for p in named if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)
 
 
 def globs(contract: Contract) -> tuple[str, ...]:
-    """Every glob that a task declares to write."""
+    """Return every glob that a task declares to write."""
     every = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     return tuple(dict.fromkeys(path for path in every if paths.has_wildcard(path)))
 
 
 def protecting(contract: Contract, settings: Settings) -> tuple[str, ...]:
-    """Every rule by which a path of this contract can be protected, but for git's own folder."""
+    """Return every rule that can protect a path of this contract, except git's own folder."""
     own = (rule for plan in contract.plans for rule in plan.scope.protected)
     known = (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *settings.protected, *own)
     return tuple(dict.fromkeys(rule for rule in known if not rule.startswith(".git/") and rule != ".git"))
 
 
 def protected(case: Case) -> Iterator[Finding]:
-    """A glob that covers a protected path: the task may not write that one, whatever the glob says."""
+    """Find globs that cover a protected path, which the task may not write."""
     if case.present is None:
         return
     for plan, task in case.pairs:
@@ -196,7 +196,7 @@ def protected(case: Case) -> Iterator[Finding]:
         candidates = (*case.present.protected, *map(_sample, rules))
         for glob in wide:
             if paths.protecting_rule(glob, rules) is not None:
-                continue  # an error already
+                continue  # an error of its own
             covers = paths.matcher(glob)
             found = [(p, rule) for p in candidates if covers(p) and (rule := paths.protecting_rule(p, rules, literal))]
             if found:
@@ -214,12 +214,12 @@ def protected(case: Case) -> Iterator[Finding]:
 
 
 def _sample(rule: str) -> str:
-    """A path that a rule protects: itself, or one below it."""
+    """Return a path that a rule protects: itself, or one below it."""
     return re.sub(r"\*+", "x", rule + "x" if rule.endswith("/") else rule)
 
 
 def commands(case: Case) -> Iterator[Finding]:
-    """A check that starts a program which is neither there nor made by a task, so that it can only fail."""
+    """Find checks that start a program which neither exists nor is created by a task."""
     present = case.present
     if present is None or not present.no_programs:
         return
@@ -268,7 +268,7 @@ def _commands(
 
 
 def checks(task: Task) -> list[tuple[str, int, str]]:
-    """The commands that prove a task, each with its line (0 for that of its field) and its field."""
+    """Return the commands that prove a task, each with its line (0 for its field's) and its field."""
     found = [(c.command, c.span.line if c.span else 0, "acceptance") for c in task.acceptance if c.command]
     found += [(command, 0, "verify") for command in task.verify]
     found += [(test.command, 0, "tests") for test in task.tests]
@@ -278,14 +278,14 @@ def checks(task: Task) -> list[tuple[str, int, str]]:
 
 
 def programs(command: str) -> tuple[str, ...]:
-    """What a check starts by name; a relative path only where the command stays in its folder."""
+    """Return the programs that a check starts by name; relative paths only if the command does not change folders."""
     script = shell.read(command)
     moves = any(words and words[0].text in ("cd", "pushd") for words in script.commands)
     return tuple(name for name in script.programs if "/" not in name or name.startswith("/") or not moves)
 
 
 def named_programs(contract: Contract) -> frozenset[str]:
-    """Every program that a check of the contract starts."""
+    """Return every program that a check of the contract starts."""
     found: list[str] = []
     for plan in contract.plans:
         found += [invariant.check for invariant in plan.invariants]
@@ -318,7 +318,7 @@ _BLANK = re.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\
 
 
 def unfilled(case: Case) -> Iterator[Finding]:
-    """A text that still says what the template says."""
+    """Find texts that are unchanged from the template."""
     for plan in case.contract.plans:
         for field, texts in (
             ("title", (plan.title,)),
@@ -425,4 +425,4 @@ RULES = (
         _example("create `a.txt`", head='requirements: {REQ-1: "What a user needs, in one sentence"}\n'),
     ),
 )
-"""Warnings in both modes: what is there can change between the check and the run."""
+"""Warnings in both modes, because files can change between the check and the run."""

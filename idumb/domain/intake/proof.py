@@ -1,4 +1,4 @@
-"""Whether each task leaves something behind, and whether what it claims can be proven."""
+"""Checks that each task leaves a result and that its criteria can be proven."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 
 
 def unproven_tasks(case: Case) -> Iterator[Finding]:
-    """A task of which nothing is proven, and single criteria that nothing proves."""
+    """Find tasks without any proof, and single criteria that nothing proves."""
     for plan, task in case.pairs:
         if task.is_human or (all(c.proof == CHECK for c in task.acceptance) and task.acceptance):
             continue
@@ -49,7 +49,7 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
 
 
 def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:
-    """Told at the criterion itself; success criteria have no Verify."""
+    """Return the finding at the criterion itself; success criteria have no Verify."""
     return case.at(
         "criterion.unproven",
         plan,
@@ -68,7 +68,7 @@ def _opinion_at_best(proven: dict[str, str]) -> bool:
 
 
 def empty_criteria(case: Case) -> Iterator[Finding]:
-    """A criterion that a person or a model shall judge and that does not say what is to be seen."""
+    """Find criteria for a person or a model that name no observable result."""
     for plan, task in case.pairs:
         for criterion in task.acceptance:
             if _is_empty(criterion):
@@ -101,14 +101,14 @@ def _empty(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> F
 
 
 def without_artifact(case: Case) -> Iterator[Finding]:
-    """A task that writes no file and that neither a command nor a person checks."""
+    """Find tasks that write no file and that neither a command nor a person checks."""
     for plan, task in case.pairs:
         if task.is_human or task.verify or task.tests or task.symbols or task.postconditions:
             continue
         if any(c.proof not in (OPINION, UNPROVEN) for c in task.acceptance) or written_claims(task.files or ()):
             continue
         if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
-            continue  # that nothing proves it is said already
+            continue  # already reported as unproven
         yield case.at(
             "task.no-artifact",
             plan,

@@ -1,4 +1,4 @@
-"""Whether there is somebody to whom each task can hand its work on, and whether the way of it is known."""
+"""Checks that the receiver and the type of each handoff exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TASK = (
 
 
 def receivers(case: Case) -> Iterator[Finding]:
-    """A receiver that nobody defined: no handoff can be made, and the run says so when it is too late."""
+    """Find undefined receivers. During a run it would be too late: no handoff could be made."""
     known = handoff.agents(case.settings)
     for plan, task in case.pairs:
         for wanted in task.handoff_to:

@@ -1,4 +1,4 @@
-"""All checks of intake. A new one is a function beside its like and a row in that file's `RULES`."""
+"""All checks of plans. To add one, write a function next to similar ones and a row in that file's `RULES`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ RULES: tuple[Rule, ...] = (
 OF_WORDS = frozenset(
     {rule.code for rule in ambiguity.RULES if rule.code.startswith("text.")} | {"step.not-deterministic", "step.branch"}
 )
-"""Codes that are about nothing but a plan's own text."""
+"""Codes that depend only on the text of a plan."""
 _OF_DRAFTS: tuple[Check, ...] = (coverage.required, coverage.non_goals, coverage.changes, ambiguity.phrases)
-"""Checks that no error elsewhere in a plan can mislead."""
+"""Checks whose result is correct even if other parts of the plan are invalid."""
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -40,7 +40,7 @@ def case(
     repositories: tuple[str, ...] = (),
     present: StartState | None = None,
 ) -> Case:
-    """What the checks look at; `mode` strict judges a guided contract as if it were strict."""
+    """Return the input of the checks; `mode` strict judges a guided contract as if it were strict."""
     judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
     return Case(
         contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links, repositories, present
@@ -56,14 +56,14 @@ def findings(
     repositories: tuple[str, ...] = (),
     present: StartState | None = None,
 ) -> tuple[Finding, ...]:
-    """What stops a legal plan from being executed here, and what is doubtful in it."""
+    """Return the errors and warnings of a valid plan."""
     return findings_of(case(contract, settings, policy, mode, links, repositories, present))
 
 
 def findings_of_drafts(
     plans: Sequence[Plan], settings: Settings, policy: Policy = NO_POLICY, mode: str | None = None
 ) -> tuple[Finding, ...]:
-    """What can be said already of plans that are no contract yet, because something else in them is wrong."""
+    """Return the findings that are already certain for plans that are not a contract yet, because of other errors."""
     looked = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
     return tuple(found for check in _OF_DRAFTS for found in check(looked) if found.severity != SILENT)
 
@@ -73,6 +73,6 @@ def findings_of(looked: Case) -> tuple[Finding, ...]:
 
 
 def _loud(looked: Case) -> Iterator[Check]:
-    """The checks that can say something in this mode, each once."""
+    """Return the checks that can report something in this mode, each once."""
     severities = looked.severities or {}
     return iter(dict.fromkeys(rule.check for rule in RULES if severities[rule.code] != SILENT))

@@ -1,4 +1,4 @@
-"""What a check is, and what it looks at."""
+"""What a check is, and its input."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ SILENT = "none"
 
 @dataclass(frozen=True, slots=True)
 class StartState:
-    """What is there where the run begins, as far as the contract names it.
+    """The state where the run starts, as far as the contract refers to it.
 
-    `requirements` is the text of REQUIREMENTS.md, "" without one. Of the declared paths `base` are those in the tree
-    that the run begins from, `on_disk` those in the work tree. `links` are written paths that are links or lie behind
-    one, and where they lead. `protected` are protected files, looked for where the contract has globs. `no_programs`
-    are those of its checks that cannot be started, `done` its completed tasks. `claimed` are tasks that
-    an old iDumb calls done: their files may be there.
+    - `requirements`: the text of REQUIREMENTS.md, "" without one.
+    - `base`: the declared paths in the tree that the run starts from. `on_disk`: those in the working tree.
+    - `links`: written paths that are links or behind one, and their targets.
+    - `protected`: protected files, collected only if the contract has globs.
+    - `no_programs`: programs of its checks that cannot be started.
+    - `done`: its completed tasks. `claimed`: tasks that an old iDumb recorded as done, whose files can exist.
+
     """
 
     requirements: str = ""
@@ -39,8 +41,9 @@ class StartState:
 class Example:
     """The smallest plan that shows a finding: `task` is Markdown below `## Tasks`, `head` more lines of frontmatter.
 
-    `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" where there is none.
-    `repositories` are folders that are repositories of their own.
+    `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" if there is none.
+    `repositories` are folders of nested repositories.
+
     """
 
     task: str
@@ -53,11 +56,13 @@ class Example:
 
 @dataclass(frozen=True)
 class Case:
-    """One contract under one configuration and policy; `severities` says for each code what it is in this mode.
+    """One contract under one configuration and policy; `severities` is the severity of each code in this mode.
 
-    `links` are folders of written paths that are not what their names say, and where they lead: from the root of the
-    workspace, or absolute where that is outside. `repositories` are folders of the workspace that are submodules or
-    repositories of their own. `present` is None where nobody looked: what leans on it says nothing then.
+    - `links`: folders of written paths that are links, and their targets: relative to the root of the workspace, or
+      absolute outside of it.
+    - `repositories`: folders of the workspace that are submodules or nested repositories.
+    - `present`: None if the state was not read; checks that need it then report nothing.
+
     """
 
     contract: Contract
@@ -86,7 +91,7 @@ class Case:
         mend: str,
         line: int = 0,
     ) -> Finding:
-        """A finding at a field of a task, or of the frontmatter where `task` is None; `line` says it more exactly."""
+        """Return a finding at a field of a task, or of the frontmatter if `task` is None; `line` overrides its line."""
         span: Span | None = plan.spans.get(where) if task is None else task.spans.get(where) or task.span
         severity = (self.severities or {}).get(code, SILENT)
         place = line or (span.line if span else 1)
@@ -98,7 +103,7 @@ Check = Callable[[Case], Iterator[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One code: what it is in guided and in strict mode (error, warning or none), what it means, and who finds it."""
+    """One code: its severity in guided and in strict mode (error, warning or none), its meaning, and its check."""
 
     code: str
     guided: str
@@ -112,10 +117,10 @@ class Rule:
 
 
 def short(text: str) -> str:
-    """As much of a text as a finding shows."""
+    """Return the text, truncated for a finding."""
     return text if len(text) <= 120 else text[:117] + "..."
 
 
 def is_declaration(plan: Plan) -> bool:
-    """Whether a plan can declare more than its steps; a file of bare steps has no place for requirements."""
+    """Whether a plan can declare more than steps; a step plan has no field for requirements."""
     return plan.path.lower().endswith(".md")

@@ -1,4 +1,4 @@
-"""Where a plan writes: inside the workspace, inside its scope, inside what its tasks declare, and nothing protected."""
+"""Checks of what a plan writes: inside the workspace, its scope and its declared files, and nothing protected."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plans.plan import Plan, Step, Task
 from idumb.domain.proof import ledger
 
-# Paths of which one look says that they stay inside: no empty part, and none that begins with a dot or a tilde.
+# Paths that clearly stay inside: no empty part, and no part that starts with a dot or a tilde.
 _PLAIN = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|--- a/|rename (?:from|to) |copy to )(.+?)[\t\r]*$", re.MULTILINE)
 _NAMED = ("path", "from", "to")
 
 
 def written_paths(case: Case) -> Iterator[Finding]:
-    """Every path that a task or a step would write, against workspace, scope and protected paths."""
+    """Check every path that a task or a step would write against workspace, scope and protected paths."""
     for plan in case.contract.plans:
         rules = _rules(case, plan)
         doubtful = _doubtful(plan, rules, case.links)
         for task in plan.tasks:
-            # What a step plan declares is made from its steps, which are looked at below.
+            # the declared files of a step plan are derived from its steps, which are checked below
             for path in () if task.notation == "step" else ledger.written_paths(task.files):
                 if doubtful(path):
                     yield from _one(case, plan, task, "files", path, rules)
@@ -39,7 +39,7 @@ def _rules(case: Case, plan: Plan) -> tuple[str, ...]:
 
 
 def step_paths(step: Step) -> tuple[str, ...]:
-    """The paths that a step names; what a `run` step writes is not known before it ran."""
+    """Return the paths that a step names; what a `run` step writes is unknown before it runs."""
     if step.tool == "run":
         return ()
     if step.tool == "apply_patch":
@@ -48,7 +48,7 @@ def step_paths(step: Step) -> tuple[str, ...]:
 
 
 def _doubtful(plan: Plan, rules: Sequence[str], links: Mapping[str, str]) -> Callable[[str], bool]:
-    """Whether a path must be looked at rule by rule; the many that no rule can be about are passed at once."""
+    """Return a function that tells whether a path needs the full check; most paths can be passed at once."""
     every = [rule.lower() for rule in (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *rules)]
     firsts = {rule.partition("/")[0] for rule in every}
     wide = [rule for rule in every if paths.has_wildcard(rule.partition("/")[0])]
@@ -66,7 +66,7 @@ def _doubtful(plan: Plan, rules: Sequence[str], links: Mapping[str, str]) -> Cal
 
 
 def other_repositories(case: Case) -> Iterator[Finding]:
-    """A path in a submodule or a nested repository: no snapshot of this one has what is in there."""
+    """Find paths in submodules and nested repositories, which no snapshot contains."""
     for plan, task in case.pairs if case.repositories else ():
         claimed = () if task.notation == "step" else ledger.written_paths(task.files)
         stepped = ((path, step.line) for step in task.steps for path in (*step_paths(step), *step.scope))
@@ -88,7 +88,10 @@ def other_repositories(case: Case) -> Iterator[Finding]:
 
 
 def places(contract: Contract) -> frozenset[str]:
-    """What paths to be written name before their first wildcard, file names and all; inside the workspace only."""
+    """Return the part of each written path before its first wildcard, including file names.
+
+    Only inside the workspace.
+    """
     written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     steps = (step for task in contract.tasks.values() for step in task.steps)
     stepped = (path for step in steps for path in (*step_paths(step), *step.scope))
@@ -97,7 +100,7 @@ def places(contract: Contract) -> frozenset[str]:
 
 
 def folders(contract: Contract) -> frozenset[str]:
-    """Every folder that a path to be written lies in, in no order; of paths that can be in the workspace only."""
+    """Return the folder of every written path that can be in the workspace."""
     written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     stepped = (path for task in contract.tasks.values() for step in task.steps for path in step_paths(step))
     found = {_fixed(path).rpartition("/")[0] for path in (*written, *stepped)}
@@ -105,7 +108,7 @@ def folders(contract: Contract) -> frozenset[str]:
 
 
 def _fixed(path: str) -> str:
-    """The part of a path before its first wildcard, as far as whole names go, and a name that stands for the rest."""
+    """Return a path up to its first name with a wildcard, and `*` for the rest."""
     if not paths.has_wildcard(path):
         return path
     names = path.rstrip("/").split("/")
@@ -114,12 +117,12 @@ def _fixed(path: str) -> str:
 
 
 def fixed_folder(glob: str) -> str:
-    """The folder that holds all that a glob can match; "" for the root."""
+    """Return the folder that contains every match of a glob; "" for the root."""
     return _fixed(glob).removesuffix("/*").removesuffix("*")
 
 
 def _resolved(path: str, links: Mapping[str, str]) -> str:
-    """Where a path leads when the links above it are followed."""
+    """Return where a path leads if the links above it are followed."""
     folder, _, name = _fixed(path).rpartition("/")
     target = links.get(folder)
     if target is None:
@@ -163,13 +166,13 @@ def _one(
 
 
 def _literal(task: Task) -> set[str]:
-    """What the task declares by name, without wildcards."""
+    """Return the paths that the task declares without wildcards."""
     declared = {claim.path for claim in task.files or () if not paths.has_wildcard(claim.path)}
     return declared | {claim.target for claim in task.files or () if claim.target}
 
 
 def roots(case: Case) -> Iterator[Finding]:
-    """`scope.root` must be a folder that can be in this repository, or no path is inside it."""
+    """Find `scope.root` values that cannot be a folder of this repository."""
     for plan in case.contract.plans:
         root = plan.scope.root
         why = None if root is None or not _root(plan) else _root_problem(root)
@@ -191,14 +194,14 @@ def _root_problem(root: str) -> str | None:
 
 
 def undeclared(case: Case) -> Iterator[Finding]:
-    """A step writes a path that its task does not declare: the run would stop there."""
+    """Find steps that write undeclared paths, which would stop the run."""
     for plan, task in case.pairs:
         if not task.steps:
             continue
         covered = paths.cover(ledger.written_paths(task.files))
         for step in task.steps:
             if step.tool == "make_directory":
-                continue  # a folder alone is no change that git knows
+                continue  # git does not track empty folders
             for path in step_paths(step):
                 if not covered(path) and not any(_one(case, plan, task, "steps", path, _rules(case, plan))):
                     yield case.at(

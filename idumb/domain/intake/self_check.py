@@ -1,4 +1,4 @@
-"""Ten questions that a plan must be able to answer before it runs, each answered from what the checks found."""
+"""Ten questions that a plan must answer before it runs, each answered from the findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`evidence` are ids of tasks and requirements, or words; of many only the first are named."""
+    """`evidence` contains ids of tasks and requirements, or words; only the first ones are listed."""
 
     id: str
     question: str
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`codes` are the findings that make the answer no. `basis` gives the evidence of a yes; None is not judged."""
+    """`codes` are the findings that make the answer no. `basis` returns the evidence for a yes; None is not judged."""
 
     id: str
     question: str
@@ -41,9 +41,10 @@ class Question:
 
 
 def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
-    """One answer to each question; `found` is what the checks found in this case.
+    """Answer each question from the findings of this case.
 
-    A no comes from findings, and in strict mode each of these is an error: there a no refuses the plan.
+    In strict mode, every finding behind a no is an error, so a no refuses the plan.
+
     """
     by_code: dict[str, list[Finding]] = {}
     for one in (*found, *_silent(case)):
@@ -52,7 +53,7 @@ def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
 
 
 def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
-    """What is for a person to answer: each question that is not judged, and each requirement that nothing states."""
+    """Return what a person must answer: the questions that are not judged, and requirements that nothing states."""
     unjudged = (one for one in answers(case, found) if one.answer == NOT_JUDGED)
     asked = (
         Answer(id, f"Is {id} a requirement, although .planning/REQUIREMENTS.md does not list it?", NOT_JUDGED)
@@ -62,7 +63,7 @@ def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
 
 
 def _silent(case: Case) -> Iterator[Finding]:
-    """The first findings of checks that say nothing in this mode."""
+    """Yield the first findings of checks that are silent in this mode."""
     severities = case.severities or {}
     asked = {code for question in QUESTIONS for code in question.codes}
     rules = (rule for rule in registry.RULES if rule.code in asked)
@@ -91,12 +92,12 @@ def _requirements(case: Case) -> tuple[str, ...] | None:
 
 
 def _stepped(case: Case) -> tuple[str, ...] | None:
-    """What agents change is seen when they have changed it; what steps change is written down."""
+    """Return tasks with steps: their changes are declared, while those of agents are only known afterwards."""
     return tuple(task.id for _, task in case.pairs if task.steps) or None
 
 
 def _rollback(case: Case) -> tuple[str, ...]:
-    """By snapshot unless a task says otherwise."""
+    """Return how tasks are rolled back: by snapshot, unless a task declares otherwise."""
     kinds = {COMPENSATABLE: "by its own commands", IRREVERSIBLE: "only if a person accepted it"}
     special = (f"{t.id} {kinds[t.rollback.kind]}" for _, t in case.pairs if t.rollback.kind in kinds)
     return (*islice(special, SHOWN), "every other task by snapshot")
@@ -123,7 +124,7 @@ def _changes(case: Case) -> tuple[str, ...] | None:
 
 
 def _agents(case: Case) -> tuple[str, ...] | None:
-    """Who builds and who judges: agents fit together where every name leads to one."""
+    """Return the builders and validators: they fit together if every name resolves."""
     used: dict[str, None] = {}
     for plan, task in case.pairs:
         for name in (builder_of(plan, task, case.settings), validator_of(plan, task, case.settings)):
@@ -133,7 +134,7 @@ def _agents(case: Case) -> tuple[str, ...] | None:
 
 
 def _never(_: Case) -> None:
-    """Nothing that reads a plan can judge the design of what is not built yet."""
+    """Not judged: no check of a plan can judge a design that is not built yet."""
 
 
 QUESTIONS = (

@@ -1,4 +1,4 @@
-"""Declared tool calls: allowed by the policy, with an intent that says something, the same on every run."""
+"""Checks of tool calls: allowed by the policy, with a meaningful intent, and with the same result on every run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+")
 
 
 def not_allowed(case: Case) -> Iterator[Finding]:
-    """A tool that the policy does not allow."""
+    """Find tools that the policy does not allow."""
     allowed = case.policy.tools
     if allowed is None:
         return
@@ -48,7 +48,7 @@ def not_allowed(case: Case) -> Iterator[Finding]:
 
 
 def vague_intents(case: Case) -> Iterator[Finding]:
-    """An intent that says no more than the tool does."""
+    """Find intents that say no more than the tool's name."""
     for plan, task, step in _steps(case):
         if len(step.intent) <= 24 and _SAYS_NOTHING.issuperset(_WORD.findall(step.intent.casefold().replace("_", " "))):
             yield _at(
@@ -63,7 +63,7 @@ def vague_intents(case: Case) -> Iterator[Finding]:
 
 
 def chance(case: Case) -> Iterator[Finding]:
-    """A command of a step whose result depends on chance, the clock or the network, and no assumption says so."""
+    """Find commands that depend on chance, the clock or the network without a matching assumption."""
     for plan, task, step in _steps(case):
         if step.tool != "run":
             continue
@@ -84,7 +84,7 @@ def chance(case: Case) -> Iterator[Finding]:
 
 
 def _variable(step: Step) -> dict[str, str]:
-    """What of a command gives another result each time, and why; by the name that an assumption must have."""
+    """Return the parts of a command with a varying result, and why, by the name that an assumption must have."""
     script = _script(step)
     found = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
     for words in script.commands:
@@ -100,7 +100,7 @@ def _variable(step: Step) -> dict[str, str]:
 
 
 def _random_by_option(program: str, words: Sequence[shell.Word]) -> bool:
-    """A program that draws lots only when it is asked to."""
+    """Whether the options of a program make its result random."""
     options = {word.text.partition("=")[0] for word in words}
     if "--random-source" in options:
         return False
@@ -119,7 +119,7 @@ def _names(text: str, name: str) -> bool:
 
 
 def branches(case: Case) -> Iterator[Finding]:
-    """A command of a step that does one thing or another, decided while it runs."""
+    """Find commands that branch at run time."""
     for plan, task, step in _steps(case):
         if step.tool != "run":
             continue
@@ -137,7 +137,7 @@ def branches(case: Case) -> Iterator[Finding]:
 
 
 def _script(step: Step) -> shell.Script:
-    """What a `run` step starts, from its command or its argument list."""
+    """Return the script of a `run` step, from its command or its argument list."""
     given = step.arguments.get("command")
     if given is not None:
         return shell.read(str(given))
@@ -151,7 +151,7 @@ def _command(step: Step) -> str:
 
 @functools.cache
 def _calls() -> re.Pattern[str]:
-    """Calls of the languages that commands hold code of, and the devices."""
+    """Return a pattern for random and clock calls in languages that commands embed, and for random devices."""
     return re.compile(
         r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
         r"|\buuid\.uuid[14]\(|\bsecrets\.token\w*\(?|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("

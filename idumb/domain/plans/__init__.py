@@ -1,1 +1,1 @@
-"""A plan as data: tasks, graph, steps, policy, shell commands."""
+"""A plan as data: tasks, graph, steps, shell commands."""

@@ -1,6 +1,7 @@
-"""The task graph: one deterministic order, waves, and cycles named in full.
+"""The task graph: one deterministic order, waves, and cycles.
 
-Ties are broken by the order in which the nodes were given, so the same plan always gives the same order.
+Ties are broken by the order of the nodes in the input, so the same plan always gives the same order.
+
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from itertools import islice
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`ids` are all nodes only where `cycle` is empty; `cycle` starts and ends with the same id."""
+    """`ids` contains all nodes only if `cycle` is empty; `cycle` starts and ends with the same id."""
 
     ids: tuple[str, ...]
     cycle: tuple[str, ...] = ()
 
 
 def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
-    """Kahn's algorithm over positions. Dependencies that are no key of the mapping are ignored."""
+    """Sort with Kahn's algorithm over positions. Dependencies that are not keys of the mapping are ignored."""
     ids = list(dependencies)
     position = {node: i for i, node in enumerate(ids)}
     waiting_for = [0] * len(ids)
@@ -51,7 +52,7 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
 
 
 def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
-    """Every elementary cycle, at most `most`: `A -> B -> C -> A`, each node depending on the next (Johnson)."""
+    """Return at most `most` elementary cycles: `A -> B -> C -> A`, each node depends on the next (Johnson)."""
     position = {node: at for at, node in enumerate(dependencies)}
     found: list[tuple[str, ...]] = []
     components = _components(dependencies, set(position))
@@ -66,7 +67,7 @@ def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[
 
 
 def _through(start: str, edges: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    """The elementary cycles that `start` is on."""
+    """Yield the elementary cycles that contain `start`."""
     path, blocked, closed = [start], {start}, set[str]()
     waiting: dict[str, set[str]] = {}
     stack = [(start, iter(edges[start]))]
@@ -102,7 +103,7 @@ def _unblock(node: str, blocked: set[str], waiting: dict[str, set[str]]) -> None
 
 
 def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> list[set[str]]:
-    """The groups of nodes that all depend on each other, of two nodes or more (Kosaraju)."""
+    """Return the strongly connected components of two nodes or more (Kosaraju)."""
     edges = {node: [d for d in dependencies[node] if d in among] for node in dependencies if node in among}
     back: dict[str, list[str]] = {}
     for node, needed in edges.items():
@@ -124,7 +125,7 @@ def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> l
 
 
 def _postorder(edges: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every node behind those that it leads to, but for the way back of a cycle."""
+    """Return every node after those that it leads to, ignoring back edges."""
     seen: set[str] = set()
     order: list[str] = []
     for root in edges:
@@ -143,7 +144,7 @@ def _postorder(edges: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def waves(dependencies: Mapping[str, Sequence[str]], order: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Tasks by depth: wave 1 depends on nothing, each later wave only on earlier ones."""
+    """Return the tasks by depth: wave 1 depends on nothing, each later wave only on earlier ones."""
     depth: dict[str, int] = {}
     groups: list[list[str]] = []
     for node in order:
@@ -156,7 +157,7 @@ def waves(dependencies: Mapping[str, Sequence[str]], order: Sequence[str]) -> tu
 
 
 def dependents(dependencies: Mapping[str, Sequence[str]], roots: Iterable[str]) -> tuple[str, ...]:
-    """Every node that needs one of `roots`, directly or not, in the mapping's order; the roots excluded."""
+    """Return every node that depends on one of `roots`, directly or not, in the mapping's order, without the roots."""
     successors: dict[str, list[str]] = {}
     for node, needed in dependencies.items():
         for dependency in needed:

@@ -1,7 +1,8 @@
-"""The plan as data: what `docs/plan-format.md` describes, parsed, with the place of every field.
+"""A parsed plan, as `docs/plan-format.md` describes it, with the position of every field.
 
-Nothing here reads Markdown. `markdown/` makes these values; everything else only reads them.
-Durations are whole seconds. Paths are relative to the workspace root, with `/` as separator.
+`markdown/` makes these values; everything else only reads them. Durations are whole seconds. Paths are relative to the
+workspace root, with `/` as separator.
+
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ DEFAULT_ESTIMATE = 30 * 60
 class Span:
     """A half-open range of characters in the decoded text of the plan (a byte-order mark counts as one).
 
-    `line` is the line, from 1, on which it starts.
+    `line` is the line on which it starts, from 1.
+
     """
 
     start: int
@@ -47,9 +49,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class FileClaim:
-    """What a task declares it does to one path or glob. `target` is set for `move` only.
+    """What a task declares to do to one path or glob. `target` is set only for `move`.
 
-    The verb `change`, which only step plans have, allows a path to be made, changed or removed and demands nothing.
+    The verb `change`, which only step plans have, allows creating, changing and removing a path, and requires nothing.
+
     """
 
     verb: str
@@ -65,7 +68,7 @@ class SymbolClaim:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One public name and its declared properties (inputs, outputs, errors, side effects, persistence, async)."""
+    """A public name and its declared properties (inputs, outputs, errors, side effects, persistence, async)."""
 
     name: str
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +78,8 @@ class Interface:
 class Criterion:
     """`proof` is check, verify, human, opinion, steps (their own results), changed (a declared change) or unproven.
 
-    `command` is set for check only.
+    `command` is set only for check.
+
     """
 
     id: str
@@ -90,7 +94,7 @@ class Criterion:
 class TestIntent:
     """`before` and `after` are `fails` or `passes`."""
 
-    __test__ = False  # not a test case, whatever a test runner thinks of the name
+    __test__ = False  # the name makes test runners collect this class, which is no test
 
     command: str
     before: str
@@ -100,9 +104,10 @@ class TestIntent:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`kind`: file-exists, file-absent, file-contains, symbol, env, context or command.
+    """`kind` is file-exists, file-absent, file-contains, symbol, env, context or command.
 
-    `subject` is the path, name or command; `text` what the file contains; `path` where the symbol is.
+    `subject` is the path, name or command; `text` is what the file contains; `path` is the file of the symbol.
+
     """
 
     kind: str
@@ -120,7 +125,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class RollbackClass:
-    """`kind`: reversible, compensatable (with commands) or irreversible (with a reason)."""
+    """`kind` is reversible, compensatable (with commands) or irreversible (with a reason)."""
 
     kind: str = REVERSIBLE
     commands: tuple[str, ...] = ()
@@ -141,7 +146,7 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One tool call. `index` counts from 0 inside the task; `line` is where it starts in the plan."""
+    """One tool call. `index` counts from 0 in the task; `line` is where it starts in the plan."""
 
     index: int
     tool: str
@@ -155,7 +160,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One node of the graph. None means "not declared" wherever empty would mean something else."""
+    """One node of the graph. None means "not declared" wherever an empty value has another meaning."""
 
     id: str
     title: str
@@ -207,7 +212,7 @@ class Task:
         return DEFAULT_ESTIMATE if self.estimate is None else self.estimate
 
     def time_limit(self, attempt: int) -> float | None:
-        """Its own timeout, or twice the estimate, on a retry one and a half times; none for people."""
+        """Return its own timeout, or twice the estimate (1.5 times as much on a retry); None for people."""
         if self.timeout is not None:
             return float(self.timeout)
         return None if self.is_human else self.estimate_seconds * (2.0 if attempt == 1 else 1.5)
@@ -229,7 +234,7 @@ class Invariant:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Something a person must provide before the plan can run."""
+    """Something that a person must provide before the plan can run."""
 
     service: str
     why: str
@@ -240,7 +245,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`root` None means the repository; `protected` None means the configuration's list alone."""
+    """`root` None means the repository; `protected` None means only the configuration's list."""
 
     root: str | None = None
     protected: tuple[str, ...] = ()
@@ -250,9 +255,10 @@ class Scope:
 class Plan:
     """One `*-PLAN.md` or step plan. `path` is relative to the repository, `sha256` is of the file's bytes.
 
-    `requirements` maps id to text (text is "" where the plan only lists ids of REQUIREMENTS.md). `version` is the
-    author's own, and decides nothing. `dialect` is `plan`, or `steps` for a step plan (`idumb.domain.step_plan`), which
-    has steps and nothing else.
+    - `requirements`: id to text; the text is "" if the plan only lists ids of REQUIREMENTS.md.
+    - `version`: the author's own; it has no effect.
+    - `dialect`: `plan`, or `steps` for a step plan (`idumb.domain.plans.step_plan`), which has only steps.
+
     """
 
     path: str

@@ -1,7 +1,8 @@
-"""What a command string for `/bin/sh -c` starts and decides, as far as its text tells; nothing is expanded or run.
+"""The programs and branches of a command string for `/bin/sh -c`, as far as its text shows; nothing is expanded or run.
 
-Quoted text, comments and here-documents are data. A command substitution is a script of its own wherever it stands but
-in single quotes, and so is the text that `sh -c` is given.
+Quoted text, comments and here-documents are data. A command substitution outside single quotes is a nested script, and
+so is the text that `sh -c` receives.
+
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CLOSING = frozenset({"fi", "done", "esac", "}"})
 # fmt: on
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _STARTERS = frozenset({"env", "exec", "command", "nohup"})
-"""Without options, their first argument is a program too."""
+"""Programs whose first argument, after options, is a program too."""
 _OPERATOR = re.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -33,7 +34,7 @@ _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`text` without its quotes; `literal` where no expansion decides what it is, `quoted` where any of it is."""
+    """`text` is without quotes. `literal`: no expansion changes it. `quoted`: any part of it is quoted."""
 
     text: str
     literal: bool = True
@@ -44,7 +45,8 @@ class Word:
 class Script:
     """`commands` are the words of each simple command, in order; `branches` the words `if`, `case` and `||`.
 
-    `variables` are expanded by the shell, `functions` are defined by the script itself.
+    `variables` are those that the shell expands, `functions` those that the script defines.
+
     """
 
     commands: tuple[tuple[Word, ...], ...] = ()
@@ -54,14 +56,14 @@ class Script:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """What is started by a name that the text tells, once each; without the shell's own and its functions."""
+        """The programs that the text names, once each, without shell builtins and its own functions."""
         found = dict.fromkeys(name for command in self.commands for name in programs_of(command))
         return tuple(name for name in found if name not in BUILTINS and name not in self.functions)
 
 
 @functools.lru_cache(maxsize=512)
 def read(command: str, depth: int = 0) -> Script:
-    """The script of a command string, with all that is nested in it. Text that a shell would refuse is read too."""
+    """Parse a command string with everything nested in it. It accepts text that a shell would reject."""
     scanner = _Scanner(command)
     scanner.scan()
     reader = _Reader()
@@ -79,7 +81,7 @@ def read(command: str, depth: int = 0) -> Script:
 
 
 def of_arguments(argv: Sequence[str]) -> Script:
-    """The same for an argument list, which no shell reads unless its program is one."""
+    """Parse an argument list, which is a script only if its program is a shell."""
     words = tuple(Word(text) for text in argv)
     inner = _of_shell(words)
     below = read(inner, 1) if inner is not None else Script()
@@ -87,7 +89,7 @@ def of_arguments(argv: Sequence[str]) -> Script:
 
 
 def _of_shell(words: Sequence[Word]) -> str | None:
-    """The script that a shell is given as an argument: `sh -c 'script'`, `bash -euc 'script'`."""
+    """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
     names = [word.text for word in words]
     at = next((n for n, name in enumerate(names) if name.rpartition("/")[2] in _SHELLS), None)
     if at is None:
@@ -101,7 +103,7 @@ def _of_shell(words: Sequence[Word]) -> str | None:
 
 
 def programs_of(words: Sequence[Word]) -> tuple[str, ...]:
-    """The program of a simple command, and the one that it starts in turn, as `env A=b make` does."""
+    """Return the program of a simple command, and the program that it starts, as in `env A=b make`."""
     found: list[str] = []
     for word in words:
         if _ASSIGNED.match(word.text) or (found and word.text == "-i"):
@@ -181,7 +183,7 @@ class _Scanner:
             self._expansion(char)
 
     def _double(self) -> None:
-        """Text in double quotes up to their end, in which only expansions count."""
+        """Read text in double quotes to its end; only expansions matter in it."""
         while self._at < len(self.text) and (char := self.text[self._at]) != '"':
             if char == "\\":
                 self._add(self.text[self._at + 1 : self._at + 2], quoted=True)
@@ -218,7 +220,7 @@ class _Scanner:
         found = _OPERATOR.match(self.text, self._at)
         operator = self.text[self._at] if found is None else found[0]
         if self._inside and operator[0] in "<>" and "".join(self._parts).isdigit():
-            self._parts, self._inside = [], False  # the number of a file
+            self._parts, self._inside = [], False  # a file descriptor
         self._close()
         self._at += len(operator)
         if operator in ("<<", "<<-"):
@@ -245,7 +247,7 @@ class _Scanner:
 
 
 def _closing(text: str, start: int) -> int:
-    """The place behind the bracket that closes the one at `start`, quotes passed over."""
+    """Return the index after the bracket that closes the one at `start`, skipping quotes."""
     depth, at = 0, start
     while at < len(text):
         char = text[at]
@@ -267,14 +269,14 @@ def _names(arithmetic: str) -> list[str]:
 
 
 class _Reader:
-    """Sorts words and operators into simple commands."""
+    """Groups words and operators into simple commands."""
 
     def __init__(self) -> None:
         self.commands: list[tuple[Word, ...]] = []
         self.branches: list[str] = []
         self.functions: list[str] = []
         self._words: list[Word] = []
-        self._skips = ""  # what is passed over: a redirection's target, `for x in …`, `case x`, a pattern
+        self._skips = ""  # the construct being skipped: a redirection's target, `for x in …`, `case x`, a pattern
         self._cases = 0
 
     def take(self, token: Word | str) -> None:

@@ -1,7 +1,8 @@
-"""Step plans: their ids, and what each step may change. A step plan is a file of tool calls; each is one task.
+"""Step plans: their ids, and what each step can change. A step plan is a file of tool calls; each call is one task.
 
-The id of a step plan is its path with `+` for `/` and `@` for a dot that begins a name, so that it can be part of a
-file's or a ref's name and leads back to the path: `deploy/web.yaml` is `deploy+web.yaml`.
+The id is the path with `+` for `/` and `@` for a leading dot, so that it is safe in file and ref names and can be
+reversed: `deploy/web.yaml` is `deploy+web.yaml`.
+
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f
 
 
 def phase_of(path: str) -> str | None:
-    """The id of the step plan at a path from the repository's root; None where a path cannot be one."""
+    """Return the id of the step plan at a path, relative to the repository; None if the path cannot be one."""
     parts = path.split("/")
     if not path.endswith(SUFFIXES) or ".." in path or not all(_PART.fullmatch(part) for part in parts):
         return None
@@ -34,41 +35,41 @@ def phase_of(path: str) -> str | None:
 
 
 def path_of(phase: str) -> str | None:
-    """The path of a step plan by its id; None where it is the id of none."""
+    """Return the path of a step plan by its id, or None."""
     path = "/".join("." + part[1:] if part[:1] == "@" else part for part in phase.split("+"))
     return path if phase_of(path) == phase else None
 
 
 def run_command(phase: str) -> str:
-    """The command that starts what has this id, a phase or a step plan."""
+    """Return the command that runs a phase or a step plan."""
     path = path_of(phase)
     return f"idumb execute-phase {phase}" if path is None else f"idumb execute {path}"
 
 
 def folder_of(phase: str) -> str:
-    """Where the reports on a step plan lie; the plan's own folder is never written."""
+    """Return the folder of the reports on a step plan; idumb never writes in the plan's own folder."""
     return f"{REPORTS}/{phase}"
 
 
 def path_in(folder: str) -> str | None:
-    """The step plan that reports in a folder; None for a folder of `.planning/`."""
+    """Return the step plan whose reports are in a folder; None for a folder of `.planning/`."""
     root, _, phase = folder.rpartition("/")
     return path_of(phase) if root == REPORTS else None
 
 
 def task_id(phase: str, number: int) -> str:
-    """The id of step `number`, counted from 1: `web.yaml-01`."""
+    """Return the id of step `number`, counted from 1: `web.yaml-01`."""
     return f"{phase}-{number:02d}"
 
 
 def phase_of_task(task: str) -> str | None:
-    """The step plan that a task id belongs to; None where it is the id of no step."""
+    """Return the step plan of a task id, or None."""
     match = _TASK.fullmatch(task)
     return match[1] if match is not None and path_of(match[1]) is not None else None
 
 
 def claims(step: Step) -> tuple[FileClaim, ...] | None:
-    """What a step may change, from its own arguments and scope; None where a patch does not say it."""
+    """Return what a step can change, from its arguments and scope; None if a patch does not name it."""
     if step.tool == "make_directory":
         return ()
     if step.tool == "move_file":
@@ -83,12 +84,12 @@ def claims(step: Step) -> tuple[FileClaim, ...] | None:
 
 
 def patched(patch: str) -> tuple[str, ...] | None:
-    """The paths that a git patch names, in its order; None where it names none."""
+    """Return the paths that a git patch names, in order; None if it names none."""
     return tuple(dict.fromkeys(_names(patch))) or None
 
 
 def _names(patch: str) -> Iterator[str]:
-    old = new = 0  # lines of the hunk that are still to come: they may look like headers
+    old = new = 0  # remaining lines of the hunk, which can look like headers
     for line in patch.split("\n"):
         if old > 0 or new > 0:
             old -= line[:1] in {" ", "-", ""}
@@ -104,7 +105,7 @@ def _names(patch: str) -> Iterator[str]:
 
 def _header(line: str) -> Iterator[str]:
     if line.startswith("diff --git "):
-        # Both names are alike wherever no other line names them.
+        # both names are equal unless another line names them
         rest = line.removeprefix("diff --git ")
         half = len(rest) // 2
         one, other = _bare(rest[:half]), _bare(rest[half + 1 :])
@@ -121,14 +122,14 @@ def _header(line: str) -> Iterator[str]:
 
 
 def _bare(name: str) -> str | None:
-    """`src/x.py` of `a/src/x.py` or of its quoted form; None for what is no file."""
+    """Return `src/x.py` for `a/src/x.py`, also quoted; None for other names."""
     name = _unquoted(name.partition("\t")[0])
     _, slash, path = name.partition("/")
     return path if slash and path and name != "/dev/null" else None
 
 
 def _unquoted(name: str) -> str:
-    """git writes names with special characters in quotes, their bytes as octal numbers."""
+    """Decode a quoted name: git writes special characters as octal bytes."""
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
     return _ESCAPE.sub(_byte, name[1:-1].encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

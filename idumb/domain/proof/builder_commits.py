@@ -1,4 +1,4 @@
-"""Commits that a builder made itself, as data, and why they may not be taken: pure functions over their bytes."""
+"""Checks of the commits that a builder made itself: pure functions over their bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
 
 MOST = 100
-"""Commits of one task."""
+"""The most commits of one task."""
 MOST_BYTES = 64 * 1024
-"""Of one commit object: message, names and signature together."""
+"""The most bytes of message, names and signature of one commit."""
 MOST_NAME = 200
-"""Characters of a name and of an address."""
+"""The most characters of a name and an address."""
 _SHOWN = 200
 _KNOWN = frozenset({b"tree", b"parent", b"author", b"committer", b"gpgsig", b"gpgsig-sha256"})
 _PERSON = re.compile(r"([^<>]*) <([^<>]*)> ([0-9]{1,12}) [+-][0-9]{4}")
@@ -28,9 +28,10 @@ _OBJECT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """`author` and `committer` are `Name <address>`; `wrong` says why its bytes are not acceptable, or is empty.
+    """`author` and `committer` are `Name <address>`; `wrong` says why the bytes are not acceptable, or is empty.
 
-    `changes` are against its first parent.
+    `changes` are relative to its first parent.
+
     """
 
     id: str
@@ -47,12 +48,12 @@ class Commit:
 
     @property
     def subject(self) -> str:
-        """The first line, without what could steer a terminal."""
+        """The first line, without control characters."""
         first = self.message.lstrip().partition("\n")[0]
         return "".join(c if c.isprintable() else " " for c in first)[:_SHOWN]
 
     def as_dict(self) -> dict[str, Any]:
-        """What is recorded and shown of it."""
+        """Return what is recorded and shown of the commit."""
         return {
             "commit": self.id,
             "subject": self.subject,
@@ -63,7 +64,7 @@ class Commit:
 
 
 def parse(oid: str, raw: bytes) -> Commit:
-    """A commit from the bytes of its object, however they are; what is wrong with them is in `wrong`."""
+    """Parse the bytes of a commit object, valid or not; `wrong` says what is wrong with them."""
     headers, _, body = raw.partition(b"\n\n")
     rows = _rows(headers)
     found = dict(reversed(rows))
@@ -80,7 +81,7 @@ def parse(oid: str, raw: bytes) -> Commit:
 
 
 def _rows(headers: bytes) -> list[tuple[bytes, bytes]]:
-    """Name and value of each header; lines that begin with a space go on with the one before."""
+    """Return name and value of each header; a line that starts with a space continues the one before."""
     rows: list[tuple[bytes, bytes]] = []
     for line in headers.split(b"\n"):
         if line.startswith(b" ") and rows:
@@ -141,9 +142,10 @@ def _wrong_message(message: str) -> str:
 
 
 def problem(chain: Sequence[Commit], base: str | None) -> str:
-    """Why a chain, oldest commit first, is not linear on top of `base`, or holds what is not taken; empty where it is.
+    """Return why a chain, oldest commit first, cannot be accepted on top of `base`, or "".
 
-    The chain ends at the first commit that has not exactly one parent, or after one commit more than is allowed.
+    The chain ends at the first commit that does not have exactly one parent, or one commit after the limit.
+
     """
     for commit in chain:
         if len(commit.parents) > 1:
@@ -182,7 +184,7 @@ def _strange_entries(chain: Iterable[Commit]) -> str:
 def undeclared(
     chain: Iterable[Commit], files: Iterable[FileClaim] | None, protected: Sequence[str], accepted: Iterable[str]
 ) -> str:
-    """The first path that some commit changes and the task does not declare, in words; a later commit hides nothing."""
+    """Return, in words, the first undeclared path that a commit changes, even if a later commit reverts it."""
     claims, allowed = tuple(files or ()), tuple(accepted)
     for commit in chain:
         found = ledger.compare(claims, commit.changes, protected, allowed)

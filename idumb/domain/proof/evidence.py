@@ -1,4 +1,4 @@
-"""Evidence: the record of one check that idumb ran itself, on bytes that no builder could still change."""
+"""Evidence: the record of one check that idumb ran itself, on bytes that no builder can change any more."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ TOLERATED = "tolerated"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One check. `subject` says what it proves (`AC-1`, `verify`, `invariant INV-1`, `postcondition 1`).
+    """One check.
 
-    `argv` is what ran (empty for a person's answer), `tree` the frozen tree it ran on, `exit_code` None where
-    no process ended by itself; `cause` then says why, as in `idumb.domain.agent.AgentResult`. `output` is head and
-    tail, bounded and redacted; `output_sha256` is of the whole. A failure of `level` 0 is told and blocks nothing.
-    `shown` is what a validator shows for its PASS.
+    - `subject`: what it proves (`AC-1`, `verify`, `invariant INV-1`, `postcondition 1`).
+    - `argv`: what ran (empty for a person's answer). `tree`: the frozen tree it ran on.
+    - `exit_code`: None if no process ended by itself; `cause` then says why, as in `idumb.domain.agent.AgentResult`.
+    - `output`: head and tail, bounded and redacted. `output_sha256`: of the whole output.
+    - `level`: a failure of level 0 is reported and blocks nothing.
+    - `shown`: the evidence that a validator gives for its PASS.
+
     """
 
     subject: str

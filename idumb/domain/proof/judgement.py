@@ -1,4 +1,4 @@
-"""What a verifier or a skeptic says of a phase: opinions, each with the places in files that are to show it."""
+"""The opinions of a verifier or skeptic about a phase, each with places in files as evidence."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ SCHEMA: Mapping[str, Any] = {
         },
     },
 }
-"""The JSON Schema of the wanted reply."""
+"""The JSON Schema of the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """`line` counts from 1. `resolves`: the judged tree has that file, and it has that many lines."""
+    """`line` counts from 1. `resolves`: the judged tree has that file, with at least that many lines."""
 
     file: str
     line: int
@@ -53,7 +53,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`criterion` is the name of what is judged; `holds` what the role says of it."""
+    """`criterion` names the subject; `holds` is the role's opinion about it."""
 
     criterion: str
     holds: bool
@@ -62,13 +62,13 @@ class Judgement:
 
     @property
     def refutes(self) -> bool:
-        """It says no, and shows a place that is there."""
+        """Whether it is negative and names an existing place."""
         return not self.holds and any(c.resolves for c in self.citations)
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one role said. `verdict` is PASS, PARTIAL, FAIL or None; `failure` says why there is none."""
+    """The opinion of one role. `verdict` is PASS, PARTIAL, FAIL or None; `failure` says why there is none."""
 
     role: str
     binding: str
@@ -78,7 +78,7 @@ class Opinion:
 
 
 def read(answer: Mapping[str, Any] | None) -> tuple[str, tuple[Judgement, ...]] | None:
-    """(verdict, judgements) of a reply; None where it is not of the wanted form. What is too much is left out."""
+    """Return (verdict, judgements) of a reply, or None if it is malformed. Excess judgements are dropped."""
     if answer is None or answer.get("verdict") not in (outcome.PASS, outcome.PARTIAL, outcome.FAIL):
         return None
     rows = answer.get("judgements")
@@ -104,7 +104,7 @@ def _judgement(row: object) -> Judgement | None:
 
 
 def _citation(one: object) -> Citation | None:
-    """A place; a line that is no number is line 0, which no file has."""
+    """Return a place; a line that is not a number becomes line 0, which no file has."""
     if not isinstance(one, dict) or not isinstance(one.get("file"), str):
         return None
     line = one.get("line")

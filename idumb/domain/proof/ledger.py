@@ -1,4 +1,4 @@
-"""The ledger: files declared against files actually changed, computed from trees, never from an agent's words."""
+"""The ledger: declared files compared with changed files, computed from trees, never from an agent's words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path that differs between two trees."""
+    """A path that differs between two trees."""
 
     path: str
     kind: str
@@ -52,9 +52,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`actual` is what happened (None: nothing), `declared` what the task says (None: nothing).
+    """`actual` is what happened (None: nothing), `declared` what the task declares (None: nothing).
 
-    `within` is the other repository that the path is in; `kept` then says whether a snapshot has its bytes of before.
+    `within` is the nested repository that contains the path; `kept` then says whether a snapshot has its previous
+    bytes.
+
     """
 
     path: str
@@ -72,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """`symbols` is empty where the task declares none."""
+    """`symbols` is empty if the task declares none."""
 
     lines: tuple[Line, ...]
     symbols: tuple[symbols.Line, ...] = ()
@@ -93,13 +95,13 @@ class Ledger:
         return all(line.status == DECLARED for line in self.lines) and all(line.holds for line in self.symbols)
 
     def as_list(self) -> list[dict[str, Any]]:
-        """Rows of files, then of symbols, which have a key `symbol` besides."""
+        """Return the rows of files, then of symbols, which also have a key `symbol`."""
         files = [line.as_dict() for line in self.lines]
         return [*files, *(line.as_dict() for line in self.symbols)]
 
 
 def written_claims(files: Iterable[FileClaim]) -> tuple[FileClaim, ...]:
-    """The claims that write, each `move` taken apart into a delete and a create."""
+    """Return the claims that write; each `move` becomes a delete and a create."""
     out: list[FileClaim] = []
     for claim in files:
         if claim.verb == "move":
@@ -115,9 +117,10 @@ def written_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
 
 
 def named_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
-    """The written paths that can be the name of one file, which counts even where git ignores it.
+    """Return the written paths that can name a single file, which counts even if git ignores it.
 
-    `pages/[id].tsx` is a glob and a name; a star is hardly ever part of a name.
+    `pages/[id].tsx` is both a glob and a name; a name with a star is rare.
+
     """
     return tuple(path for path in written_paths(files) if "*" not in path and not path.endswith("/"))
 
@@ -128,9 +131,10 @@ def compare(
     protected: Sequence[str] = (),
     accepted: Iterable[str] = (),
 ) -> Ledger:
-    """Hold what changed against what was declared. `files` None declares nothing, so nothing may change.
+    """Compare changes with declared files. `files` None declares nothing, so nothing may change.
 
-    `accepted` are paths that a person took into the task's scope.
+    `accepted` are paths that a person added to the task's scope.
+
     """
     claims = written_claims(files or ())
     literal = {claim.path: claim for claim in claims if not paths.has_wildcard(claim.path)}
@@ -147,9 +151,10 @@ def compare(
 
 
 def allow_existing(found: Ledger, there: Callable[[str], bool]) -> Ledger:
-    """The same of a task that somebody began before its first attempt: what is as it is to be need not have changed.
+    """Return the ledger of a task whose work existed before its first attempt: files that already match need no change.
 
     `there` tells whether a path is in the candidate.
+
     """
     lines = (replace(x, status=DECLARED) if _is_as_wanted(x, there) else x for x in found.lines)
     return replace(found, lines=tuple(lines))

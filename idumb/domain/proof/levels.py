@@ -1,4 +1,4 @@
-"""Levels of criticality: what a gate's or a role's failure means, and for how long it may take."""
+"""Levels of criticality: what a failure of a gate or role means, and how long it may take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROLE = "role"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Times in seconds: the shortest and the longest that may be configured, and the usual one. None is no limit."""
+    """Times in seconds: the shortest and longest allowed, and the default. None is no limit."""
 
     number: int
     means: str
@@ -37,7 +37,7 @@ LEVELS: Mapping[int, Level] = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for one gate or role. `timeout` is in seconds; None is none."""
+    """The rule of one gate or role. `timeout` is in seconds; None is none."""
 
     name: str
     kind: str
@@ -54,11 +54,11 @@ KNOWN: Mapping[str, tuple[str, int]] = {
     agent.VALIDATOR: (ROLE, ADVISORY),
     **{role: (ROLE, ADVISORY) for role in agent.ROLES if role != agent.VALIDATOR},
 }
-"""Kind and level, unless configured. Gates count what is there already, so only roles have a time."""
+"""Kind and default level. Gates only count existing results, so only roles have a timeout."""
 
 
 def rule(settings: Settings, name: str) -> Rule:
-    """The rule of a gate or role; those that nobody knows, a third party's, are advisory gates."""
+    """Return the rule of a gate or role; unknown ones, of third parties, are advisory gates."""
     kind, usual = KNOWN.get(name, (GATE, ADVISORY))
     own = settings.gates.get(name)
     level = usual if own is None or own.level is None else own.level
@@ -67,12 +67,12 @@ def rule(settings: Settings, name: str) -> Rule:
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
-    """Those of the validator and the gates, and those of other roles that the configuration names."""
+    """Return the rules of the validator and the gates, and of other roles that the configuration names."""
     return tuple(rule(settings, name) for name in KNOWN if name in _ALWAYS or name in settings.gates)
 
 
 def timed(settings: Settings, role: str) -> bool:
-    """Whether the level decides how long the role may take: never for a builder, whose time is that of its task."""
+    """Whether the level decides how long the role may take; a builder has the timeout of its task."""
     own = settings.gates.get(role)
     named = own is not None and (own.level is not None or own.timeout is not None)
     return role == agent.VALIDATOR or (role != agent.BUILDER and named)
@@ -84,14 +84,14 @@ def _timeout(settings: Settings, name: str, level: int, own: GateSettings | None
     of_level = settings.levels.get(str(level))
     if of_level is not None:
         return float(of_level)
-    # `run.validator_timeout` is older than levels, and is meant by those who set it.
+    # `run.validator_timeout` is older than levels, and users rely on it.
     older = name == agent.VALIDATOR and level == ADVISORY
     usual = settings.run.validator_timeout if older else LEVELS[level].usual
     return None if usual is None else float(usual)
 
 
 def problem(level: int, timeout: int) -> str | None:
-    """What a timeout of this level must be, in words, where it is not."""
+    """Return what a timeout of this level must be, in words, or None if it is valid."""
     known = LEVELS[level]
     if known.shortest is None or known.longest is None:
         return "absent: level 0 has no timeout"

@@ -1,4 +1,4 @@
-"""What a step must have made of the files, computed from the tree before it: the proof of a step that writes files."""
+"""The files that a step must produce, computed from the tree before it: the proof of steps that write files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from idumb.domain.plans.plan import Step
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """`data` None: the file is gone. `executable` None: the mode is not looked at."""
+    """`data` None: the file must be gone. `executable` None: the mode is not checked."""
 
     data: bytes | None
     executable: bool | None = None
 
 
 def expected(step: Step, before: Callable[[str], bytes | None]) -> Mapping[str, Expected]:
-    """Path to what must be there after the step; empty where only the step's own result speaks.
+    """Return what each path must be after the step; empty if only the step's own result proves it.
 
-    `before` gives a file's bytes in the tree before the step, None where there is none.
+    `before` returns a file's bytes in the tree before the step, None if there is none.
+
     """
     arguments = step.arguments
     if step.tool == "write_file":
@@ -40,7 +41,7 @@ def expected(step: Step, before: Callable[[str], bytes | None]) -> Mapping[str, 
 
 
 def written(arguments: Mapping[str, object]) -> bytes:
-    """The bytes of a `write_file` step; ValueError where its base64 cannot be read."""
+    """Return the bytes of a `write_file` step. Raises ValueError for invalid base64."""
     packed = arguments.get("content_base64")
     if isinstance(packed, str):
         import base64  # noqa: PLC0415 (few steps need it)

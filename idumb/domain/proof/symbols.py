@@ -1,4 +1,4 @@
-"""Symbols declared against symbols found: names that a task's files define after it and did not before."""
+"""Declared symbols compared with defined symbols: names that a task's files define after it and not before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERB = {"add": ADDED, "remove": REMOVED}
 
 @dataclass(frozen=True, slots=True)
 class SymbolSet:
-    """The names that one changed file defined before and defines after; None where nobody can tell."""
+    """The names that a changed file defined before and defines after; None if they cannot be determined."""
 
     path: str
     before: frozenset[str] | None
@@ -70,10 +70,11 @@ class Line:
 
 
 def compare(claims: Sequence[SymbolClaim], found: Sequence[SymbolSet]) -> tuple[Line, ...]:
-    """A line for each name that was added or removed, and for each declared one that was not.
+    """Return a line for each added or removed name, and for each declared one that was not.
 
-    A class that is new or gone stands for its members. A name that went from one file to another, and names that
-    begin with an underscore, are nobody's business unless they are declared.
+    A new or removed class covers its members. Names that moved between files, and names with a leading underscore, are
+    ignored unless declared.
+
     """
     changed = [(one.path, name, actual) for one in found for actual in (ADDED, REMOVED) for name in one.names(actual)]
     lines: list[Line] = []
@@ -92,7 +93,7 @@ def compare(claims: Sequence[SymbolClaim], found: Sequence[SymbolSet]) -> tuple[
 
 
 def _means(claim: str, path: str, name: str) -> bool:
-    """`load`, `Config.load` and `config.Config.load` all mean that member of `config.py`; `*` is for any part."""
+    """Whether a claim means a name: `load`, `Config.load` and `config.Config.load` all match; `*` matches any part."""
     wanted = claim.removesuffix("()").replace("::", ".").replace("#", ".")
     plain = name.replace("::", ".")
     module = path.rpartition("/")[2].partition(".")[0]

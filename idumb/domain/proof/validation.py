@@ -1,4 +1,4 @@
-"""What a validator shows for its PASS: places in files, or commands with what they printed, criterion by criterion."""
+"""The evidence of a validator for its PASS: places in files, or commands with their output, for each criterion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = 2000
 
 @dataclass(frozen=True, slots=True)
 class ValidatorEvidence:
-    """Evidence for one criterion: `place` or, where it is None, a `command` with its `output`, which nobody runs."""
+    """Evidence for one criterion: `place` or, if it is None, a `command` with its `output`; idumb does not run it."""
 
     criterion: str
     place: Citation | None = None
@@ -28,14 +28,14 @@ class ValidatorEvidence:
         return f"{self.criterion} by {where}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As a validator writes it, and as the log has it."""
+        """Return the form that a validator writes and the log stores."""
         if self.place is not None:
             return {"criterion": self.criterion, "file": self.place.file, "line": self.place.line}
         return {"criterion": self.criterion, "command": self.command, "output": self.output}
 
 
 def read(answer: Mapping[str, Any]) -> tuple[ValidatorEvidence, ...] | str:
-    """The evidence of an answer, none where it gives none; in words, why it cannot be read."""
+    """Return the evidence of an answer, empty if there is none; or, as words, why it is malformed."""
     rows = answer.get("evidence") or []
     if not isinstance(rows, list):
         return "its evidence is no list"
@@ -65,7 +65,7 @@ def _shown(row: object) -> ValidatorEvidence | None:
 
 
 def proven_criteria(task: Task, evidence: Iterable[ValidatorEvidence]) -> frozenset[str]:
-    """The criteria of a task for which something is shown: by id, with words behind it or not, or by their text."""
+    """Return the criteria of a task with evidence, matched by id (also followed by words) or by text."""
     said = [_folded(one.criterion) for one in evidence]
     return frozenset(
         c.id

@@ -1,1 +1,1 @@
-"""What every refusal tells besides its own words: what is blocked, and the ways on with their consequences."""
+"""What every refusal states besides its message: what is blocked, and the choices with their consequences."""

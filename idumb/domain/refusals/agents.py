@@ -1,4 +1,4 @@
-"""Refusals about agents, roles, and the programs beside them."""
+"""Refusals about agents, roles, and the programs around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals about questions, dead letters, handoffs, and what is named on the command line."""
+"""Refusals about questions, dead letters, handoffs, and names on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an error by its code alone: what it blocks, and what can be done about it."""
+"""What the code of an error determines: what it blocks, and the choices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from idumb.domain.decision import Choice
 
 HINT = "{hint}"
-"""The command of a way that is the hint of the error itself, word for word."""
+"""A choice whose command is the hint of the error, verbatim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`what` is blocked; `ways` are choices whose commands name the error's details in braces: `idumb show {task}`."""
+    """`what` is blocked; `ways` are choices whose commands contain names of details in braces: `idumb show {task}`."""
 
     what: str
     ways: tuple[Choice, ...]
@@ -27,23 +27,23 @@ def row(what: str, *ways: Choice) -> Row:
 
 
 def way(id: str, text: str, consequence: str, command: str | None = None) -> Choice:
-    """A choice; without a command where a person does something that no command does."""
+    """Return a choice; without a command if a person must do something that no command does."""
     return Choice(id, text, consequence, command)
 
 
 def names(command: str) -> tuple[str, ...]:
-    """The details that a command needs."""
+    """Return the details that a command needs."""
     return tuple(name for _, name, _, _ in string.Formatter().parse(command) if name)
 
 
 def filled(command: str | None, hint: str | None, details: Mapping[str, Any]) -> str | None:
-    """The command as it is typed; None where a detail is not known, so that nobody pastes half of one."""
+    """Return the command with its details filled in; None if one is unknown, so that nobody runs half a command."""
     if command is None or command == HINT:
         return hint if command == HINT else None
     values = {name: details.get(name) for name in names(command)}
     if any(value is None for value in values.values()):
         return None
-    whole = len(values) == 1 and command == f"{{{names(command)[0]}}}"  # a command itself, which is not quoted again
+    whole = len(values) == 1 and command == f"{{{names(command)[0]}}}"  # the detail is a whole command, already quoted
     return command.format_map({name: str(v) if whole else shlex.quote(str(v)) for name, v in values.items()})
 
 

@@ -1,4 +1,4 @@
-"""Refusals about the event log, its lock, backups, and the system under them."""
+"""Refusals about the event log, its lock, backups, and the operating system."""
 
 from __future__ import annotations
 

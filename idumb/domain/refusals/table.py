@@ -1,4 +1,4 @@
-"""The rows of all codes, and the details of an error with everything that a refusal states."""
+"""The rows of all codes, and the complete details of a refusal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 50
 
 
 def complete(code: str, message: str, hint: str | None, details: Mapping[str, Any]) -> dict[str, Any]:
-    """What is blocked, why, the evidence, and the choices with their consequences; what is told already stays."""
+    """Return the details with what is blocked, why, the evidence and the choices; present values are kept."""
     known = ROWS.get(code)
     if known is None:
         return dict(details)
@@ -30,7 +30,7 @@ def complete(code: str, message: str, hint: str | None, details: Mapping[str, An
 
 
 def failed(message: str, details: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:
-    """What every failure tells: how it ended, at which step, with which tool, under which plan, and its audit trail."""
+    """Return the details of a failure: how it ended, at which step, with which tool and plan, its audit trail."""
     unknown: dict[str, Any] = {
         "status": "interrupted" if interrupted else "failed",
         "step_id": None,
@@ -48,7 +48,7 @@ def _row(choice: Choice, hint: str | None, details: Mapping[str, Any]) -> dict[s
 
 
 def _evidence(details: Mapping[str, Any]) -> Iterator[str]:
-    """The details that name something, one line each."""
+    """Yield the details that name something, one line each."""
     for name, value in details.items():
         if name in _ASKED:
             continue

@@ -1,10 +1,10 @@
-"""The circuit breaker of an agent with its model: after some failures in a row nobody asks it for a while.
+"""The circuit breaker of an agent and its model: after consecutive failures, calls are refused for a while.
 
-closed --(so many failures in a row)--> open --(its time is over)--> half-open --(success)--> closed
-                                          ^                              |
-                                          +------------(failure)---------+
+    closed --(consecutive failures)--> open --(time is over)--> half-open --(success)--> closed
+    half-open --(failure)--> open
 
-Pure: times are the text of the clock port, and whoever keeps a breaker writes down each new one.
+Pure: times are the text of the clock port, and the caller stores each new state.
+
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HALF_OPEN = "half-open"
 FAILURES = 5
 SECONDS = 60
 COUNTED = frozenset({RATE_LIMITED, NETWORK, STALL})
-"""Failures of what lies between idumb and a model; those of the work, and what a person must mend, are not counted."""
+"""Failures of the connection to the model. Failures of the work, or ones that a person must fix, do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """`failures` are those in a row; `since` is when it was opened or half-opened, "" while it is closed."""
+    """`failures` are consecutive; `since` is when it opened or half-opened, "" while it is closed."""
 
     state: str = CLOSED
     failures: int = 0
@@ -41,7 +41,7 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How many failures in a row open it, and for how many seconds."""
+    """The number of consecutive failures that open it, and for how many seconds."""
 
     failures: int = FAILURES
     seconds: int = SECONDS
@@ -52,10 +52,11 @@ def from_payload(payload: Mapping[str, Any]) -> Breaker:
 
 
 def before_call(known: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
-    """(the breaker from now on, seconds to wait until it may be asked; 0 lets the call through).
+    """Return the new state, and the seconds to wait before the call (0 permits it).
 
-    Half-open lets one call through. Where nobody wrote down how that ended, for its process was killed, another one
-    follows after the same time.
+    Half-open permits one call. If its result was never recorded because the process was killed, another call is
+    permitted after the same time.
+
     """
     if known.state == CLOSED:
         return known, 0.0
@@ -66,7 +67,7 @@ def before_call(known: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
 
 
 def after_call(known: Breaker, failure: str | None, now: str, rule: Rule) -> Breaker:
-    """The breaker after a call; whatever is not counted shows that the agent can be reached."""
+    """Return the state after a call; a failure that does not count shows that the agent can be reached."""
     if failure not in COUNTED:
         return Breaker()
     failures = known.failures + 1
@@ -76,5 +77,5 @@ def after_call(known: Breaker, failure: str | None, now: str, rule: Rule) -> Bre
 
 
 def _seconds(since: str, now: str) -> float:
-    """Negative where the clock was put back."""
+    """Return the seconds between two times; negative if the clock was set back."""
     return (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()

@@ -1,4 +1,4 @@
-"""Dead letters: what failed for good and waits for a person, and of which class the failure is."""
+"""Dead letters: permanent failures that wait for a person, and their classes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _OF_OUTCOME = {outcome.TIMED_OUT: TRANSIENT, outcome.CANCELLED: TRANSIENT, outco
 
 
 def failure_class(ended: str | None, cause: str | None, failure: str | None) -> str:
-    """The class of a failed attempt, by its outcome, its cause and its agent's kind of failure.
+    """Return the class of a failed attempt, by its outcome, its cause and its agent's kind of failure.
 
-    `transient`: the same may succeed another time. `system`: what it runs on must be mended first. `permanent`: it
-    fails again until the plan, the prompt or the files change; that is what everything unknown counts as.
+    `transient`: a retry can succeed. `system`: the machine or agent must be fixed first. `permanent`: it fails until
+    the plan, the prompt or the files change; the default.
+
     """
     if failure in agent.FAILURES:
         return _OF_FAILURE.get(failure or "", PERMANENT)
@@ -45,12 +46,12 @@ def failure_class(ended: str | None, cause: str | None, failure: str | None) -> 
 
 
 def run_class(classes: Collection[str]) -> str:
-    """Of a run that ended with these failed tasks: the one that is hardest to mend; `system` where none failed."""
+    """Return the class of a run with these failed tasks: the one that is hardest to fix; `system` if no task failed."""
     if not classes:
         return SYSTEM
     return next(one for one in (SYSTEM, PERMANENT, TRANSIENT) if one in classes)
 
 
 def letter_id(run: str, task: str | None) -> str:
-    """The run's id, and the task's behind a dot."""
+    """Return the run's id, followed by a dot and the task's id if there is one."""
     return run if task is None else f"{run}.{task}"

@@ -1,6 +1,7 @@
-"""Events: the only memory. A sequence without gaps, chained by hash, appended and never changed.
+"""Events: the only memory of idumb. A gapless sequence, chained by hash, append-only.
 
-`docs/events.md` lists every kind with its payload; `KINDS` is the list that the documentation is checked against.
+`docs/events.md` lists every kind with its payload and is checked against `KINDS`.
+
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ KINDS: Mapping[str, str] = {
 EXACT = frozenset(
     {"branch", "contract_hash", "envelope", "envelopes", "folder", "path", "phase", "plans", "ref", "worktree"}
 )
-"""Fields of a payload that idumb compares with what is there, so that they stay as they are.
+"""Fields of a payload that are never redacted, because idumb compares them with the present state.
 
-People chose these names, and no agent can: paths that a task makes are not among them.
+People choose these names, and no agent can; paths that a task creates are not among them.
+
 """
 
 IDENTITY = frozenset(
@@ -90,15 +92,15 @@ IDENTITY = frozenset(
         "tasks", "to_agent", "undone", "verdict", "workspace", "worktree",
     }
 )  # fmt: skip
-"""Fields, at any depth, by which idumb finds an event's subject again or branches; no text of a program is there."""
+"""Fields, at any depth, that identify an event's subject or decide a branch; they never contain program output."""
 
 BESIDE = ("handoff.updated", "handoff.completed")
-"""Kinds that name a run and do not move it: any work tree may write them, also while the run goes on elsewhere."""
+"""Kinds that name a run without advancing it; any working tree may write them while the run continues elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Events of one kind; with a `name`, those whose payload has one of `values` there."""
+    """Events of one kind; with a `name`, only those whose payload has one of `values` there."""
 
     kind: str
     name: str = ""
@@ -126,17 +128,17 @@ ALIASES: Mapping[str, tuple[Selection, ...]] = {
     "agent_execution_started": (Selection("attempt.started"),),
     "agent_execution_completed": (Selection("attempt.finished"),),
 }
-"""The event names of other workflow engines, which `idumb log --kind` accepts. `docs/events.md` has the same table."""
+"""Event names of other workflow engines, which `idumb log --kind` accepts. `docs/events.md` has the same table."""
 
 
 def selections(kind: str) -> tuple[Selection, ...]:
-    """The events that a kind or an alias stands for; empty where it is neither."""
+    """Return the events that a kind or an alias selects; empty if it is neither."""
     return (Selection(kind),) if kind in KINDS else ALIASES.get(kind, ())
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event before the log gives it a place. `payload` is JSON-serialisable."""
+    """An event before the log appends it. `payload` is JSON-serialisable."""
 
     kind: str
     payload: Mapping[str, Any] = field(default_factory=dict)
@@ -182,10 +184,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ChainCheck:
-    """What a walk along the chain found: `count` events are sound, `head` is the hash of the last of them.
+    """The result of a walk along the chain: `count` events are valid, `head` is the hash of the last of them.
 
-    `broken_at` is the first sequence number that is not as it was written (None: all are), `why` says in what way.
-    `witnessed` is the newest event that is known to somebody outside the database; a cut after it would not show.
+    `broken_at` is the first invalid sequence number (None: all are valid), `why` says how. `witnessed` is the newest
+    event that is also recorded outside the database; a truncation after it would be undetected.
+
     """
 
     count: int
@@ -209,6 +212,6 @@ def chain_hash(
     at: str,
     previous: str,
 ) -> str:
-    """SHA-256 over every field of the event; `payload` is its canonical JSON text."""
+    """Return the SHA-256 over every field of the event; `payload` is its canonical JSON text."""
     fields = canonical_json.encode([seq, operation, run, task, attempt, kind, version, fence, at, previous])
     return hashlib.sha256(fields + b"\n" + payload.encode("ascii")).hexdigest()

@@ -1,4 +1,4 @@
-"""A gap: something that a phase was to bring and that its verification did not find."""
+"""Gaps: results that a phase should deliver and its verification did not find."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED})
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """`subject` names it in the verification, `text` says what is to hold, `why` what is open.
+    """`subject` names it in the verification, `text` says what must hold, `why` what is missing.
 
-    `check` is the command that proves it; None where a person must look.
+    `check` is the command that proves it; None if a person must judge it.
+
     """
 
     subject: str
@@ -28,7 +29,7 @@ class Gap:
 
 
 def from_verification(record: Mapping[str, Any]) -> tuple[Gap, ...]:
-    """Everything that a verification left open, criteria first; one gap for each command and each text."""
+    """Return every gap of a verification, criteria first; one gap for each command and each text."""
     partial = record.get("status") == "partial"
     found = [
         Gap(e["subject"], e["text"], _why(e), e.get("command"))
@@ -67,13 +68,13 @@ def _refuted(record: Mapping[str, Any]) -> list[Gap]:
             places = [f"{c['file']}:{c['line']}" for c in one["citations"] if c["resolves"]]
             if not one["holds"] and places:
                 text, _ = texts.get(one["criterion"], (one["criterion"], None))
-                # Its check passed for work that is wrong, so it cannot close the gap.
+                # its check passed for wrong work, so the check cannot close the gap
                 gaps.append(Gap(one["criterion"], text, f"{one['why']} ({', '.join(places[:3])})"))
     return gaps
 
 
 def reachable(claims: Collection[FileClaim]) -> tuple[str, ...]:
-    """Globs around the files that a phase's tasks write, for a task that may have to change any of them."""
+    """Return globs around the files that a phase's tasks write, for a task that may change any of them."""
     globs = []
     for claim in claims:
         path = claim.target or claim.path

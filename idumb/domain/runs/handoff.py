@@ -1,4 +1,4 @@
-"""A handoff: the document that passes work on from one agent to another, and what makes it a sound one."""
+"""Handoffs: the document that passes work from one agent to another, and its validation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLLABORATION = "collaboration"
 ERROR_RECOVERY = "error_recovery"
 TYPES = (STANDARD, ESCALATION, COLLABORATION, ERROR_RECOVERY)
 NEVER = "never"
-"""The type by which a plan names a receiver and wants no handoff made."""
+"""The type with which a plan names a receiver but requests no handoff."""
 
 PENDING = "pending"
 IN_PROGRESS = "in_progress"
@@ -36,16 +36,17 @@ _ELSE = ("human", "steps", agent.EDITOR)
 
 
 def agents(settings: Settings) -> frozenset[str]:
-    """Everybody who can give or receive work: bindings, roles, people, declared steps and who drives idumb itself."""
+    """Return all valid givers and receivers: bindings, roles, people, steps and the editor."""
     return frozenset((*settings.bindings, *agent.ROLES, *_ELSE))
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is passed on. `timestamp` is UTC in ISO 8601; `request_id` names the request that the work was done for.
+    """One handoff. `timestamp` is UTC in ISO 8601; `request_id` names the request of the work.
 
-    `workflow` is the phase. `deliverables` are paths with what became of them, `acceptance_criteria` the texts that
-    hold of them. `handoff_id` is a UUID.
+    `workflow` is the phase. `deliverables` are paths with their changes, `acceptance_criteria` the texts that hold.
+    `handoff_id` is a UUID.
+
     """
 
     handoff_id: str
@@ -67,7 +68,7 @@ class Document:
     attempt: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the document as JSON."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
 
@@ -76,26 +77,26 @@ _NAMES = tuple(field.name for field in fields(Document))
 
 
 def from_dict(found: Mapping[str, Any]) -> Document:
-    """The document that `as_dict` gave; keys that no document has are left aside."""
+    """Return the document that `as_dict` wrote; unknown keys are ignored."""
     known: dict[str, Any] = {name: found[name] for name in _NAMES if name in found}
     known |= {name: tuple(known[name]) for name in _LISTS if name in known}
     return Document(**known)
 
 
 def new_id(run: str, task: str, attempt: int, number: int) -> str:
-    """The UUID of the handoff that an attempt makes to its receiver `number`: the same for the same attempt."""
+    """Return the UUID of an attempt's handoff to receiver `number`; it is deterministic."""
     digest = canonical_json.digest(["handoff", run, task, attempt, number])
-    # Version 8 of RFC 9562: what is in it is the program's own affair.
+    # RFC 9562, version 8: the content is the program's own affair.
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
 
 
 def type_of(written: str | None) -> str:
-    """The type that a plan means: blanks and hyphens are as good as underscores, and case does not count."""
+    """Return the type that a plan means: spaces and hyphens equal underscores, and case is ignored."""
     return re.sub(r"[\s-]+", "_", (written or STANDARD).strip().lower())
 
 
 def problems(document: Document, agents: Collection[str]) -> tuple[str, ...]:
-    """What is wrong with a handoff, in words; `agents` are those that can receive and give one."""
+    """Return the problems of a handoff, in words; `agents` are the valid receivers and givers."""
     values = document.as_dict()
     found = [f"{name} is missing" for name in _REQUIRED if not values[name]]
     chosen = {"handoff_type": TYPES, "status": STATUSES, "priority": PRIORITIES}

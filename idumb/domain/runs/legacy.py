@@ -1,4 +1,4 @@
-"""What an old iDumb left behind: told by its files, never witnessed by this log, and so never proven."""
+"""The state that an old iDumb left in its files. The log never recorded it, so it is never proof."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ CHECKPOINT = "checkpoint"
 UNKNOWN = "unknown"
 
 DONE = "taken-over"
-"""The kind of the question whether a task that an old iDumb calls done is."""
+"""The kind of the question whether a task that an old iDumb recorded as done really is."""
 BUILD = "build"
 
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """`what` is one of the words above. `digest` is of what the old iDumb wrote in it: idumb may have added since.
+    """`what` is one of the words above. `digest` covers what the old iDumb wrote; idumb may have appended to it.
 
-    `found` is what was understood of it, as JSON; `why` says why nothing was.
+    `found` is the parsed content, as JSON; `why` says why it could not be parsed.
+
     """
 
     path: str
@@ -34,13 +35,13 @@ class OldFile:
 
 
 def lines(state: Mapping[str, Any], name: str) -> list[Any]:
-    """What is no list is one line."""
+    """Return the list at `name`; a single value becomes a list."""
     value = state.get(name)
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def import_payload(files: tuple[OldFile, ...]) -> dict[str, Any]:
-    """What the files say together: the payload of `legacy.imported` but for where the originals are kept."""
+    """Return the payload of `legacy.imported`, except for where the originals are stored."""
     state = next((file.found for file in files if file.what == STATE), {})
     phases = sorted({file.phase for file in files if file.phase is not None})
     return {
@@ -59,7 +60,7 @@ def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
     tasks = {str(file.found["task_id"]): dict(file.found) for file in files if file.what == CHECKPOINT}
     done = [task for task, found in tasks.items() if found.get("status") == "completed"]
     failed = [task for task, found in tasks.items() if found.get("status") == "failed"]
-    # A task that was tried again stands in both lists of some versions; what was completed in the end counts.
+    # some versions list a retried task twice; if it completed, that counts
     completed = list(dict.fromkeys([*progress.get("completed", ()), *done]))
     return {
         "phase": name,
@@ -73,6 +74,6 @@ def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
 
 
 def is_to_be_built(state: RunState, task: str) -> bool:
-    """Whether a person who was asked about a task that an old iDumb calls done wants it built."""
+    """Whether a person answered that a task which an old iDumb recorded as done must be built."""
     asked = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
     return any(state.answers.get(i, {}).get("choice") == BUILD for i in asked)

@@ -1,4 +1,4 @@
-"""What a recorded attempt left and said, for playing it again."""
+"""A recorded attempt, for replay."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from idumb.domain.agent import AgentResult
 
 @dataclass(frozen=True, slots=True)
 class RecordedAttempt:
-    """One attempt of one task of a finished or unfinished run.
+    """One attempt of one task of a run.
 
-    `digest` is that of the task as it read then. `built` is what the builder answered, `judged` what the validator
-    did, None where there was none. `trees` are the trees that the paths may be in before it is played: the task base
-    and what each attempt up to this one left; the last is the one it leaves. `paths` are all that these attempts
-    changed. `judged_tree` is the candidate that the validator judged, None where that is not known.
+    - `digest`: of the task at that time. `built`: the builder's result. `judged`: the validator's, None if there was
+      none.
+    - `trees`: the task base, and the tree that each attempt up to this one left; replay starts from any and ends with
+      the last.
+    - `paths`: all paths that these attempts changed.
+    - `judged_tree`: the candidate that the validator judged, None if unknown.
+
     """
 
     digest: str

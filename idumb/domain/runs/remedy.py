@@ -1,4 +1,4 @@
-"""What can be done about a failed task, by the way in which it failed: a reason, and the command that goes with it."""
+"""Remedies for a failed task, by the kind of failure: a reason and a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from idumb.domain import agent, failures, outcome, wording
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a task's last attempt failed. `checks` are (subject, command) of what did not hold; `phase`, `task` ids."""
+    """How a task's last attempt failed. `checks` are the failed ones as (subject, command).
+
+    `phase` and `task` are ids.
+    """
 
     phase: str
     task: str
@@ -25,7 +28,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """`command` is None where a person must do something that no command does."""
+    """`command` is None if a person must do something that no command does."""
 
     text: str
     command: str | None = None
@@ -58,7 +61,7 @@ _OF_OUTCOME: Mapping[str, str] = {
 
 
 def remedies(found: Failure) -> tuple[Remedy, ...]:
-    """In the order in which they are worth trying; never empty."""
+    """Return the remedies, most useful first; never empty."""
     return tuple(dict.fromkeys(_all(found)))
 
 
@@ -83,7 +86,7 @@ def _all(found: Failure) -> Iterator[Remedy]:
         names = wording.listed(found.envelope)
         yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {found.task}")
     yield Remedy("See the changes of the task.", _diff(found))
-    if found.failure in failures.STOPPING:  # the task has not failed, and takes no word but to go on
+    if found.failure in failures.STOPPING:  # the task has not failed; it can only continue
         yield Remedy(
             "When you have removed the cause, continue.", f"idumb {failures.command(found.failure)} {found.phase}"
         )

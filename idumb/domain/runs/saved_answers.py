@@ -1,4 +1,4 @@
-"""Answers that a person asked to be remembered: to which questions they apply, and to which never."""
+"""Saved answers: to which later questions a person's answer applies, and to which it never does."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from idumb.domain.plans.plan import REVERSIBLE, Task
 FAILURE = "failure"
 DECISION = "decision"
 KINDS = (FAILURE, DECISION)
-"""What happens after a failure, and choices that a plan offers. Never consent, never a judgement of what was made, for
-that one is proof; never what cannot be taken back."""
+"""Only questions after a failure, and choices that a plan offers. Never consent, never a judgement of work, which
+would be proof, and never irreversible effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswer:
-    """`id` names the question; `what` is how it was put first, `by` whose answer it is."""
+    """`id` identifies the question; `what` is its first wording, `by` the person who answered."""
 
     id: str
     kind: str
@@ -29,9 +29,10 @@ class SavedAnswer:
 
 
 def question_key(kind: str, choices: tuple[str, ...], what: str) -> str | None:
-    """The same for every question of this kind with these choices; None where nothing may be remembered.
+    """Return the same key for every question of this kind with these choices; None if its answer cannot be saved.
 
-    What a plan offers is known by its words too: equal letters mean another thing in another task.
+    A plan's choice is also identified by its wording, because the same letters mean something else in another task.
+
     """
     if kind not in KINDS:
         return None
@@ -43,7 +44,7 @@ def key_of_question(question: Decision) -> str | None:
 
 
 def may_answer(task: Task) -> bool:
-    """Whether a remembered answer counts for a task: not where its effects are not in files alone."""
+    """Whether a saved answer applies to a task: only if the effects of the task are limited to files."""
     return task.rollback.kind == REVERSIBLE
 
 

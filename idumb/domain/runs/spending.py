@@ -1,4 +1,4 @@
-"""What was used up, and the ceilings over it. What an agent does not report is unknown, and is counted as that."""
+"""What runs used, and the ceilings for it. Usage that an agent does not report counts as unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from idumb.domain.agent import Usage
 from idumb.domain.settings import Ceiling
 
 FREE = frozenset({"steps", "human"})
-"""Adapters that use nothing up, so that they have nothing to report."""
+"""Adapters that use nothing, so that they have nothing to report."""
 
 ATTEMPTS = "attempts"
 TIME = "seconds"
@@ -21,7 +21,7 @@ _MOST = 10**12  # more than any call can use
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Times in seconds, money in US dollars. `unknown_*` count calls of agents that did not say."""
+    """Times in seconds, money in US dollars. `unknown_*` count calls whose agents did not report."""
 
     attempts: int = 0
     seconds: float = 0.0
@@ -42,7 +42,7 @@ class Spent:
 
 
 def spent_by_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> Spent:
-    """One call of an agent, from the usage in an event; `reports` is False where nothing can be used, as by steps."""
+    """Return what one call used, from the usage in an event; `reports` is False for adapters that use nothing."""
     if not reports:
         return Spent()
     known = usage or {}
@@ -57,12 +57,12 @@ def spent_by_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> S
 
 
 def is_amount(value: Any) -> bool:
-    """Whether somebody said how much: less than nothing, or no number, would lift a ceiling that is over it."""
+    """Whether a value is a plausible amount. A negative or non-numeric value would bypass a ceiling."""
     return type(value) in {int, float} and 0 <= value <= _MOST
 
 
 def plausible(usage: Usage) -> Usage:
-    """What an agent reports, where it can be; the rest is unknown, whichever adapter passed it on."""
+    """Return the usage without implausible amounts, which become unknown."""
 
     def amount(value: Any) -> Any:
         return value if is_amount(value) else None
@@ -75,7 +75,7 @@ def total(parts: Iterable[Spent]) -> Spent:
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """Two calls together; unknown only where both are."""
+    """Add the usage of two calls; unknown only if both are."""
 
     def plus(a: float | None, b: float | None) -> float | None:
         return b if a is None else a if b is None else a + b
@@ -90,7 +90,7 @@ def add_usage(one: Usage, other: Usage) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class CeilingReached:
-    """A ceiling that one more call would pass; `of` is `task`, `run` or a role. `words` say both amounts."""
+    """A ceiling that one more call would pass; `of` is `task`, `run` or a role. `words` states both amounts."""
 
     of: str
     what: str
@@ -98,7 +98,7 @@ class CeilingReached:
 
 
 def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
-    """A ceiling that a person raised so often, each time by its own amount."""
+    """Return a ceiling that a person raised `times` times, each time by its own amount."""
 
     def more(value: float | None) -> float | None:
         return None if value is None else value * (1 + times)
@@ -113,7 +113,7 @@ def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
 
 
 def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
-    """The first ceiling that leaves no room for another call; None where there is some, as far as anybody knows."""
+    """Return the first ceiling that permits no further call, or None."""
     rows: tuple[tuple[str, float | None, float, str], ...] = (
         (ATTEMPTS, ceiling.attempts, spent.attempts, f"{spent.attempts} attempts"),
         (TIME, ceiling.seconds, spent.seconds, f"{spent.seconds:.0f} s"),
@@ -127,13 +127,13 @@ def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached |
 
 
 def is_blind(ceiling: Ceiling, spent: Spent) -> bool:
-    """Whether a ceiling is over something that agents did not report, so that it may be passed unseen."""
+    """Whether agents did not report what a ceiling limits, so that it can be passed unnoticed."""
     tokens = ceiling.tokens is not None and spent.unknown_tokens > 0
     return tokens or (ceiling.cost_usd is not None and spent.unknown_cost > 0)
 
 
 def remaining(ceiling: Ceiling, spent: Spent) -> Ceiling:
-    """What remains, never below nothing."""
+    """Return what remains, at least zero."""
     return Ceiling(
         None if ceiling.attempts is None else max(0, ceiling.attempts - spent.attempts),
         None if ceiling.seconds is None else max(0, int(ceiling.seconds - spent.seconds)),
@@ -143,7 +143,7 @@ def remaining(ceiling: Ceiling, spent: Spent) -> Ceiling:
 
 
 def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
-    """All ceilings together: the lowest of each."""
+    """Return the lowest of each ceiling."""
     known = tuple(ceilings)
 
     def least(values: Iterable[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""What `state.json` of iDumb says, made from the event log alone: the same log gives the same content."""
+"""The content of iDumb's `state.json`, derived from the event log alone."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _LISTS = ("history", "anchors")
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One line of the history: a run, as it stands. `action` is `execute-phase:N`, `result` pass, partial or fail.
+    """One line of the history: a run and its result. `action` is `execute-phase:N`, `result` pass, partial or fail.
 
-    `phase` is the word of iDumb for where the phase is since then.
+    `phase` is the stage of the phase after it, in iDumb's terms.
+
     """
 
     timestamp: str
@@ -36,7 +37,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ImportedState:
-    """What a file held that the log did not have: lines of history, anchors, and the values of other keys."""
+    """What a file contained and the log did not: lines of history, anchors, and the values of other keys."""
 
     timestamp: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +49,7 @@ HistoryReport = Sequence[HistoryEntry | ImportedState]
 
 
 def fields(told: HistoryReport) -> dict[str, Any]:
-    """Everything that the log says, in its order, with the whole history."""
+    """Return everything that the log contains, in order, with the whole history."""
     known: dict[str, Any] = {
         "version": VERSION,
         "initialized": told[0].timestamp if told else "",
@@ -67,7 +68,7 @@ def fields(told: HistoryReport) -> dict[str, Any]:
 
 
 def _follow(known: dict[str, Any], entry: HistoryEntry) -> None:
-    """A run that went on after a halt stays one line, with its newest result."""
+    """Add a run; one that continued after a halt stays one line, with its newest result."""
     line = entry.as_dict()
     known["history"] = [k for k in known["history"] if k != line and not _same_run(k, line)] + [line]
     if entry.phase == _VERIFIED and known["phase"] != _VERIFIED:
@@ -92,20 +93,20 @@ def _whole(value: object) -> int:
 
 
 def file_content(told: HistoryReport) -> dict[str, Any]:
-    """As the file has it: as in iDumb the history is held at fifty lines, unless more were imported."""
+    """Return the content of the file: as in iDumb, the history is limited to fifty lines, unless more were imported."""
     known = fields(told)
     came = sum(len(one.history) for one in told if isinstance(one, ImportedState))
     return {**known, "history": known["history"][-max(MOST_HISTORY, came) :]}
 
 
 def runs(told: HistoryReport) -> frozenset[str]:
-    """The runs that have a line."""
+    """Return the runs that have a line."""
     lines = (one.history if isinstance(one, ImportedState) else (one.as_dict(),) for one in told)
     return frozenset(name for some in lines for line in some if isinstance(name := _run_of(line), str))
 
 
 def missing_from_log(present: Mapping[str, Any], told: HistoryReport) -> ImportedState | None:
-    """What a file holds that the log does not, None where that is nothing."""
+    """Return what a file contains and the log does not, or None."""
     known, ran = fields(told), runs(told)
     lines = [
         line for line in legacy.lines(present, "history") if line not in known["history"] and _run_of(line) not in ran
@@ -121,7 +122,7 @@ def missing_from_log(present: Mapping[str, Any], told: HistoryReport) -> Importe
 
 
 def _is_new(key: str, value: object, known: Mapping[str, Any]) -> bool:
-    """null says nothing of a key that has a value."""
+    """Whether a value is new; null does not replace a value."""
     return key not in known or (value is not None and known[key] != value)
 
 
