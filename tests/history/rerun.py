@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.history import commits, plan_from_history
 from tests.history.plan_from_history import Style
+from tests.support import warm
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 
@@ -42,21 +40,11 @@ class Rerun:
 
     def idumb(self, *arguments: str, expect: int = 0) -> dict[str, Any]:
         """The answer of one command; an exit code other than the expected one is an AssertionError."""
-        # -P: a clone of this very repository holds an `idumb` folder of another time.
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "idumb", *arguments, "--json"],
-            cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
+        answer = warm.of_this_process().run(self.root, *arguments, "--json")
+        assert answer.code == expect, (
+            f"idumb {arguments}: exit {answer.code}\n{answer.out[:4000]}\n{answer.err[-4000:]}"
         )
-        shown = done.stdout.decode("utf-8", "replace")
-        assert done.returncode == expect, (
-            f"idumb {arguments}: exit {done.returncode}\n{shown[:4000]}\n{_tail(done.stderr)}"
-        )
-        answer: dict[str, Any] = json.loads(shown)
-        return answer
+        return answer.object
 
     def execute(self, *options: str) -> dict[str, Any]:
         self.idumb("init")
@@ -100,7 +88,3 @@ def _difference(rerun: Rerun, mine: str | None, theirs: str) -> str:
         return "not committed"
     out = commits.git(rerun.root, "diff-tree", "-r", "--name-status", theirs, mine).decode("utf-8", "replace")
     return out[:1000]
-
-
-def _tail(data: bytes) -> str:
-    return data.decode("utf-8", "replace")[-4000:]
