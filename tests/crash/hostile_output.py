@@ -216,7 +216,7 @@ def on_terminal(warm: Warm, project: Project, *arguments: str, plant: str = "") 
         parts = []
         while ours in select.select([ours, ended], [], [])[0]:
             parts.append(_read(ours))
-            if parts[-1].endswith(PROMPT):
+            if b"".join(parts[-len(PROMPT) :]).endswith(PROMPT):  # it may arrive in pieces
                 os.write(ours, b"\n")
         os.close(ended)
         running.wait()

@@ -336,4 +336,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = ""
             number += 1
 
 
-PROGRAMME = Programme("T9", "rollback and undo after a user's changes", 100, 2000, run, (LOST_BYTES, TRACEBACK))
+PROGRAMME = Programme("T9", "rollback and undo after a user's changes", 60, 2000, run, (LOST_BYTES, TRACEBACK))

@@ -51,11 +51,11 @@ def parsed(place: Path) -> ast.Module:
     return ast.parse(place.read_text(encoding="utf-8"), filename=name_of(place))
 
 
-def calls(place: Path) -> Iterator[tuple[int, str]]:
+@cache
+def calls(place: Path) -> tuple[tuple[int, str], ...]:
     """Line and dotted name of every call whose callee is a name or an attribute (`x().read_text` is `read_text`)."""
-    for node in ast.walk(parsed(place)):
-        if isinstance(node, ast.Call):
-            yield node.lineno, dotted(node.func)
+    nodes = (node for node in ast.walk(parsed(place)) if isinstance(node, ast.Call))
+    return tuple((node.lineno, dotted(node.func)) for node in nodes)
 
 
 def dotted(node: ast.expr) -> str:
@@ -69,19 +69,24 @@ def dotted(node: ast.expr) -> str:
             return ""
 
 
-def imports(place: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(place: Path) -> tuple[tuple[int, str], ...]:
     """Line and name of every imported module, at whatever depth the import stands."""
-    for node in ast.walk(parsed(place)):
+    return tuple(_imports(parsed(place)))
+
+
+def _imports(module: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.lineno, node.module
 
 
-def without_docstrings(module: ast.Module) -> str:
+def without_docstrings(code: str) -> str:
     """The code as one text with neither comments nor docstrings, and string lists run together as one command line."""
-    copy = ast.parse(ast.unparse(module))
-    for node in ast.walk(copy):
+    module = ast.parse(code)
+    for node in ast.walk(module):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             node.value = ast.Constant(value=...)
-    return ast.unparse(copy).replace("', '", " ")
+    return ast.unparse(module).replace("', '", " ")

@@ -73,10 +73,10 @@ def raised() -> tuple[Raised, ...]:
 
 def _raised() -> Iterator[Raised]:
     for place in source.python_files("idumb"):
-        tree = source.parsed(place)
+        tree, module = source.parsed(place), source.name_of(place)
         for node in ast.walk(tree):
-            for code in _codes(source.name_of(place), tree, _argument(node)):
-                where = f"{source.name_of(place)}:{getattr(node, 'lineno', 0)}"
+            for code in _codes(module, tree, _argument(node)):
+                where = f"{module}:{getattr(node, 'lineno', 0)}"
                 yield Raised(code, where, _hint(node), _details(node))
 
 
