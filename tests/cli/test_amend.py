@@ -1,4 +1,4 @@
-"""`idumb amend` and `plan-diff`: a locked plan is changed on a person's word, and the same run goes on under it."""
+"""`idumb amend` and `plan-diff`: the user changes a locked plan, and the same run continues under it."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_a_task_that_left_work_in_the_files_does_not_vanish_from_the_plan(projec
 def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drops_the_rest(
     project: Project, place: str, version: int
 ) -> None:
-    """R-LOCK-8: the plan and the record agree whatever happens."""
+    """R-LOCK-8: plan and log always agree."""
     before = project.read(PLAN)
     dies_at(project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     assert (project.read(PLAN) == before) == (version == 1)
@@ -281,7 +281,7 @@ def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drop
 
 
 def test_killed_after_it_wrote_the_plan_the_same_run_goes_on_whatever_command_comes_next(project: Project) -> None:
-    """R-LOCK-8: nothing that is done is taken back, and `next` and `status` tell of that run."""
+    """R-LOCK-8: finished work stays, and `next` and `status` show that run."""
     before = run_id(project)
     dies_at(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
@@ -305,7 +305,7 @@ def test_killed_while_it_added_words_to_a_verified_phase_it_is_verified_still(sa
 def test_forced_after_a_killed_amendment_an_unfinished_run_goes_on_and_a_verified_one_is_run_anew(
     project: Project, tmp_path: Path, place: str
 ) -> None:
-    """R-LOCK-8: `--force` hides no work of a run that is not at its end, and trips over no half amendment."""
+    """R-LOCK-8: `--force` neither hides work of an unfinished run nor fails because of an interrupted amendment."""
     before = run_id(project)
     dies_at(project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     forced = project.quick("execute-phase", "1", "--force", "--json")
@@ -332,7 +332,7 @@ def test_a_decision_without_words_is_no_amendment(project: Project, text: str) -
 
 
 def linked(project: Project) -> Path:
-    """The plan becomes a symbolic link; where its bytes are then."""
+    """Replace the plan by a symbolic link; return its target."""
     place, real = project.folder / PLAN, project.folder / ".planning/the-plan.md"
     place.rename(real)
     place.symlink_to("../../the-plan.md")

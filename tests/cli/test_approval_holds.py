@@ -1,4 +1,4 @@
-"""Whatever starts a plan's commands asks whether the approval still holds, and every word can be taken back."""
+"""Every command that runs a plan's commands requires a valid approval, and every approval can be revoked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def _plan(project: Project, mode: str) -> None:
-    """A plan whose success criterion runs a script, and one task that a script takes back."""
+    """A plan whose success criterion runs a script, with one task that a script rolls back."""
     head = f"success_criteria: [{{text: it is there, check: sh {CHECK}}}]\n"
     if mode == "strict":
         head = STRICT.replace("test -s a.txt", f"sh {CHECK}")
@@ -79,7 +79,7 @@ def test_verification_runs_nothing_under_an_approval_that_ended(project: Project
 
 
 def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(project: Project) -> None:
-    """R-LOCK-3, R-LOCK-4: a script, a plan, or a word that was taken back; one that is given anew holds."""
+    """R-LOCK-3, R-LOCK-4: a script, a plan or a revocation; a new approval is valid."""
     _plan(project, "guided")
     approve(project)
     project.repo.write(CHECK, EDITED)
@@ -112,7 +112,7 @@ def test_the_command_that_a_refusal_names_gives_the_word_that_is_missing(project
 
 
 def test_what_judges_a_strict_run_at_its_end_needs_the_approval_too(project: Project) -> None:
-    """R-LOCK-4: the last task is done and stays so; the changed script is not run."""
+    """R-LOCK-4: the last task stays done; the changed script does not run."""
     _plan(project, "strict")
     approve(project)
     hook = project.folder / ".git/hooks/post-commit"
@@ -135,7 +135,7 @@ def test_a_pinned_base_is_that_of_the_run_when_the_run_is_verified(project: Proj
 
 
 def test_a_pinned_base_is_that_of_the_run_when_a_question_about_the_phase_is_answered(project: Project) -> None:
-    """R-LOCK-4, R-ASK-3: the approval holds for the plan that tells of the answer, too."""
+    """R-LOCK-4, R-ASK-3: the approval also covers the plan with the answer."""
     head = STRICT.replace("check: test -s a.txt", "human: true")
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
     project.plan([making("T1-01", "a.txt", fields=fields)], head=head)
@@ -178,7 +178,7 @@ def test_a_rollback_needs_the_approval_of_what_was_locked_not_of_what_the_plan_s
 
 
 def test_invariants_are_not_judged_after_a_rollback_under_an_approval_that_is_void(project: Project) -> None:
-    """R-LOCK-4: the files are put back all the same."""
+    """R-LOCK-4: the files are restored anyway."""
     invariants = f"invariants: [{{id: I-1, text: it holds, check: sh {BACK}}}]\n"
     project.plan([strict_task("T1-01", "a.txt")], head=STRICT + invariants)
     approve(project)
@@ -197,7 +197,7 @@ def test_invariants_are_not_judged_after_a_rollback_under_an_approval_that_is_vo
 @pytest.mark.parametrize("spelling", ["1", "01", "1-name", "001"])
 @pytest.mark.parametrize("state", ["broken", "gone", "another"])
 def test_an_approval_is_taken_back_without_its_plan(project: Project, spelling: str, state: str) -> None:
-    """R-LOCK-3, R-LOCK-4: it does not live on."""
+    """R-LOCK-3, R-LOCK-4: it ends with the approval."""
     _plan(project, "strict")
     approve(project)
     folder = project.folder / ".planning/phases/1"
@@ -214,7 +214,7 @@ def test_an_approval_is_taken_back_without_its_plan(project: Project, spelling: 
 
 
 def test_the_spelling_of_an_approval_does_not_keep_it_alive(project: Project) -> None:
-    """R-LOCK-4: an approval of 01 is taken back as 1, and one of 10 is not."""
+    """R-LOCK-4: revoking 1 revokes an approval of 01, but not one of 10."""
     project.plan([making("T01-01", "a.txt")], phase="01", folder="01")
     project.plan([making("T10-01", "b.txt")], phase="10", folder="10")
     for phase in ("01", "10"):

@@ -1,4 +1,4 @@
-"""`idumb approve`: strict plans run under an approval that holds, and irreversible tasks only when accepted by name."""
+"""`idumb approve`: strict plans need a valid approval, and irreversible tasks need acceptance by name."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(project: Project, *flags: str) -> Answer:
 
 
 def refused(answer: Answer, code: str) -> dict[str, Any]:
-    """The details of a refusal with this code; each tells what, why, evidence and the consequence of each choice.
+    """The details of a refusal with this code: what, why, evidence, and the consequence of each choice.
 
     A question about consent waits for an answer, and the exit code says so.
     """
@@ -136,7 +136,7 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, type
     ],
 )
 def test_a_file_is_bound_however_a_command_spells_it(sandbox: GitSandbox, command: str, changed: str) -> None:
-    """R-LOCK-4: and a command that binds none is told before anybody approves it."""
+    """R-LOCK-4: a command that binds no file is reported before the approval."""
     made = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
     spelled = command.format(root=made.folder)
     made.plan(
@@ -286,7 +286,7 @@ roles: {planner: {binding: thinker}, debugger: {binding: thinker, model: big}}
 
 
 def test_an_approval_holds_while_roles_are_bound_that_no_run_asks(project: Project) -> None:
-    """R-LOCK-4: they have a consent of their own; a role that is asked at the end of a run voids it."""
+    """R-LOCK-4: they need their own consent; a role that is called at the end of a run voids it."""
     project.plan([strict_task("T1-01", "a.txt")], head=STRICT)
     approve(project)
     project.configure(OTHERS)
@@ -335,7 +335,7 @@ CHANGES_WHILE_RUNNING = {
 
 
 def _changing(project: Project, command: str, *, head: str = "") -> None:
-    """A plan of two tasks, and somebody who changes what is locked when the first one has just been committed."""
+    """A plan of two tasks, and a change of what is locked right after the first commit."""
     fields = FIELDS if head else ""
     project.plan(
         [making("T1-01", "a.txt", fields=fields), making("T1-02", "b.txt", after="T1-01", fields=fields)], head=head
@@ -349,7 +349,7 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
 @pytest.mark.parametrize("mode", ["guided", "strict"])
 @pytest.mark.parametrize("what", CHANGES_WHILE_RUNNING)
 def test_what_was_locked_is_looked_at_before_every_task(project: Project, what: str, mode: str) -> None:
-    """R-LOCK-4: the run stops before the next task, whatever changed, and names it."""
+    """R-LOCK-4: the run stops before the next task and names what changed."""
     command, code, changed = CHANGES_WHILE_RUNNING[what]
     _changing(project, command, head=STRICT if mode == "strict" else "")
     approve(project)
@@ -385,7 +385,7 @@ def test_a_file_of_a_command_that_changes_while_a_strict_run_goes_on_stops_it(pr
 
 
 def run_and_revoke(project: Project, folder: Path) -> Answer:
-    """Run the phase, while a person at another terminal takes the approval back when a task has just been committed."""
+    """Run the phase while a user at another terminal revokes the approval after the first commit."""
     asked, done = folder / "asked", folder / "done"
     os.mkfifo(asked)
     os.mkfifo(done)
@@ -413,7 +413,7 @@ def test_an_approval_that_is_taken_back_stops_a_strict_run_before_its_next_task(
 
 
 def test_the_bytes_that_run_are_kept_with_the_run(project: Project) -> None:
-    """R-LOCK-4: what is executed can be shown, whatever became of the file."""
+    """R-LOCK-4: the executed plan can be shown even if the file changed."""
     approve(project)
     assert run(project).code == 0
     place = ".planning/phases/1/01-PLAN.md"
@@ -509,7 +509,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def _clone(project: Project, tmp_path: Path) -> Project:
-    """The same work in a fresh clone, as a machine that runs it unattended has it."""
+    """The same project in a fresh clone, as on an unattended machine."""
     there = GitSandbox(tmp_path / "there")
     project.repo.git("clone", "--quiet", str(project.folder), str(there.root))
     for name, value in (("user.name", "CI"), ("user.email", "ci@example.invalid")):
@@ -518,7 +518,7 @@ def _clone(project: Project, tmp_path: Path) -> Project:
 
 
 def test_a_signed_approval_is_good_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
-    """R-LOCK-3: a signature is verified where one is given."""
+    """R-LOCK-3: a signature, if any, is verified."""
     file = tmp_path / "approval.json"
     found = approve(project, "--sign", str(key), "--file", str(file)).data
     assert (found["signed"], found["file"]) == (True, str(file))
@@ -570,7 +570,7 @@ def test_a_signed_approval_of_other_bytes_or_of_another_history_is_void(
 
 
 def test_a_signed_approval_that_was_taken_back_here_stays_so(project: Project, tmp_path: Path, key: Path) -> None:
-    """R-LOCK-4: bringing the file again does not undo the revocation."""
+    """R-LOCK-4: importing the file again does not undo the revocation."""
     file = tmp_path / "approval.json"
     allow(key)
     approve(project, "--sign", str(key), "--file", str(file))
@@ -604,7 +604,7 @@ OPEN = "- **Notes:** Its colours are TBD\n"
 
 @pytest.fixture
 def worded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A strict phase with open words, approved while nothing was said of them."""
+    """A strict phase with vague words, approved before any check reported them."""
     tasks = [strict_task("T1-01", "a.txt", fields=OPEN), strict_task("T1-02", "b.txt", after="T1-01")]
     project.plan(tasks, head=STRICT)
     assert project.quick("check-plan", "1", "--json").code == 3

@@ -1,4 +1,4 @@
-"""Everything in `.idumb/brain` is made from the event log alone, byte for byte (R-LOG-4, R-LOG-9)."""
+"""Everything in `.idumb/brain` can be rebuilt from the event log alone, byte for byte (R-LOG-4, R-LOG-9)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def brain(project: Project) -> dict[str, bytes]:
 
 
 def forget(project: Project, *keep: str) -> None:
-    """Remove all of `.idumb/brain` but what idumb did not make there."""
+    """Remove everything that idumb wrote to `.idumb/brain`."""
     kept = {name: project.read(name) for name in (".idumb/brain/README.md", *keep)}
     shutil.rmtree(project.folder / ".idumb/brain")
     for name, text in kept.items():
@@ -63,7 +63,7 @@ def history(project: Project) -> list[tuple[str, str]]:
 
 
 def eventful(sandbox: GitSandbox) -> Project:
-    """Two phases with three runs: one failed and was accepted, one was rolled back and went on, one was forced."""
+    """Two phases with three runs: one failed and was accepted, one was rolled back and resumed, one was forced."""
     project = projects.create(sandbox)
     wrong = task("T1-02", files="create `b.txt`", check="false", steps=[write("b.txt", "b\n")])
     handed = making("T1-01", "a.txt", fields="- **Handoff to:** human\n")
@@ -79,7 +79,7 @@ def eventful(sandbox: GitSandbox) -> Project:
 
 
 def test_all_of_it_is_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
-    """R-LOG-4: history, timestamps and documents are those that were there."""
+    """R-LOG-4: history, timestamps and documents are the same as before."""
     project = eventful(sandbox)
     before = brain(project)
     assert history(project) == [("execute-phase:1", "pass"), ("execute-phase:2", "pass")]
@@ -113,7 +113,7 @@ def test_it_is_rebuilt_after_older_events_went_to_the_archive_and_under_another_
 def test_documents_of_tasks_that_a_later_run_carried_and_of_attempts_before_the_last_are_rebuilt(
     sandbox: GitSandbox,
 ) -> None:
-    """R-LOG-4: what a run wrote is rebuilt, although a later one of the phase did not write it again."""
+    """R-LOG-4: documents of a run are rebuilt even if a later run did not write them again."""
     project = projects.create(sandbox)
     project.configure(
         "builder: tired\nbindings:\n  tired:\n    adapter: command\n    argv: [python3, tired.py]\n    prompt: stdin\n"
@@ -136,7 +136,7 @@ def test_documents_of_tasks_that_a_later_run_carried_and_of_attempts_before_the_
 
 
 def test_a_document_says_what_was_known_at_its_checkpoint_after_a_later_attempt_too(sandbox: GitSandbox) -> None:
-    """R-LOG-4: a reset of its task changes nothing in it."""
+    """R-LOG-4: a reset of its task does not change it."""
     project = projects.create(sandbox)
     project.configure("run: {max_attempts: 2}\n")
     project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])])
@@ -154,7 +154,7 @@ def test_a_document_says_what_was_known_at_its_checkpoint_after_a_later_attempt_
 def test_runs_of_an_idumb_that_recorded_no_lines_keep_theirs(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-LOG-4: where `state.json` has none for them, they come from their runs, in their place, and once."""
+    """R-LOG-4: lines that `state.json` lacks come from their runs, in order, and once."""
     project = projects.create(sandbox)
     with monkeypatch.context() as older:
         older.setattr(state_file, "record", lambda services, journal: None)
@@ -176,7 +176,7 @@ def test_runs_of_an_idumb_that_recorded_no_lines_keep_theirs(
 
 
 def test_a_state_file_that_cannot_be_read_is_left_and_stops_nothing(sandbox: GitSandbox) -> None:
-    """R-LOG-9: what nobody could record is not replaced, neither by a run nor by doctor."""
+    """R-LOG-9: neither a run nor doctor replaces data that could not be recorded."""
     project = projects.create(sandbox)
     project.repo.write("mine.json", "{}\n")
     (project.folder / STATE).symlink_to("../../mine.json")
@@ -192,7 +192,7 @@ def test_a_state_file_that_cannot_be_read_is_left_and_stops_nothing(sandbox: Git
 
 
 def test_what_an_older_state_file_holds_is_recorded_before_it_is_replaced(sandbox: GitSandbox) -> None:
-    """R-LOG-9: lines of runs that this log does not know, keys of other tools, and when it began."""
+    """R-LOG-9: lines of unknown runs, keys of other tools, and the start time."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     old = {"initialized": "2025-01-01", "mine": {"a": 1}, "validationCount": 2, "anchors": [{"id": "x"}]}
@@ -227,7 +227,7 @@ def test_doctor_records_it_too_where_it_rebuilds_the_file(sandbox: GitSandbox) -
 
 
 def test_files_that_idumb_did_not_make_are_left_or_kept(sandbox: GitSandbox) -> None:
-    """R-LOG-9: also where a file of idumb's needs the place of one."""
+    """R-LOG-9: even if a file of idumb has the same path."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     theirs = "---\nid: checkpoint-T1-01\ntask_id: T1-01\nstatus: failed\n---\n\n# Mine\n"

@@ -1,4 +1,4 @@
-"""Guided consent is to the programs of agents by their paths, whatever their bytes are (R-LOCK-3)."""
+"""Guided consent covers the paths of agents' programs, not their bytes (R-LOCK-3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG = "builder: b\nbindings: {b: {adapter: command, argv: [coder]}}\n"
 
 
 def put(folder: Path, text: str) -> str:
-    """A program `coder` in this folder that writes so into a.txt; its path."""
+    """Write a program `coder` that writes this word into a.txt; return its path."""
     folder.mkdir(exist_ok=True)
     program = folder / "coder"
     program.write_text(f"#!/bin/sh\necho {text} > a.txt\n", encoding="utf-8")
@@ -28,7 +28,7 @@ def put(folder: Path, text: str) -> str:
 
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A phase that ran once by the coder of the folder `one`, and was rolled back."""
+    """A phase that the coder in folder `one` built once, and that was rolled back."""
     put(tmp_path / "one", "one")
     monkeypatch.setenv("PATH", str(tmp_path / "one"), prepend=":")
     made = projects.create(sandbox)
@@ -48,7 +48,7 @@ def again(project: Project, *flags: str) -> Answer:
 def test_another_program_of_the_same_name_is_not_started_without_a_word(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-LOCK-3: the refusal names both, and a hash that tells the new one too."""
+    """R-LOCK-3: the refusal names both programs, and a hash that covers the new one."""
     here = project.quick("check-plan", "1", "--json").data
     assert here["consent"] is True
     other = put(tmp_path / "two", "two")
@@ -80,7 +80,7 @@ def test_an_agent_that_was_brought_up_to_date_where_it_is_starts_unasked(project
 def test_an_approval_that_another_program_voids_is_told_with_both_programs(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-LOCK-3: in guided mode an approval is consent, and its loss has the same reason."""
+    """R-LOCK-3: in guided mode an approval is consent, and is lost for the same reason."""
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
     assert project.quick("approve", "1", *project.answers(), "--hash", contract, "--json").code == 0
@@ -96,7 +96,7 @@ def test_an_approval_that_another_program_voids_is_told_with_both_programs(
 def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
 ) -> None:
-    """R-LOCK-3: not to what somebody put in its place while the question waited."""
+    """R-LOCK-3: not to a program that replaced it while the question waited."""
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     project.configure(CONFIG.replace("command", adapter))
     one, two = tmp_path / "one/coder", tmp_path / "two"
@@ -128,7 +128,7 @@ def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
 def test_a_word_for_an_amendment_is_none_for_another_program(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    """R-LOCK-3: what the run may start is carried over, and no more."""
+    """R-LOCK-3: only the programs that the run may start carry over."""
     if by == "approval":
         assert project.quick("approve", "1", "--revoke", "--json").code == 0
         contract = project.quick("check-plan", "1", "--json").data["contract_hash"]

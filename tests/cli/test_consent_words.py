@@ -1,4 +1,4 @@
-"""Consent to an agent is asked with all that the configuration says of it (R-LOCK-3)."""
+"""The question for consent to an agent shows its whole configuration (R-LOCK-3)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_consent_to_a_phase_shows_adapter_server_variables_and_options(
 
 @pytest.mark.parametrize("command", ["execute-phase", "approve"])
 def test_the_model_that_is_shown_is_the_one_that_will_be_asked(project: Project, command: str) -> None:
-    """R-LOCK-3: of the role, else of its profile, else of the binding; a binding may fill two roles."""
+    """R-LOCK-3: the model of the role, its profile or the binding; a binding may fill two roles."""
     here = "{adapter: http, model: small, options: {base_url: 'http://127.0.0.1:9/v1'}}"
     base = f"bindings: {{b: {here}, c: {here}}}\nprofiles: {{quality: {{validator: big}}}}\nprofile: quality\n"
     told = {

@@ -1,4 +1,4 @@
-"""`idumb deinit` says what goes and what stays, and keeps a backup of all that goes (R-GIT-8)."""
+"""`idumb deinit` lists what it removes and keeps, and backs up everything that it removes (R-GIT-8)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def state_dir() -> Path:
 
 
 def left(project: Project) -> list[str]:
-    """What is still there of idumb's, but for backups and the files that people read."""
+    """What remains of idumb, except backups and files for users."""
     found = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
     found += list(project.repo.refs("refs/idumb/"))
     return found + [p.name for kind in ("consent", "events") for p in (state_dir() / kind).glob("*")]
@@ -70,7 +70,7 @@ def test_it_takes_out_refs_log_and_consent_and_leaves_every_byte_of_the_user(pro
 
 
 def test_the_printed_commands_bring_everything_back(project: Project, tmp_path: Path) -> None:
-    """R-GIT-8: what stands under `next` restores, and is not only a listing."""
+    """R-GIT-8: the commands under `next` restore everything."""
     events, refs = project.events(), project.repo.refs("refs/idumb/")
     gone = project.quick("deinit", "--yes", "--backup", str(tmp_path / "a backup"), "--json")
     for command in gone.data["next"]:
@@ -125,7 +125,7 @@ def test_said_again_it_has_nothing_to_do(project: Project) -> None:
 
 
 def test_what_an_agent_unpacked_of_itself_goes_and_is_in_no_backup(project: Project, tmp_path: Path) -> None:
-    """R-ADAPT-2: it is 240 MB that the agent unpacks again."""
+    """R-ADAPT-2: the agent can unpack these 240 MB again."""
     place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/app.js"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"x")
@@ -157,7 +157,7 @@ def test_a_link_in_the_files_is_removed_and_not_followed(project: Project, tmp_p
 
 
 def test_it_is_refused_while_a_run_goes_on_in_any_work_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """F40: the other work tree's owner is named, and nothing goes."""
+    """F40: the owner of the other working tree is named, and nothing is removed."""
     sandbox.write("README.md", "x")
     made = Project(sandbox, sandbox.root)
     assert made.quick("init").code == 0
@@ -177,7 +177,7 @@ def test_it_is_refused_while_a_run_goes_on_in_any_work_tree(sandbox: GitSandbox,
 
 
 def test_an_owner_on_another_machine_keeps_its_work_tree(project: Project) -> None:
-    """F41: its lock cannot be seen from here, only its card."""
+    """F41: its lock is not visible from here, only its owner card."""
     card = {"pid": 7, "started": 1, "boot": "x", "host": "another.example", "command": "resume", "since": "s"}
     place = project.repo.common_dir / "idumb/worktrees/main/owner.json"
     place.write_text(json.dumps(card), encoding="utf-8")
@@ -210,7 +210,7 @@ def test_refs_that_cannot_be_backed_up_stop_it_before_anything_goes(project: Pro
 def test_a_folder_that_cannot_be_listed_stops_it_before_anything_goes(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not in the backup must not go."""
+    """Data that is not in the backup must stay."""
     listed, before = os.scandir, left(project)
 
     def failing(path: str) -> object:
@@ -259,7 +259,7 @@ sys.exit(main.run(["deinit", "--yes", "--json"]))
 
 @pytest.mark.slow
 def test_killed_anywhere_it_finishes_when_it_is_said_again(project: Project, tmp_path: Path) -> None:
-    """F30: nothing of the user's is touched, and nothing of idumb's is left."""
+    """F30: nothing of the user changes, and nothing of idumb remains."""
     before = project.repo.ledger()
     original = tmp_path / "original"
     shutil.copytree(project.folder, original, symlinks=True)
@@ -277,7 +277,7 @@ def test_killed_anywhere_it_finishes_when_it_is_said_again(project: Project, tmp
 
 
 def _killed_at(project: Project, number: int) -> bool:
-    """False where it came to its end before."""
+    """Return False if it finished before."""
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(number)], cwd=project.start, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""`idumb doctor`: each trouble is planted, named, and mended where that is safe (R-LOG-6, R-GIT-7)."""
+"""`idumb doctor` reports every planted problem and fixes it where that is safe (R-LOG-6, R-GIT-7)."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def doctor(project: Project, *flags: str) -> Answer:
 
 
 def seen(answer: Answer, code: str) -> list[dict[str, Any]]:
-    """What a check found that is not as it should be."""
+    """The symptoms of a check that are not ok."""
     check = next(check for check in answer.data["checks"] if check["code"] == code)
     return [symptom for symptom in check["symptoms"] if symptom["state"] != "ok"]
 
 
 def found(project: Project, code: str, state: str) -> list[dict[str, Any]]:
-    """The symptoms of one check, all of this state, and none that says nothing about what it means or what to do."""
+    """The symptoms of one check, all in this state, each with its meaning and a next step."""
     symptoms = seen(doctor(project), code)
     assert symptoms
     assert {one["state"] for one in symptoms} == {state}
@@ -61,7 +61,7 @@ def found(project: Project, code: str, state: str) -> list[dict[str, Any]]:
 
 
 def mended(project: Project, code: str) -> list[str]:
-    """What `--fix` did; the check is content afterwards, and doing it again does nothing."""
+    """What `--fix` did. Afterwards the check is ok, and a second `--fix` does nothing."""
     before = user_and_git(project)
     answer = doctor(project, "--fix")
     assert answer.data["mended"], answer.out
@@ -93,7 +93,7 @@ def test_a_healthy_project_is_healthy(project: Project) -> None:
 
 
 def test_doctor_reads_only(project: Project) -> None:
-    """S1: not a byte differs anywhere, idumb's own state and the state directory included."""
+    """S1: no byte changes anywhere, including idumb's own state and the state directory."""
 
     def everything() -> dict[str, tuple[int, bytes]]:
         places = [project.folder, Path(os.environ["XDG_STATE_HOME"])]
@@ -106,7 +106,7 @@ def test_doctor_reads_only(project: Project) -> None:
 
 
 def test_doctor_runs_nothing_of_the_repository(project: Project, tmp_path: Path) -> None:
-    """S1: monitor, hooks, filters, pagers and aliases that a repository brings are left alone."""
+    """S1: it runs no monitor, hook, filter, pager or alias of the repository."""
     canary = tmp_path / "canary"
     trap = tmp_path / "trap"
     trap.write_text(f"#!/bin/sh\ntouch {canary}\n", encoding="utf-8")
@@ -190,7 +190,7 @@ def test_a_ref_of_ours_that_a_power_cut_emptied_is_made_again(project: Project) 
 
 
 def test_a_branch_that_a_power_cut_emptied_is_left_to_the_user(project: Project) -> None:
-    """The branch is theirs: what git knows of it is named."""
+    """The branch belongs to the user; the check names what git knows."""
     project.repo.git("branch", "other")
     (project.repo.common_dir / "refs/heads/other").write_bytes(b"")
     symptom = found(project, "git.refs", "problem")[0]
@@ -200,7 +200,7 @@ def test_a_branch_that_a_power_cut_emptied_is_left_to_the_user(project: Project)
 
 
 def test_a_lock_that_nobody_holds_is_named_and_left(project: Project) -> None:
-    """M10: a git that was killed leaves it; nobody can prove that it is ours."""
+    """M10: a killed git leaves it, and it may not belong to idumb."""
     lock = project.repo.git_dir / "index.lock"
     lock.touch()
     assert found(project, "git.locks", "problem")[0]["path"] == str(lock)
@@ -318,7 +318,7 @@ def test_modes_that_let_others_in_are_mended(project: Project) -> None:
 
 
 def test_what_is_below_a_private_folder_is_private(project: Project) -> None:
-    """S14: whatever its own mode is; what a killed rehearsal left has the modes of the user's files."""
+    """S14: with any mode of its own; a killed dry run leaves files with the modes of the user's files."""
     folder = project.repo.common_dir / "idumb"
     project.repo.write(".git/idumb/worktrees/main/noted.json", "{}").chmod(0o644)
     project.repo.write(".git/idumb/rehearsals/1/a.txt", "a copy").chmod(0o644)
@@ -330,7 +330,7 @@ def test_what_is_below_a_private_folder_is_private(project: Project) -> None:
 
 
 def test_what_is_collected_before_it_is_mended_is_no_failure(project: Project) -> None:
-    """S14: taking the work tree over removes copies, and what a killed owner left of its card."""
+    """S14: taking over the working tree removes copies and the owner card of a killed owner."""
     folder = project.repo.common_dir / "idumb"
     folder.chmod(0o755)
     card = project.repo.write(f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp", "half")
@@ -348,7 +348,7 @@ def test_what_is_collected_before_it_is_mended_is_no_failure(project: Project) -
 
 
 def test_a_state_directory_that_others_can_write_is_named(project: Project) -> None:
-    """S14: consent in it would not count."""
+    """S14: consent in it is ignored."""
     (Path(os.environ["XDG_STATE_HOME"]) / "idumb").chmod(0o777)
     assert "mode 0777" in found(project, "state-directory.private", "problem")[0]["found"]
 
@@ -373,7 +373,7 @@ def test_temporary_files_of_a_killed_idumb_are_set_aside(project: Project) -> No
 
 @pytest.mark.parametrize("where", ["work tree", "clone", "clone of an older version"])
 def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, where: str) -> None:
-    """F59: found by what they inherited, wherever they stand."""
+    """F59: they are found by an inherited variable, in any folder."""
     folders = {
         "work tree": project.folder,
         "clone": project.repo.clones / "feed0123456789ab",
@@ -403,7 +403,7 @@ def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "cut", "flipped", "older"])
 def test_a_damaged_event_log_is_made_anew(project: Project, damage: str) -> None:
-    """R-LOG-2: F43: from its copy; what was there is kept."""
+    """R-LOG-2: F43: it is rebuilt from its copy, and the damaged file is kept."""
     events = project.events()
     place = store(project)
     data = place.read_bytes()
@@ -441,7 +441,7 @@ def test_an_event_that_was_changed_is_found_and_taken_from_the_copy(project: Pro
 
 
 def test_a_log_that_nothing_can_bring_back_is_told_with_what_the_refs_still_hold(project: Project) -> None:
-    """R-LOG-2: F43: never a silent fresh start."""
+    """R-LOG-2: F43: idumb never starts silently with an empty log."""
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     symptom = found(project, "store.opens", "problem")[0]
@@ -475,7 +475,7 @@ def test_a_copy_with_damage_is_kept_and_made_anew(project: Project) -> None:
 
 
 def test_what_an_agent_unpacked_of_itself_is_told_and_removed_by_fix(project: Project) -> None:
-    """R-ADAPT-2, R-OPS-3: it is no problem, and nothing is lost with it."""
+    """R-ADAPT-2, R-OPS-3: it is no problem, and removing it loses nothing."""
     place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0"
     place.mkdir(parents=True)
     (place / "app.js").write_bytes(b"x" * 2_000_000)
@@ -499,7 +499,7 @@ def test_a_card_of_a_dead_owner_is_told_and_taken_over(project: Project) -> None
 
 
 def test_while_a_run_goes_on_nothing_is_mended(sandbox: GitSandbox) -> None:
-    """F40: the refusal names the holder, and looking is allowed."""
+    """F40: the refusal names the holder; checks still run."""
     made = projects.create(sandbox)
     made.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
     with made.running("execute-phase", "1", "--approve", made.approval()) as running:
@@ -518,7 +518,7 @@ def test_while_a_run_goes_on_nothing_is_mended(sandbox: GitSandbox) -> None:
 
 
 def test_a_ref_that_was_deleted_is_made_again(project: Project) -> None:
-    """M2: the commit is still there, and the log names it."""
+    """M2: the commit still exists, and the log names it."""
     refs = project.repo.refs("refs/idumb/")
     for name in refs:
         if "/runs/" in name and not name.endswith("/plans"):
@@ -552,7 +552,7 @@ def test_commits_that_were_made_elsewhere_are_told(project: Project, tmp_path: P
 
 
 def test_a_commit_that_was_rewritten_and_pruned_is_told(project: Project) -> None:
-    """F58: the checkpoint still has its files. What a later snapshot stands on is still there."""
+    """F58: the checkpoint still has its files, and the parents of later snapshots still exist."""
     project.repo.git("reset", "--quiet", "--soft", "HEAD~3")
     project.repo.git("reflog", "expire", "--expire=now", "--all")
     project.repo.git("gc", "--quiet", "--prune=now")
@@ -561,7 +561,7 @@ def test_a_commit_that_was_rewritten_and_pruned_is_told(project: Project) -> Non
 
 
 def test_a_snapshot_whose_object_was_damaged_is_told_like_one_that_is_gone(project: Project) -> None:
-    """F34: libgit2 has another error for that, and it must not end the doctor."""
+    """F34: libgit2 raises another error here, and it must not end the doctor."""
     ref, oid = next(iter(project.repo.refs("refs/idumb/").items()))
     place = project.repo.common_dir / "objects" / oid[:2] / oid[2:]
     place.chmod(0o600)
@@ -572,7 +572,7 @@ def test_a_snapshot_whose_object_was_damaged_is_told_like_one_that_is_gone(proje
 
 
 def test_files_of_gits_own_that_changed_since_the_run_began_are_named(project: Project) -> None:
-    """F53: nobody says that it was the user."""
+    """F53: the check does not blame the user."""
     assert seen(doctor(project), "git.guarded") == []
     project.repo.git("config", "core.editor", "true")
     hook = project.repo.common_dir / "hooks/pre-commit"
@@ -605,7 +605,7 @@ def test_a_plan_that_does_not_parse_is_named(project: Project) -> None:
 
 
 def test_a_file_that_a_power_cut_emptied_is_told_with_the_command_that_shows_it(project: Project) -> None:
-    """M3: nobody says that the user emptied it, and nobody fills it either."""
+    """M3: the check does not blame the user, and it does not restore the file."""
     (project.folder / "a.txt").write_bytes(b"")
     symptom = found(project, "files.emptied", "problem")[0]
     assert symptom["path"] == "a.txt"
@@ -623,7 +623,7 @@ CONFLICT = "<<<<<<< ours\n{}\n=======\n{ }\n>>>>>>> theirs\n"
 @pytest.mark.parametrize("path", [PROGRESS, CHECKPOINT, STATE])
 @pytest.mark.parametrize("damage", [None, "", "{", CONFLICT, "\udcff", "[" * 4000])
 def test_a_projection_that_is_lost_or_damaged_is_made_anew(project: Project, path: str, damage: str | None) -> None:
-    """F44: from the log; what was there is set aside."""
+    """F44: it is rebuilt from the log, and the previous file is backed up."""
     before = project.read(path)
     (project.folder / path).unlink()
     if damage is not None:
@@ -663,7 +663,7 @@ _POINTS = frozenset(
 
 
 def killed_at(project: Project, number: int) -> bool:
-    """Whether `doctor --fix` came to its point of this number, where the plug is pulled."""
+    """Run `doctor --fix` up to the point with this number, where the power fails; return whether it got there."""
     child = os.fork()
     if child == 0:
         points = iter(range(1, number))
@@ -716,7 +716,7 @@ def test_the_old_name_of_fix_still_works_and_no_page_shows_it(project: Project) 
 
 
 def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(project: Project) -> None:
-    """R-LOG-6: nine times the same cause hides the one thing to do."""
+    """R-LOG-6: the same cause nine times would hide the one next step."""
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     told = project.quick("doctor").out
@@ -731,7 +731,7 @@ def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(projec
 
 
 def test_a_configuration_that_cannot_be_read_is_one_problem(project: Project) -> None:
-    """R-OPS-4: what needs it is not examined, and the plans are not called wrong."""
+    """R-OPS-4: checks that need it are not examined, and the plans are not reported as wrong."""
     project.configure("builder: [\n")
     answer, told = doctor(project), project.quick("doctor").out
     assert [one["code"] for one in answer.data["checks"] if one["state"] == "problem"] == ["config.reads"]

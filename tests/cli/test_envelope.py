@@ -1,4 +1,4 @@
-"""What attempts run under: locked in, shown, compared, and held against what is there (R-ENV-1, R-ENV-2)."""
+"""The environment of attempts: locked, shown, compared between attempts and with the present (R-ENV-1, R-ENV-2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def program(tmp_path: Path, project: Project) -> Path:
 
 
 def rewrite(program: Path, text: str) -> None:
-    """A new file in the place of the program, as an update makes it."""
+    """Replace the program's file, as an update does."""
     new = program.with_name("new")
     new.write_text(text, encoding="utf-8")
     new.chmod(0o755)
@@ -116,7 +116,7 @@ def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) 
 
 
 def test_tasks_that_read_other_files_differ_in_their_context(project: Project) -> None:
-    """R-ENV-1: references count, and what is no file of the repository does not."""
+    """R-ENV-1: references count, except those that are no file of the repository."""
     project.plan(
         [
             making("T1-01", "a.txt", fields="- **References:** `README.md`, `nothing.md`\n"),
@@ -174,7 +174,7 @@ def test_a_carried_task_shows_the_envelope_of_the_run_that_made_it(project: Proj
 
 
 def test_lock_in_tells_checks_levels_and_confidence(project: Project) -> None:
-    """R-GATE-6: a confidence score from its parts is shown at lock-in."""
+    """R-GATE-6: the lock shows a confidence score and its parts."""
     criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — opinion\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria)])
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
@@ -202,7 +202,7 @@ def test_lock_in_is_in_the_answer_and_follows_its_schema(project: Project) -> No
 
 
 def test_lock_in_holds_over_a_resume_and_is_made_anew_for_a_new_contract(project: Project) -> None:
-    """R-GATE-6: only a person's word, with everything checked again, reverses it."""
+    """R-GATE-6: only the user can reverse it, and everything is checked again."""
     project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")])
     assert project.execute("--max-attempts", "1").code == 1
     project.repo.write_all({"ok.txt": ""})
@@ -224,7 +224,7 @@ def updating(program: Path) -> str:
 
 
 def test_a_guided_run_tells_of_a_change_records_it_and_goes_on(project: Project, program: Path) -> None:
-    """R-ENV-1: compared at every step."""
+    """R-ENV-1: the environment is compared before every attempt."""
     rewrite(program, updating(program))
     project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
     answer = project.execute()
@@ -272,7 +272,7 @@ def approved_strict(project: Project, environment: dict[str, str], *flags: str) 
 
 
 def test_a_strict_run_stops_at_once_when_a_tool_is_another_version(project: Project, tmp_path: Path) -> None:
-    """R-ENV-1, R-LOCK-4: any mismatch aborts, before the next task is begun."""
+    """R-ENV-1, R-LOCK-4: any difference stops the run before the next task."""
     environment = strict_with_a_git_that_changes(project, tmp_path)
     answer = approved_strict(project, environment)
     assert answer.code == 4, answer.out
@@ -283,7 +283,7 @@ def test_a_strict_run_stops_at_once_when_a_tool_is_another_version(project: Proj
 
 
 def test_a_strict_run_goes_on_under_another_tool_only_on_a_person_s_word(project: Project, tmp_path: Path) -> None:
-    """R-LOG-7: a changed envelope refuses in strict mode, and the three ways are named."""
+    """R-LOG-7: strict mode refuses a changed environment and names the three choices."""
     environment = strict_with_a_git_that_changes(project, tmp_path)
     approved_strict(project, environment)
     again = project.idumb("resume", "1", "--json", environment=environment)
@@ -328,7 +328,7 @@ def halted_at_the_second_task(project: Project, mode: str) -> None:
 
 
 def test_the_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
-    """R-ENV-1: place and bytes; what lies in the work tree is for tasks to change."""
+    """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
     halted_at_the_second_task(project, "guided")
     found = parts(shown(project, "show", "T1-01"))["checks"]["value"]
     assert found == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
@@ -363,7 +363,7 @@ def test_a_guided_run_tells_that_a_checks_program_changed(project: Project, chec
 def test_a_run_that_an_older_version_locked_in_goes_on_whatever_its_checks_start(
     project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-ENV-1: the lock of that version has no such part, so nothing is held against it."""
+    """R-ENV-1: the lock of that version has no such part, so nothing is compared."""
     now = envelopes.present
 
     def older(*given: Any) -> envelopes.EnvelopeSet:
@@ -393,7 +393,7 @@ def stopped(project: Project, program: Path) -> None:
 
 @pytest.mark.parametrize("command", ["resume", "execute-phase"])
 def test_another_version_of_the_agent_refuses_in_guided_mode_too(project: Project, program: Path, command: str) -> None:
-    """R-LOG-7: nothing is touched, and the three ways on are commands."""
+    """R-LOG-7: nothing changes, and each of the three choices is a command."""
     stopped(project, program)
     count = len(project.events("--kind", "attempt.started"))
     answer = project.execute(command=command)
@@ -405,7 +405,7 @@ def test_another_version_of_the_agent_refuses_in_guided_mode_too(project: Projec
 
 
 def test_an_agent_without_its_key_is_said_to_have_none_and_not_to_be_another(project: Project) -> None:
-    """R-ENV-2: the hint says what sets it right, and not how to accept a change that there is none."""
+    """R-ENV-2: the hint names the fix; it does not offer to accept a change that does not exist."""
     options = "environment: [CODER_KEY], options: {base_url: 'http://127.0.0.1:9/v1'}"
     project.configure(f"builder: coder\nbindings: {{coder: {{adapter: http, {options}}}}}\n")
     broken = task("T1-01", files="create `b.txt`", check="test -s c.txt", steps=(write("b.txt", "b\n"),))
@@ -420,7 +420,7 @@ def test_an_agent_without_its_key_is_said_to_have_none_and_not_to_be_another(pro
 
 
 def test_a_person_goes_on_under_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
-    """R-LOG-7: go on."""
+    """R-LOG-7: continue."""
     stopped(project, program)
     answer = project.resume("--retry-failed", "--accept-changed", "adapter")
     assert answer.code == 0, answer.out
@@ -453,7 +453,7 @@ def chancy(counter: Path) -> str:
 
 @pytest.fixture
 def twice(project: Project, program: Path, tmp_path: Path) -> Project:
-    """A phase that was run and rolled back, by a builder that never makes the same twice."""
+    """A phase that ran and was rolled back, with a builder that never writes the same file twice."""
     rewrite(program, chancy(tmp_path / "count"))
     project.plan([built("T1-01")])
     assert project.execute().code == 0
@@ -462,7 +462,7 @@ def twice(project: Project, program: Path, tmp_path: Path) -> Project:
 
 
 def test_the_same_request_with_another_result_is_flagged(twice: Project) -> None:
-    """R-ENV-2: both attempts are named, and the run goes on."""
+    """R-ENV-2: both attempts are named, and the run continues."""
     answer = twice.resume()
     assert answer.code == 0, answer.out
     (found,) = kinds(twice, "nondeterminism.found")
@@ -491,14 +491,14 @@ def test_the_same_result_is_not_flagged(project: Project, program: Path) -> None
 
 
 def test_another_result_on_another_base_is_not_flagged(twice: Project) -> None:
-    """R-ENV-2: the base is not the same, so nothing follows from it."""
+    """R-ENV-2: the base differs, so the difference proves nothing."""
     twice.repo.write_all({"elsewhere.txt": "the user's\n"})
     assert twice.resume("--deterministic").code == 0
     assert kinds(twice, "nondeterminism.found") == []
 
 
 def test_another_result_of_another_version_is_not_flagged(twice: Project, program: Path, tmp_path: Path) -> None:
-    """R-ENV-2: the envelope is not the same."""
+    """R-ENV-2: the environment differs."""
     rewrite(program, chancy(tmp_path / "count") + "# new\n")
     assert twice.resume("--deterministic").code == 0
     assert kinds(twice, "nondeterminism.found") == []

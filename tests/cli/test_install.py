@@ -1,4 +1,4 @@
-"""`idumb install`: slash commands where a host looks, and nothing else of the host touched."""
+"""`idumb install` writes slash commands where a host looks, and touches nothing else of the host."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_each_host_gets_its_files_and_loses_all_of_them(project: Project, host: 
 
 
 def test_copilot_gets_them_in_the_editor_and_at_the_command_line(project: Project, home: Path) -> None:
-    """R-OPS-6: the command line reads skills, the editor prompts; for a user only the former are known from outside."""
+    """R-OPS-6: the command line reads skills, the editor reads prompts; only the former have a fixed user folder."""
     both = install(project, "--host", "copilot").data
     assert both["folders"] == [".github/prompts", ".agents/skills"]
     assert (project.folder / ".github/prompts/idumb-next.prompt.md").is_file()

@@ -1,4 +1,4 @@
-"""A repository and user state that an earlier version made: everything in them works after the update."""
+"""A repository and user state of an earlier version: everything works after the update."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unpacked(home: Path, tmp_path: Path) -> dict[str, Project]:
 
 
 def _keep_identity(state: Path, known: str, root: Path) -> None:
-    """Name the state of a repository after the folder that it was unpacked to.
+    """Name the state of a repository after the folder where it is unpacked.
 
     Path, device and inode of its git folder identify a repository, and no archive can keep them. Nothing else changes.
     """
@@ -80,7 +80,7 @@ def editor(unpacked: dict[str, Project]) -> Project:
 
 
 def _resume(project: Project) -> Answer:
-    """Resume phase 1. Where git or Python is another one than on the archive's machine, accept just that."""
+    """Resume phase 1. If git or Python differs from the archive's machine, accept only that."""
     answer = project.resume()
     if not answer.object["ok"] and answer.error["code"] == "envelope.changed":
         assert set(answer.error["details"]["parts"]) <= MACHINE, answer
@@ -89,7 +89,7 @@ def _resume(project: Project) -> Answer:
 
 
 def _quiet(answer: Answer) -> dict[str, Any]:
-    """The data of an answer that says nothing else."""
+    """The data of an answer without warnings or other output."""
     assert (answer.code, answer.err, answer.object["warnings"]) == (0, "", []), answer
     return answer.data
 
@@ -142,7 +142,7 @@ def test_what_it_holds_is_told_as_the_earlier_version_told_it(phases: Project) -
 
 
 def test_a_paused_strict_run_completes_under_the_approval_that_it_has(strict: Project) -> None:
-    """R-LOCK-4: builder and validator were asked with bound templates; the answer to the question of then counts."""
+    """R-LOCK-4: builder and validator had bound templates; the answer to the earlier question counts."""
     make.answer_build(strict.folder, "T1-02", "b.txt")
     assert _resume(strict).code == 5
     make.answer_verdict(strict.folder, "T1-02", "b.txt")

@@ -1,4 +1,4 @@
-"""Rollback and undo as a user meets them: what they record, what they say, and what a plug that was pulled leaves."""
+"""Rollback and undo as a user sees them: records, messages, and the state after a power failure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _refusing_hook(project: Project) -> Path:
 
 
 def test_the_commit_of_the_reports_after_a_rollback_is_recorded(sandbox: GitSandbox) -> None:
-    """R-GIT-3: everything that idumb commits is in its record."""
+    """R-GIT-3: the log records everything that idumb commits."""
     project = _project(sandbox)
     assert _execute(project).code == 0
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
@@ -58,7 +58,7 @@ def test_the_commit_of_the_reports_after_a_rollback_is_recorded(sandbox: GitSand
 
 
 def test_rollback_and_undo_make_one_commit_each_in_which_the_report_says_what_is_verified(sandbox: GitSandbox) -> None:
-    """R-GIT-3: files, progress and reports in one commit; the report of a phase that was taken back is not "passed"."""
+    """R-GIT-3: files, progress and reports in one commit; the report of a rolled-back phase is not "passed"."""
     project = _project(sandbox)
     assert _execute(project).code == 0
     report = ".planning/phases/1/1-VERIFICATION.md"
@@ -78,7 +78,7 @@ def test_rollback_and_undo_make_one_commit_each_in_which_the_report_says_what_is
 
 
 def test_a_rollback_to_a_task_corrects_the_report_too_and_the_phase_is_verified_again(sandbox: GitSandbox) -> None:
-    """R-GIT-3: under commit policy `none` the file alone is corrected, and nothing is committed."""
+    """R-GIT-3: with commit policy `none`, only the file is corrected; nothing is committed."""
     project = _project(sandbox, settings="git: {commit: none}\n")
     assert _execute(project).code == 0
     head = project.repo.head()
@@ -103,7 +103,7 @@ def _cloned(project: Project, to: Path) -> Project:
 
 
 def test_a_clone_does_not_run_again_what_the_report_of_head_calls_verified(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-RUN-1: this very contract was verified elsewhere; nothing is touched, and every choice can succeed."""
+    """R-RUN-1: this contract was verified elsewhere; nothing changes, and every choice can succeed."""
     change = task("T1-01", files="modify `README.md`", steps=[write("README.md", "changed\n")])
     project = _project(sandbox, change)
     assert _execute(project).code == 0
@@ -120,7 +120,7 @@ def test_a_clone_does_not_run_again_what_the_report_of_head_calls_verified(sandb
 
 
 def test_a_clone_runs_what_was_rolled_back_and_what_force_asks_for(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-RUN-1, R-GIT-3: a report that was corrected is in nobody's way; one that is not committed is nobody's word."""
+    """R-RUN-1, R-GIT-3: a corrected report blocks nothing, and an uncommitted one proves nothing."""
     project = _project(sandbox)
     assert _execute(project).code == 0
     clone = _cloned(project, tmp_path / "clone")
@@ -135,7 +135,7 @@ def test_a_clone_runs_what_was_rolled_back_and_what_force_asks_for(sandbox: GitS
 
 
 def test_reports_that_git_refuses_after_a_rollback_are_a_warning(sandbox: GitSandbox) -> None:
-    """R-GIT-3: with commit policy `none` for files there is no report commit; with a hook that refuses only reports."""
+    """R-GIT-3: without a report commit, because of commit policy `none` or a hook that refuses reports."""
     project = _project(sandbox)
     assert _execute(project).code == 0
     hook = _refusing_hook(project)
@@ -163,7 +163,7 @@ def test_undo_of_a_run_says_that_it_undid_a_run(sandbox: GitSandbox) -> None:
 
 
 def test_an_accepted_deviation_goes_back_with_its_task(sandbox: GitSandbox) -> None:
-    """R-GIT-5: what a person took into the task's scope is in its ledger, and so rolled back with it."""
+    """R-GIT-5: accepted files are in the task's ledger, so they are rolled back with it."""
     steps = (shell("echo made > a.txt; echo stray > stray.txt"),)
     project = _project(sandbox, task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps))
     assert _execute(project).code == 5
@@ -178,7 +178,7 @@ def test_an_accepted_deviation_goes_back_with_its_task(sandbox: GitSandbox) -> N
 def test_a_conflict_names_commands_that_keep_the_users_version_and_let_the_rollback_go_on(
     sandbox: GitSandbox, change: str
 ) -> None:
-    """R-GIT-3: a stranger can type what is printed, for a file with any name."""
+    """R-GIT-3: the printed commands work for any file name."""
     path = "sub/it's here.txt"
     steps = [shell(f'mkdir sub; echo made > "{path}"')]
     project = _project(sandbox, task("T1-01", files=f"create `{path}`", check=f'test -s "{path}"', steps=steps))
@@ -216,7 +216,7 @@ def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandb
 def test_a_file_saved_when_others_were_put_back_already_is_kept_and_the_rollback_is_recorded(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files that are half put back under a log that says nothing was would be nobody's state."""
+    """Half-restored files with a log that says nothing was restored would be an undefined state."""
     project = _project(sandbox)
     assert _execute(project).code == 0
     delete = write_back._delete
@@ -259,7 +259,7 @@ def test_a_file_saved_before_anything_was_put_back_stops_the_rollback(
 def test_whatever_is_said_after_a_killed_rollback_finishes_it_first(
     sandbox: GitSandbox, tmp_path: Path, again: str
 ) -> None:
-    """R-GIT-3, R-LOG-6: between the announcement and the record, files and log must not stay apart."""
+    """R-GIT-3, R-LOG-6: a kill between intent and record must not leave files and log inconsistent."""
     project = _project(sandbox)
     assert _execute(project).code == 0
     with Warm(tmp_path / "warm") as warm:
@@ -285,7 +285,7 @@ def test_whatever_is_said_after_a_killed_rollback_finishes_it_first(
 
 
 def test_a_rollback_after_git_collected_what_nothing_names(sandbox: GitSandbox) -> None:
-    """F24: task bases that were made of two trees, and what a person accepted, are kept under refs."""
+    """F24: refs keep merged task bases and accepted files."""
     first = task("T1-01", files="create `a.txt`", check="test -e allowed", steps=(shell("echo bad > a.txt"),))
     project = _project(sandbox, first, making("T1-02", "b.txt", after="T1-01"))
     assert _execute(project).code == 1
@@ -303,7 +303,7 @@ def test_a_rollback_after_git_collected_what_nothing_names(sandbox: GitSandbox) 
 
 
 def test_a_document_of_an_earlier_attempt_is_made_anew(sandbox: GitSandbox) -> None:
-    """R-GIT-2: a run that was killed before it wrote the document of its last attempt left the one before."""
+    """R-GIT-2: a run that was killed before it wrote the last document leaves the previous one."""
     project = _project(sandbox)
     assert _execute(project, "--no-verify").code == 0
     place = project.folder / ".idumb/brain/execution/1/checkpoint-T1-02.md"
@@ -314,7 +314,7 @@ def test_a_document_of_an_earlier_attempt_is_made_anew(sandbox: GitSandbox) -> N
 
 
 def test_undo_leaves_uncommitted_what_no_commit_had(sandbox: GitSandbox) -> None:
-    """R-GIT-3, R-GIT-6: what a failed task left comes back as it was, and no commit takes it in unasked."""
+    """R-GIT-3, R-GIT-6: the files of a failed task are restored, and nothing commits them unasked."""
     bad = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[write("b.txt", "b\n")])
     project = _project(sandbox, making("T1-01", "a.txt"), bad)
     assert _execute(project).code == 1

@@ -1,4 +1,4 @@
-"""Tasks that files alone do not take back: their own commands, or a refusal; and no second try without a word."""
+"""Tasks with effects outside the files: their rollback commands, or a refusal; and no retry without the user."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _ran(sandbox: GitSandbox, *tasks: str, codes: tuple[int, ...] = (0,)) -> Pro
 
 
 def _accept(project: Project, *tasks: str, phase: str = "1") -> None:
-    """Each irreversible task is accepted by its name, as it must be before it runs."""
+    """Accept each irreversible task by name, which it needs before it runs."""
     if tasks:
         named = [word for one in tasks for word in ("--accept-irreversible", one)]
         consent = project.quick("check-plan", phase, "--json").data["contract_hash"]
@@ -105,7 +105,7 @@ def test_a_command_that_fails_stops_the_rollback_and_what_was_taken_back_is_not_
 
 
 def test_a_file_that_such_a_command_changed_is_no_conflict(sandbox: GitSandbox) -> None:
-    """R-GIT-4: a migration that is taken back may rewrite what the task made."""
+    """R-GIT-4: the rollback of a migration may rewrite the task's files."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo migrated down > a.txt")))
     assert _back(project).code == 0
     assert not project.exists("a.txt")
@@ -123,7 +123,7 @@ def test_the_refusal_of_a_rollback_past_an_irreversible_task_can_be_read(sandbox
 
 
 def test_a_rollback_past_an_irreversible_task_is_refused_unless_it_is_named(sandbox: GitSandbox) -> None:
-    """R-GIT-4, F64: its effect remains, and the task is not tried again before a person says so."""
+    """R-GIT-4, F64: its effect remains, and the task is retried only when the user says so."""
     project = _ran(
         sandbox,
         _effect("T1-01", "a.txt", "reversible"),
@@ -153,7 +153,7 @@ def test_a_rollback_past_an_irreversible_task_is_refused_unless_it_is_named(sand
 
 
 def test_a_failed_task_with_an_effect_is_not_tried_again_by_itself(sandbox: GitSandbox) -> None:
-    """F64: nobody can see whether a deployment that failed was half done."""
+    """F64: a failed deployment may be half done."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", IRREVERSIBLE, check="test -e allowed.log"), codes=(5,))
     assert project.read("outside.log") == "did T1-01\n"
     question = project.quick("decisions", "--json").data["decisions"][0]
@@ -164,7 +164,7 @@ def test_a_failed_task_with_an_effect_is_not_tried_again_by_itself(sandbox: GitS
 
 @pytest.mark.slow
 def test_a_killed_attempt_at_a_task_with_an_effect_becomes_a_question(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """F64: killed between the work and its record, a reversible task is made again, this one is not."""
+    """F64: killed between work and record, a reversible task runs again, but this one does not."""
     from tests.crash import harness
 
     project = _ran(sandbox, _effect("T1-01", "a.txt", "reversible"))
@@ -186,7 +186,7 @@ def test_a_killed_attempt_at_a_task_with_an_effect_becomes_a_question(sandbox: G
 
 
 def test_consent_shows_what_a_rollback_would_run(sandbox: GitSandbox) -> None:
-    """R-GIT-4: such a command runs only under consent, so a person sees it."""
+    """R-GIT-4: such a command needs consent, so the user sees it."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo back")))
     project.plan([_effect("T1-01", "a.txt", _taking_back("echo other"))])
     refused = project.quick("execute-phase", "1", "--force", "--json")
@@ -195,7 +195,7 @@ def test_consent_shows_what_a_rollback_would_run(sandbox: GitSandbox) -> None:
 
 
 def test_the_commands_that_were_agreed_to_run_even_if_the_plan_changed(sandbox: GitSandbox) -> None:
-    """R-GIT-4: what is taken back is what was run."""
+    """R-GIT-4: the rollback is that of the plan that ran."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo agreed >> outside.log")))
     project.plan([_effect("T1-01", "a.txt", _taking_back("echo other >> outside.log"))])
     assert _back(project).code == 0

@@ -1,4 +1,4 @@
-"""What an old iDumb left is taken over once, with a report, and told as not witnessed (R-LOG-9)."""
+"""The files of an old iDumb are imported once, with a report, and shown as not proven (R-LOG-9)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_init_takes_over_state_progress_and_checkpoints_of_an_old_idumb(project:
 
 
 def test_what_cannot_be_understood_is_listed_and_kept_like_everything_else(project: Project) -> None:
-    """R-LOG-9: byte for byte, in the git folder."""
+    """R-LOG-9: the originals are kept byte for byte in the git folder."""
     before = project.repo.ledger()
     told = project.json("init").data["taken_over"]
     assert {row["path"].rpartition("/")[2] for row in told["not_understood"]} == {"checkpoint-T1-03.json", "notes.bin"}
@@ -102,7 +102,7 @@ def test_it_is_taken_over_once(project: Project) -> None:
 
 
 def test_what_idumb_itself_writes_later_is_none_of_it(project: Project) -> None:
-    """R-LOG-9: state.json is brought up to date in place, and its old lines stay in it."""
+    """R-LOG-9: state.json is updated in place and keeps its old lines."""
     assert project.idumb("init").code == 0
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
@@ -119,7 +119,7 @@ def test_a_project_of_idumb_alone_has_nothing_to_take_over(sandbox: GitSandbox) 
 
 
 def test_status_tells_of_it_and_counts_nothing_as_done(project: Project) -> None:
-    """R-LOG-9: the task of the old checkpoint is still to be run."""
+    """R-LOG-9: the task of the old checkpoint still has to run."""
     assert project.idumb("init").code == 0
     project.plan([making("T1-01", "a.txt")])
     row = project.json("status").data["phases"][0]
@@ -148,7 +148,7 @@ def test_a_damaged_state_file_stops_nothing(sandbox: GitSandbox, damage: bytes) 
 
 
 def test_a_clone_tells_by_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-LOG-9: history that this clone did not witness, and that was not rolled back."""
+    """R-LOG-9: history of another clone that was not rolled back."""
     made = projects.create(sandbox)
     made.configure("git: {commit_reports: false}\n")
     made.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
@@ -189,7 +189,7 @@ JUDGE = "  judge: {adapter: command, argv: ['true']}\nvalidator: judge\n"
 
 
 def calls(home: Path) -> list[str]:
-    """What the builder was asked, call by call."""
+    """The prompts of the builder, call by call."""
     told = home / "asked"
     return told.read_text(encoding="utf-8").split("\0")[:-1] if told.exists() else []
 
@@ -197,7 +197,7 @@ def calls(home: Path) -> list[str]:
 def taken_over(
     project: Project, home: Path, *tasks: str, content: str = "made\n", head: str = "", settings: str = ""
 ) -> Project:
-    """A phase of which T1-01 was completed by an old iDumb, and whose file is committed."""
+    """A phase whose T1-01 an old iDumb completed, with its file committed."""
     project.repo.write("a.txt", content)
     project.repo.write("kept.txt", "kept\n")
     project.repo.commit("work of the old one")
@@ -232,7 +232,7 @@ def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(projec
 
 
 def test_completed_work_that_does_not_hold_waits_while_other_tasks_go_on(project: Project, home: Path) -> None:
-    """R-LOG-9: it is offered for acceptance, or built on what is there; none of the builder's attempts is used up."""
+    """R-LOG-9: the user can accept it or build on the present files; no attempt of the builder is used."""
     wrong = task("T1-01", files="create `a.txt`, create `kept.txt`", check="grep -q made a.txt")
     taken_over(project, home, wrong, making("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-01"), content="no\n")
     answer = project.execute()
@@ -252,7 +252,7 @@ def test_completed_work_that_does_not_hold_waits_while_other_tasks_go_on(project
 
 
 def test_completed_work_without_a_check_is_offered_for_acceptance(project: Project, home: Path) -> None:
-    """R-LOG-9: an accepted one stays done, in a later run too."""
+    """R-LOG-9: an accepted task stays done, also in a later run."""
     unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")
     taken_over(project, home, unproven, making("T1-02", "b.txt", after="T1-01"), settings=JUDGE)
     assert project.execute().code == 5
@@ -281,7 +281,7 @@ def test_a_criterion_of_a_person_is_not_proven_by_the_checks_beside_it(project: 
 
 @pytest.mark.parametrize("how", ["missing", "strict", "human"])
 def test_what_is_not_there_or_may_not_be_guessed_runs_as_ever(project: Project, home: Path, how: str) -> None:
-    """R-LOG-9: a file that is not there, a strict plan, and a task of a person."""
+    """R-LOG-9: a missing file, a strict plan, and a task for a person."""
     if how == "missing":
         taken_over(project, home, task("T1-01", files="create `b/a.txt`", check="test -s a.txt"))
     elif how == "strict":
@@ -298,7 +298,7 @@ def test_what_is_not_there_or_may_not_be_guessed_runs_as_ever(project: Project, 
 
 
 def test_a_rollback_takes_the_proof_back_and_leaves_the_work(project: Project, home: Path) -> None:
-    """R-GIT-3: what idumb did not make it does not take away; the proof is made again."""
+    """R-GIT-3: idumb does not remove what it did not create; the proof is repeated."""
     taken_over(project, home)
     assert project.execute().code == 0
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
@@ -333,7 +333,7 @@ def test_a_kill_before_the_question_loses_neither_it_nor_an_attempt(
 
 
 def test_who_drives_idumb_itself_is_told_that_the_task_is_done(project: Project, home: Path) -> None:
-    """R-LOG-9: `start` proves it as a run does, and opens no attempt."""
+    """R-LOG-9: `start` proves it as a run does, without opening an attempt."""
     wrong = task("T1-02", files="create `kept.txt`", check="false")
     taken_over(project, home, task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), wrong)
     project.configure("builder: editor\n")

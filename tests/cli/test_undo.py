@@ -1,4 +1,4 @@
-"""`idumb undo`: it says what it takes back before it acts, and `--yes` takes back only what was done last (R-GIT-3)."""
+"""`idumb undo` shows what it reverts first, and `--yes` reverts only the last operation (R-GIT-3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def ran(project: Project, phase: str = "1") -> str:
-    """A phase that ran; the operation of its run."""
+    """Run a phase; return the operation of its run."""
     one, two = (f"T{phase}-01", f"p{phase}a.txt"), (f"T{phase}-03", f"p{phase}b.txt")
     project.plan([making(*one), making(*two, after=one[0])], phase=phase)
     consent = project.quick("check-plan", phase, "--json").data["contract_hash"]
@@ -45,7 +45,7 @@ def other(answer: Answer) -> dict[str, Any]:
 
 
 def halted_quick(project: Project) -> Answer:
-    """A quick task that stops at the user's own change before anything of it is tried."""
+    """A quick task that stops at the user's own change before its first attempt."""
     project.configure(BUILDER % json.dumps("echo more >> README.md"))
     project.repo.write("README.md", "# Mine\n")
     words = ("quick", "Say more", "--files", "README.md")
@@ -100,7 +100,7 @@ def test_every_choice_of_that_refusal_can_be_taken(project: Project) -> None:
     ids=lambda command: str(command[0]),
 )
 def test_yes_refuses_after_any_other_command_that_writes(project: Project, command: tuple[str, ...]) -> None:
-    """Each of them is an operation with an id, also where it belongs to no run."""
+    """Each is an operation with an id, even if it belongs to no run."""
     first = ran(project)
     project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
     project.repo.write("found.log", "It is found.\n")
@@ -147,7 +147,7 @@ def test_yes_says_first_what_it_takes_back(project: Project) -> None:
 
 
 def test_the_question_at_a_terminal_names_phase_operation_and_effect(project: Project) -> None:
-    """R-ASK-2: and no is an answer."""
+    """R-ASK-2: no is an answer."""
     first = ran(project)
     code, screen = at_terminal(project, ("undo",), "no")
     assert code == 4
@@ -210,7 +210,7 @@ def test_with_nothing_to_undo_no_operation_is_one(project: Project) -> None:
 
 
 def test_work_that_was_submitted_belongs_to_the_command_that_began_it(project: Project) -> None:
-    """R-RUN-3: `start` begins the attempt and `submit` ends it; both together are what was done last."""
+    """R-RUN-3: `start` and `submit` of an attempt together are the last operation."""
     project.plan([making("T1-01", "a.txt", fields="- **Builder:** editor\n", steps=())])
     assert project.quick("start", "T1-01", "--approve", project.approval(), "--json").code == 0
     project.repo.write("a.txt", "made\n")
