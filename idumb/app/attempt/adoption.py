@@ -87,11 +87,11 @@ def asked(bench: Bench, task: Task) -> tuple[NewEvent, ...]:
     """The events by which a task that is not proven waits for a person, or what a person at the terminal said to it."""
     known, event = bench.journal.state.tasks[task.id], bench.journal.event
     question = _question(task, known, _evidence(bench, known))
-    put = event("decision.asked", task.id, known.attempt.number, **dataclasses.asdict(question))
+    put = bench.journal.asked(question, task.id, known.attempt.number)
     answer = bench.services.asker.ask(question)
     if answer is None:
         return (put, event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=known.reason))
-    answered = event("decision.answered", task.id, known.attempt.number, **dataclasses.asdict(answer))
+    answered = bench.journal.answered(answer, task.id, known.attempt.number)
     return (put, answered, *_events(bench, task, known, answer))
 
 

@@ -109,12 +109,12 @@ def asked(bench: Bench, task: Task) -> tuple[str, str] | None:
     if _stopped(state.answers, question.id, found.of):
         return STOP, words
     event = bench.journal.event
-    events = [event("decision.asked", task.id, None, **dataclasses.asdict(question))]
+    events = [bench.journal.asked(question, task.id)]
     answer = bench.services.asker.ask(question)
     if answer is None:
         events.append(event("task.waiting", task.id, None, decisions=[question.id], reason=words))
     else:
-        events.append(event("decision.answered", task.id, None, **dataclasses.asdict(answer)))
+        events.append(bench.journal.answered(answer, task.id))
     bench.journal.write(*events)
     if answer is None:
         return "wait", words

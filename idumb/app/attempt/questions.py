@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from idumb.app.core import next_actions
@@ -47,7 +46,7 @@ def ask_about_strays(
         return ()
     question = _strays_question(task, attempt, strays)
     return (
-        event("decision.asked", task.id, attempt, **dataclasses.asdict(question)),
+        bench.journal.asked(question, task.id, attempt),
         event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
     )
 
@@ -263,13 +262,13 @@ def ask_about_effect(bench: Bench, task: Task) -> str | None:
     answered = bench.journal.state.answers.get(question.id)
     if answered is not None:
         return None if answered["choice"] == AGAIN else SKIP
-    events = [event("decision.asked", task.id, known.attempt.number, **dataclasses.asdict(question))]
+    events = [bench.journal.asked(question, task.id, known.attempt.number)]
     answer = bench.services.asker.ask(question)
     if answer is None:
         reason = "it may have had its effect already"
         events.append(event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=reason))
     else:
-        events.append(event("decision.answered", task.id, known.attempt.number, **dataclasses.asdict(answer)))
+        events.append(bench.journal.answered(answer, task.id, known.attempt.number))
         if answer.choice == SKIP:
             events.append(event("task.skipped", task.id, known.attempt.number, reason="a person left it out"))
     bench.journal.write(*events)

@@ -300,12 +300,12 @@ def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     event, task, number = bench.journal.event, attempt.task.id, attempt.number
     known = bench.journal.state
     events = [
-        event("decision.asked", task, number, **dataclasses.asdict(question))
+        bench.journal.asked(question, task, number)
         for question in attempt.questions
         if question.id not in known.decisions
     ]
     events += [
-        event("decision.answered", task, number, **dataclasses.asdict(answer))
+        bench.journal.answered(answer, task, number)
         for answer in attempt.answers
         if answer.decision not in known.answers
     ]

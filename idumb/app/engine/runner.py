@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -231,7 +230,7 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
     if answer is None:
         bench.journal.write(asked, task_failure.waiting(bench, task, attempt.number, question, attempt.reason))
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
-    answered = event("decision.answered", task.id, attempt.number, **dataclasses.asdict(answer))
+    answered = bench.journal.answered(answer, task.id, attempt.number)
     if answer.choice == questions.RETRY:
         bench.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
         return _run_task(bench, task)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from idumb.app.attempt import questions
 from idumb.app.core.run_context import Bench
 from idumb.app.engine import exhausted_tasks
@@ -46,7 +44,7 @@ def _mode(bench: Bench, task: Task) -> str:
 
 
 def asked(bench: Bench, task: Task, attempt: int, question: Decision) -> NewEvent:
-    return bench.journal.event("decision.asked", task.id, attempt, **dataclasses.asdict(question))
+    return bench.journal.asked(question, task.id, attempt)
 
 
 def waiting(bench: Bench, task: Task, attempt: int, question: Decision, reason: str) -> NewEvent:
