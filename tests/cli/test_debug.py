@@ -145,7 +145,7 @@ def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_
     assert project.read(PLAN) == before
     assert any("T1-02" in line for line in kept["what"])
     assert data["next"][:3] == kept["next"]
-    assert "ready, and nothing is changed yet" in project.quick("debug", "1").out
+    assert "is ready; nothing has changed yet" in project.quick("debug", "1").out
     shutil.copy(kept["path"], project.folder / PLAN)
     assert project.quick("amend", "1", "--from-file", "--yes", "--json").code == 0
     (project.folder / "b.txt").unlink()
@@ -162,7 +162,7 @@ def test_a_plan_that_cannot_be_taken_is_not_kept(project: Project) -> None:
             plan.replace("T1-01: Task T1-01", "T1-01: Something else"),
             "is completed, and completed tasks cannot be amended",
         ),
-        (plan.replace("- **Depends on:** T1-01", "- **Depends on:** T1-07"), "cannot be executed"),
+        (plan.replace("- **Depends on:** T1-01", "- **Depends on:** T1-07"), "cannot run"),
         (plan, "is the current plan"),
     ):
         (project.folder / "reply.md").write_text(f"Here:\n````markdown\n{offered}````\n", encoding="utf-8")

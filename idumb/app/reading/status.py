@@ -206,7 +206,7 @@ def _open(state: RunState | None) -> dict[str, str] | None:
     if task is None or task.attempt.opened is None:
         return None
     by, since = str(task.attempt.opened["by"]), str(task.attempt.opened["at"])
-    return {"task": task.id, "since": since, "by": by, "words": f"{task.id} is open since {since}, for {by}"}
+    return {"task": task.id, "since": since, "by": by, "words": f"{task.id} has been open since {since} for {by}"}
 
 
 def _agent_status(state: RunState | None) -> dict[str, str] | None:
