@@ -168,5 +168,5 @@ def test_a_plan_that_cannot_be_taken_is_not_kept(project: Project) -> None:
         (project.folder / "reply.md").write_text(f"Here:\n````markdown\n{offered}````\n", encoding="utf-8")
         kept = debug(project, "--approve", consent).data["amendment"]
         assert (kept["path"], words in kept["problem"]) == (None, True), kept
-    assert "is no amendment" in project.quick("debug", "1").out
+    assert "is not a valid amendment" in project.quick("debug", "1").out
     assert not (project.folder / ".git/idumb/amendments").exists()

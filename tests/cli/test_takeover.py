@@ -320,13 +320,17 @@ def test_a_kill_before_the_question_loses_neither_it_nor_an_attempt(
 ) -> None:
     """R-LOG-6, R-LOG-9."""
 
+    class Killed(BaseException):
+        pass
+
     def killed(*_: object) -> None:
-        raise SystemExit(9)
+        raise Killed
 
     taken_over(project, home, content="no\n")
     with monkeypatch.context() as ended:
         ended.setattr(adoption, "asked", killed)
-        project.quick("execute-phase", "1", "--approve", project.approval())
+        with pytest.raises(Killed):
+            project.quick("execute-phase", "1", "--approve", project.approval())
     assert project.json("decisions").data["decisions"] == []
     assert (project.resume().code, calls(home)) == (5, [])
     assert [asked["id"] for asked in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]

@@ -32,7 +32,7 @@ def render(document: Document) -> str:
     lines += ["", "## Deliverables", "", *_bullets(document.deliverables)]
     lines += ["", "## Acceptance criteria", "", *_bullets(document.acceptance_criteria)]
     lines += ["", "## Next steps", "", *_words(document.next_steps)]
-    words = "When you start, are blocked or finish, run:"
+    words = "When you begin, are stopped or are done, say so:"  # documents of earlier versions have these words
     command = f"idumb handoff update {document.handoff_id} in_progress|blocked|failed|complete"
     return "\n".join([*lines, "", words, "", *markup.block(command)]) + "\n"
 
