@@ -61,6 +61,12 @@ BUILT_IN = {
 """Adapters that need no binding. Their names are reserved, so a recorded name also identifies their capabilities."""
 
 
+def capabilities(adapter: object) -> Capabilities:
+    """Return what an adapter declares, or the defaults."""
+    declared: Capabilities = getattr(adapter, "capabilities", Capabilities())
+    return declared
+
+
 def capabilities_of(adapter: str) -> Capabilities:
     """Return the capabilities of an adapter that only a record names."""
     return BUILT_IN.get(adapter, Capabilities())

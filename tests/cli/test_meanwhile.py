@@ -179,7 +179,7 @@ def test_what_a_builder_stages_or_unstages_stays_and_the_printed_command_brings_
     assert answer.code == 0, answer
     told = told_of_index(answer)
     assert {"README.md", "a.txt", "notes.txt", "src.txt"} <= set(re.findall(r"[\w.]+", told))
-    assert "It stays so, for it may have been you" in told
+    assert "It stays so, because it may have been you" in told
     assert repo.git("ls-files", "README.md") == ""
     assert repo.git("show", ":src.txt") == "two"
     assert {"README.md", "src.txt", "notes.txt", "staged.txt"}.isdisjoint(committed(project))
@@ -233,7 +233,7 @@ def test_refs_of_idumb_that_a_builder_deletes_or_moves_are_made_again_and_the_ru
         "git update-ref refs/idumb/worktrees/main/mine HEAD",
     )
     error = refused(run(project, *deed), "git.own-refs-changed")
-    assert "They are as they were again" in str(error["message"])
+    assert "idumb has restored them" in str(error["message"])
     assert project.json("doctor").code == 0
     goes_on(project)
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0

@@ -134,7 +134,7 @@ def test_an_unknown_conversation_is_begun_anew_in_the_same_attempt(project: Proj
     scene = Scene(project, home, {"write": "half ", "forget": True}, {"write": "done"})
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0
-    assert "coder did not go on in its conversation about T1-01" in answer.out + answer.err
+    assert "coder did not resume its conversation about T1-01" in answer.out + answer.err
     assert scene.sessions == [None, "s-1", None]
     assert scene.calls[1]["told"] == scene.calls[2]["told"]
     ended = scene.payloads("attempt.finished")[-1]

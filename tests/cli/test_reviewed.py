@@ -125,7 +125,7 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
     ])  # fmt: skip
     answer = project.execute()
     assert (answer.code, answer.error["code"]) == (1, "run.halted")
-    assert "T1-01 (failed) left work that is not done" in answer.error["message"]
+    assert "T1-01 (failed) left unfinished work" in answer.error["message"]
     assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
     assert project.statuses() == {"T1-01": "failed", "T1-02": "ready", "T1-03": "completed"}
 

@@ -331,4 +331,4 @@ def test_what_no_snapshot_has_is_said_before_anything_runs_and_when_it_goes_away
     assert "(ignored by git): .secret, build/" in early
     assert "(a repository of its own): nested" in early
     assert "(neither file, link nor folder): pipe" in early
-    assert any("build/ went away while T1-02 ran" in line for line in said[started:]), answer.err
+    assert any("build/ disappeared while T1-02 ran" in line for line in said[started:]), answer.err

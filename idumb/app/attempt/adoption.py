@@ -1,13 +1,13 @@
-"""Tasks that an old iDumb calls done: judged once on the files as they are, or put to a person. Nothing is built."""
+"""Judges tasks that an old iDumb recorded as done: once, on the files as they are. Nothing is built."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.attempt import handoff_writer, proofs, questions
+from idumb.app.attempt import handoff_writer, judge, proofs, questions
 from idumb.app.contract import legacy_claims
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Attempt, Bench, Built, Judged, Measured, Prepared
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
@@ -24,7 +24,7 @@ _CLAIMS = "taken over"
 
 
 def claimed(bench: Bench, task: Task) -> bool:
-    """Whether a task is judged as it is before anybody builds it: never again once it was built or is to be."""
+    """Return whether a task is judged before anything is built: once, and not after it was built or is to be."""
     told = bench.watched.get(_CLAIMS)
     if told is None:
         told = bench.watched[_CLAIMS] = legacy_claims.claims(bench.services, bench.contract, bench.journal.state)
@@ -32,59 +32,70 @@ def claimed(bench: Bench, task: Task) -> bool:
 
 
 def _is_there(bench: Bench, task: Task) -> bool:
-    """Whether the declared files are as the task would leave them; where one is not, there is something to build."""
+    """Return whether the declared files are as the task would leave them; if not, there is something to build."""
     claims = _literal(task)
     present = bench.work.scan([claim.path for claim in claims])
     return all((bench.work.entry(present, c.path) is None) == (c.verb == "delete") for c in claims)
 
 
 def _literal(task: Task) -> list[FileClaim]:
+    """Return the claims to create, modify or delete one named file."""
     wanted = ledger.written_claims(task.files or ())
     return [c for c in wanted if c.verb != "change" and not paths.has_wildcard(c.path)]
 
 
 def begin(bench: Bench, task: Task) -> Attempt:
+    """Return the attempt that adopts a task."""
     number = bench.journal.state.tasks[task.id].attempt.number + 1
     started = bench.services.clock.monotonic()
-    return Attempt(task, bench.plans[task.id], number, "", "", started, adopted=True)
-
-
-def judge(bench: Bench, attempt: Attempt) -> Attempt:
-    """The task's own checks on the present tree, and its declared files, which are there."""
-    services, task = bench.services, attempt.task
-    lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
-    attempt = dataclasses.replace(attempt, ledger=ledger.Ledger(lines))
-    ran = list(
-        proofs.check_after(bench.checks, task, attempt.plan, services.settings, attempt.candidate, services.interrupts)
+    return Attempt(
+        task=task, plan=bench.plans[task.id], number=number, base="", feedback="", started=started, adopted=True
     )
-    found = [
-        *ran,
-        *proofs.step_evidence(bench, attempt),
-        *proofs.change_evidence(task, attempt.ledger, attempt.candidate),
-    ]
+
+
+def measure(bench: Bench, attempt: Prepared) -> Measured:
+    """Freeze the files, and run the task's own checks on them. Its declared files are there already."""
+    services, task = bench.services, attempt.task
+    built = attempt.become(Built, result=None)
+    candidate, new_caches = judge.freeze(bench, built)
+    lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
+    measured = built.become(
+        Measured, candidate=candidate, changes=(), ledger=ledger.Ledger(lines), new_caches=new_caches
+    )
+    checked = list(
+        proofs.check_after(bench.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
+    )
     asked = list(questions.criterion_questions(task, attempt.number, ()))
     if contracts.validator_of(attempt.plan, task, services.settings) == HUMAN:
         asked.append(questions.validator_question(task, attempt.number, ()))
-    found += questions.evidence_of_answers(asked, (), attempt.candidate)
+    found = (
+        *checked,
+        *proofs.step_evidence(bench, measured),
+        *proofs.change_evidence(task, measured.ledger, candidate),
+        *questions.evidence_of_answers(asked, (), candidate),
+    )
     bench.checks.end_processes()
-    return dataclasses.replace(attempt, evidence=tuple(found), commands_ran=bool(ran))
+    measured = dataclasses.replace(measured, evidence=found)
+    return judge.scan_again(bench, measured, "a check changed what it should judge") if checked else measured
 
 
-def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
-    """Only the task's own checks prove it: invariants hold of every task, whether it was done or not."""
+def reach_verdict(_: Bench, attempt: Measured) -> Judged:
+    """Complete the task only if its own checks prove it; invariants hold whether or not it was done."""
+    if attempt.outcome is not None:
+        return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
     verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
     own = [e for e in attempt.evidence if not e.subject.startswith("invariant ")]
     if verdict == outcome.PASS and proofs.proves(own):
         words = "an old iDumb says that it is done, and its checks hold"
-        return dataclasses.replace(attempt, verdict=verdict).ended(outcome.COMPLETED, words)
+        return attempt.become(Judged, verdict=verdict, outcome=outcome.COMPLETED, reason=words)
     why = why if verdict != outcome.PASS else "no check of its own proves it"
     verdict = outcome.PARTIAL if proofs.proves(own) else outcome.FAIL
     words = f"an old iDumb says that it is done, which is not proven here: {why}"
-    return dataclasses.replace(attempt, verdict=verdict).ended(outcome.FAILED, words)
+    return attempt.become(Judged, verdict=verdict, outcome=outcome.FAILED, reason=words)
 
 
 def asked(bench: Bench, task: Task) -> tuple[NewEvent, ...]:
-    """The events by which a task that is not proven waits for a person, or what a person at the terminal said to it."""
+    """Return the events of an unproven task: it waits for a person, or has the answer of one at the terminal."""
     known, event = bench.journal.state.tasks[task.id], bench.journal.event
     question = _question(task, known, _evidence(bench, known))
     put = bench.journal.asked(question, task.id, known.attempt.number)
@@ -96,7 +107,7 @@ def asked(bench: Bench, task: Task) -> tuple[NewEvent, ...]:
 
 
 def resolve(bench: Bench, task: Task, known: TaskState) -> None:
-    """What a person said to a task that waited."""
+    """Record what follows from a person's answer to a task that waited."""
     given = bench.journal.state.answers[known.decisions[0]]
     answer = Answer(given["decision"], given["choice"], given["by"], given.get("guidance", ""))
     bench.journal.write(*_events(bench, task, known, answer))

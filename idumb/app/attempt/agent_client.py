@@ -1,4 +1,4 @@
-"""A call of an agent: not while its circuit breaker is open, and again where something was only in the way of it."""
+"""Calls an agent. Refuses while its circuit breaker is open; retries transient failures."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TypeGuard
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, DeferredAgent, ReportingAgent, capabilities
+from idumb.app.ports.agents import Agent, DeferredAgent, ReportingAgent
 from idumb.domain import outcome
-from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim
+from idumb.domain.agent import STATES, TRANSIENT, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import breaker, spending
@@ -35,10 +35,10 @@ MOST_TOLD = 50
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who is asked what. `not_again` says why no second call may follow one that met what passes, "" where one may.
+    """A request to an agent. `not_again` says why it must not be retried, "" if it may.
 
-    It is asked when that call has ended, so that it can look at what the call left. `anew`: where the same was asked
-    before, an answer to that is none to this.
+    `not_again` is called after a transient failure, so that it can see what the call left. `anew`: an earlier answer to
+    the same question does not count.
     """
 
     who: Agent
@@ -49,15 +49,12 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What has one breaker: the adapter as this binding has it, and the model."""
+        """What shares one breaker: the adapter of this binding, and the model."""
         return f"{self.who.name} {self.binding} {self.request.model or ''}".rstrip()
 
 
 def call(services: Services, journal: Journal, made: Call) -> AgentResult:
-    """Ask the agent, by several calls where the first ones met something that passes; all of them are written down.
-
-    A strict run asks once: it never retries.
-    """
+    """Call the agent, and retry transient failures. The log records every retry. A strict run never retries."""
     if not capabilities(made.who).calls_model:
         with services.interrupts.armed():
             return _recordable(services, made.who.run(made.request))
@@ -97,7 +94,7 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
 
 
 def _once(services: Services, journal: Journal, made: Call, started: float) -> AgentResult:
-    """One call under the breaker."""
+    """Make one call, unless the breaker is open."""
     at = rule(services.settings)
     known = breaker_of(services, made.key)
     current, wait = breaker.before_call(known, services.clock.now(), at)
@@ -111,7 +108,7 @@ def _once(services: Services, journal: Journal, made: Call, started: float) -> A
 
 
 def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
-    """What the agent answers; where it works on a task, what it says meanwhile is written down."""
+    """Return the agent's answer. What it reports about a task while it works is recorded."""
     with services.interrupts.armed():
         if not _reports(made.who) or made.request.task is None or not journal.state.id:
             return made.who.run(made.request)
@@ -123,7 +120,7 @@ def _is_elsewhere(who: Agent) -> TypeGuard[DeferredAgent]:
 
 
 def _ticketed(services: Services, journal: Journal, made: Call, who: DeferredAgent) -> AgentRequest:
-    """The request with the ticket of its question, which is written down before anybody elsewhere can read it."""
+    """Return the request with the ticket of its question, which is recorded before anything outside can read it."""
     request, question = made.request, who.question(made.request)
     if not made.anew:
         for event in services.log.events(kind="handoff.asked", newest_first=True):
@@ -141,7 +138,7 @@ def _reports(who: Agent) -> TypeGuard[ReportingAgent]:
 
 
 def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:
-    """Write down what an agent says of itself. Nothing follows from it, least of all that anything is done."""
+    """Record what an agent reports about itself. Nothing follows from it; least of all, that its work is done."""
     subject = request.subject
     before = journal.state.tasks[subject].attempt.agent_status
     number = 1 if before is None else before.number + 1
@@ -158,9 +155,9 @@ def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Cl
 
 
 def _recordable(services: Services, result: AgentResult) -> AgentResult:
-    """The answer without known secrets in the small fields that go to the log and the screen, cut to a size.
+    """Return the answer with its small fields redacted and shortened, for the log and the screen.
 
-    Adapters see to the long ones: `output` and `reply`, which they redact before they shorten them.
+    Adapters redact and shorten the long ones, `output` and `reply`.
     """
     shown = services.redaction.redact_output
 
@@ -183,7 +180,7 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
 
 
 def breaker_of(services: Services, key: str) -> Breaker:
-    """The breaker as the log has it, whichever process wrote it there."""
+    """Return a breaker from the log, whichever process wrote it."""
     for event in services.log.events(kind="breaker.changed", newest_first=True, limit=_KEPT):
         if event.payload["key"] == key:
             return breaker.from_payload(event.payload)
@@ -191,7 +188,7 @@ def breaker_of(services: Services, key: str) -> Breaker:
 
 
 def breakers(services: Services) -> dict[str, Breaker]:
-    """Every breaker that the log tells of, by its key (adapter, binding, model), as it is now."""
+    """Return every breaker in the log by its key: adapter, binding, model."""
     return {e.payload["key"]: breaker.from_payload(e.payload) for e in services.log.events(kind="breaker.changed")}
 
 
@@ -216,14 +213,14 @@ def _not_asked(services: Services, known: Breaker, wait: float) -> AgentResult:
 
 
 def _left(services: Services, made: Call, started: float) -> float | None:
-    """Seconds that remain for the whole of it; None is no limit."""
+    """Return the seconds that remain for all calls together; None is no limit."""
     if made.request.deadline is None:
         return None
     return max(0.001, made.request.deadline - (services.clock.monotonic() - started))
 
 
 def rule(settings: Settings) -> Rule:
-    """When a breaker opens, and for what time."""
+    """Return when a breaker opens, and for how long."""
     return Rule(settings.breaker.get("failures", breaker.FAILURES), settings.breaker.get("time", breaker.SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""Ceilings over what agents use up: looked at before each attempt, and put to a person where one is reached."""
+"""Ceilings on what agents use: checked before each attempt; a person decides when one is reached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN = "run"
 
 
 def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str, Ceiling, Spent]]:
-    """(of what, the ceiling with what a person added to it, what is used), for each ceiling that is configured."""
+    """Yield each configured ceiling: what it limits, its height with what a person added, and what is used."""
     known = state.tasks[task].progress.spent
     spans = [
         (TASK, settings.ceilings.get(TASK), known),
@@ -38,7 +38,7 @@ def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str
 
 
 def _raises(state: RunState, task: str, of: str) -> int:
-    """How often a person raised a ceiling; that of a task counts for it alone."""
+    """Return how often a person raised a ceiling. The ceiling of a task is raised for that task only."""
     start = f"{task}{MARK}{of}." if of == TASK else ""
     return sum(
         1
@@ -48,18 +48,18 @@ def _raises(state: RunState, task: str, of: str) -> int:
 
 
 def left(settings: Settings, state: RunState, task: str) -> Ceiling:
-    """What the next attempt at a task may use at most."""
+    """Return what the next attempt at a task may use."""
     return spending.lowest(spending.remaining(ceiling, spent) for _, ceiling, spent in _spans(settings, state, task))
 
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
-    """What a role that is asked for a run may use of what the run may; it is no attempt, so those do not hold it."""
+    """Return what a role may use of the run's ceiling. A role is no attempt, so that part does not limit it."""
     found = _of_run(settings, state)
     return Ceiling() if found is None else dataclasses.replace(spending.remaining(*found), attempts=None)
 
 
 def reached_for_role(settings: Settings, state: RunState) -> CeilingReached | None:
-    """The run's ceiling that asking a role would pass; None where there is room."""
+    """Return the run's ceiling if asking a role would exceed it."""
     found = _of_run(settings, state)
     if found is None:
         return None
@@ -68,7 +68,7 @@ def reached_for_role(settings: Settings, state: RunState) -> CeilingReached | No
 
 
 def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None:
-    """(the run's ceiling with what a person added to it, what the run used); None where none is configured."""
+    """Return the run's ceiling, with what a person added, and what the run used; None if there is none."""
     ceiling = settings.ceilings.get(RUN)
     if ceiling is None:
         return None
@@ -76,7 +76,7 @@ def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None
 
 
 def told(settings: Settings, state: RunState, task: str) -> dict[str, Any]:
-    """What `attempt.started` says of ceilings, before anything is used; empty where there are none."""
+    """Return what `attempt.started` records of ceilings, before anything is used."""
     rows = {
         of: {"ceiling": _plain(ceiling), "used": dataclasses.asdict(spent)}
         for of, ceiling, spent in _spans(settings, state, task)
@@ -89,15 +89,15 @@ def _plain(ceiling: Ceiling) -> dict[str, Any]:
 
 
 def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | None:
-    """The ceiling that another attempt would pass; None where there is room."""
+    """Return the ceiling that another attempt would exceed, if there is one."""
     found = (spending.reached_ceiling(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
     return next((one for one in found if one is not None), None)
 
 
 def asked(bench: Bench, task: Task) -> tuple[str, str] | None:
-    """None where the task may go on; else what the run does (`stop` or `wait`) and why.
+    """Return None if the task may continue, else `stop` or `wait` and why.
 
-    What a person said to this very ceiling counts: raised, it is asked about again when it is reached again.
+    An answer counts for this height of the ceiling: a raised ceiling is asked about when it is reached again.
     """
     state, settings = bench.journal.state, bench.services.settings
     found = reached(settings, state, task.id)
@@ -122,21 +122,21 @@ def asked(bench: Bench, task: Task) -> tuple[str, str] | None:
 
 
 def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -> bool:
-    """Whether somebody said to stop: at this question, or of a ceiling of all tasks at the same height."""
+    """Return whether a person chose to stop, at this question or for the run's or role's ceiling of the same height."""
     height = question.partition(MARK)[2]
     same = (a for i, a in answers.items() if i == question or (of != TASK and i.partition(MARK)[2] == height))
     return any(answer["choice"] == STOP for answer in same)
 
 
 def _tell_blind(bench: Bench, task: Task) -> None:
-    """A ceiling over what nobody reports cannot hold; that is said once in a run of a command."""
+    """Report once that a ceiling cannot hold, because agents did not report what they used."""
     told = bench.watched.setdefault("blind", set())
     for of, ceiling, spent in _spans(bench.services.settings, bench.journal.state, task.id):
         if spending.is_blind(ceiling, spent) and of not in told:
             told.add(of)
             bench.services.reporter.note(
                 f"The ceiling of the {of} covers tokens or money, and its agents did not report all they used;"
-                " it may be passed unseen"
+                " it may be exceeded without notice"
             )
 
 

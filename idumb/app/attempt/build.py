@@ -13,9 +13,10 @@ from idumb.app.attempt import (
     questions,
 )
 from idumb.app.contract import plan_answers
-from idumb.app.core.run_context import Attempt, Bench
-from idumb.app.ports.agents import Agent, PromptRequest, capabilities
+from idumb.app.core.run_context import Attempt, Bench, Built, Measured, Prepared
+from idumb.app.ports.agents import Agent, PromptRequest
 from idumb.domain import agent, contract, failures, outcome, paths, roles, wording
+from idumb.domain.agent import capabilities
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
@@ -27,6 +28,7 @@ from idumb.domain.settings import Binding, Limits
 
 
 def binding_name(bench: Bench, attempt: Attempt) -> str:
+    """Return the binding that builds the task."""
     name = contract.builder_of(attempt.plan, attempt.task, bench.services.settings)
     if name is None:  # intake refuses such a plan before a run starts
         raise Refusal("task.no-builder", f"Nothing can build {attempt.task.id}.")
@@ -36,6 +38,7 @@ def binding_name(bench: Bench, attempt: Attempt) -> str:
 def make_request(
     bench: Bench, attempt: Attempt, role: str, who: Agent, found: tuple[Evidence, ...] = ()
 ) -> agent.AgentRequest:
+    """Return the request to the builder or validator of an attempt."""
     services, task = bench.services, attempt.task
     protected = bench.protected(attempt.plan)
     filled = roles.resolve(services.settings, role, _binding_of(bench, attempt, role))
@@ -50,9 +53,9 @@ def make_request(
         template=filled.template,
         name=filled.prompt,
         handover=attempt.handover,
-        commits=role == agent.BUILDER and builder_commits.by_builder(bench, task),
+        commits=role == agent.BUILDER and bench.commits is not None and builder_commits.by_builder(bench, task),
         decided=decisions_made(bench.journal.state),
-        diff=_change(bench, attempt) if role == agent.VALIDATOR else "",
+        diff=_change(bench, attempt) if isinstance(attempt, Measured) else "",
     )
     room = budget.left(services.settings, bench.journal.state, task.id)
     limit = _deadline(bench, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
@@ -73,21 +76,21 @@ def make_request(
         limits=_limits(bench, attempt, role).chosen(),
         model=filled.model,
         settled=bench.journal.state.tasks[task.id].progress.settled,
-        candidate=_candidate(bench, attempt) if role == agent.VALIDATOR else "",
+        candidate=_candidate(bench, attempt) if isinstance(attempt, Measured) else "",
         unsaved=_unsaved(bench),
         commits=asked.commits,
     )
 
 
 def _unsaved(bench: Bench) -> tuple[str, ...]:
-    """What git ignores in the user's own work tree; all that a clone has of such was made in it."""
+    """Return what git ignores in the user's own working tree, so that no snapshot has it."""
     return bench.work.ignored() if bench.workspace.kind == "here" else ()
 
 
-def _candidate(bench: Bench, attempt: Attempt) -> str:
-    """The candidate without what idumb itself writes, for that changes while a verdict is waited for."""
-    tree, start = attempt.candidate or "", bench.journal.state.base.tree
-    if bench.workspace.kind != "here" or not tree:
+def _candidate(bench: Bench, attempt: Measured) -> str:
+    """Return the frozen tree without idumb's own files, which change while a verdict is pending."""
+    tree, start = attempt.candidate, bench.journal.state.base.tree
+    if bench.workspace.kind != "here":
         return tree
     own = [c.path for c in bench.work.changes(start, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
     return bench.work.overlay(tree, start, own) if own else tree
@@ -97,9 +100,9 @@ MOST_SHOWN = 200_000
 """Characters of a change that a validator is shown; it can read the rest in the files."""
 
 
-def _change(bench: Bench, attempt: Attempt) -> str:
-    """What the attempt changed since the task base, as a validator is shown it."""
-    if attempt.candidate is None or not attempt.ledger.changed:
+def _change(bench: Bench, attempt: Measured) -> str:
+    """Return what the attempt changed since the task base, as the validator sees it."""
+    if not attempt.ledger.changed:
         return ""
     text = bench.work.diff(attempt.base, attempt.candidate, attempt.ledger.changed)
     if len(text) <= MOST_SHOWN:
@@ -108,7 +111,7 @@ def _change(bench: Bench, attempt: Attempt) -> str:
 
 
 def agent_failure(bench: Bench, name: str, result: agent.AgentResult) -> FailureMessage | None:
-    """Why an agent could not work, in words, with the next step; None where it could."""
+    """Return why an agent could not work, with the next step; None if it could."""
     if result.failure is None:
         return None
     found = bench.services.settings.bindings.get(name)
@@ -118,7 +121,7 @@ def agent_failure(bench: Bench, name: str, result: agent.AgentResult) -> Failure
 
 
 def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
-    """Why a call that met what passes is not made once more; "" where it can have done nothing so far.
+    """Return why a call must not be repeated after a transient failure; "" if it changed nothing.
 
     `before` is the tree before the call.
     """
@@ -132,7 +135,7 @@ def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
 
 
 def _result_of_waiting(bench: Bench, attempt: Attempt) -> agent.AgentResult:
-    """What stands for the builder's answer where only the verdict on its work was waited for: nothing is used again."""
+    """Return a result for a builder whose work is done and only its verdict was pending; it uses nothing."""
     known = bench.journal.state.tasks[attempt.task.id].context.conversation
     return agent.AgentResult(
         outcome.COMPLETED,
@@ -163,7 +166,7 @@ def _limits(bench: Bench, attempt: Attempt, role: str) -> Limits:
 
 
 def _deadline(bench: Bench, attempt: Attempt) -> float | None:
-    """The task's own timeout, or the binding's, or what follows from the estimate."""
+    """Return the task's own timeout, or the binding's, or what follows from the estimate."""
     task = attempt.task
     filled = roles.resolve(bench.services.settings, agent.BUILDER, binding_name(bench, attempt))
     if task.timeout is None and filled.timeout is not None:
@@ -175,7 +178,7 @@ _PEOPLE = ("decision", "human-action", "human-verify")
 
 
 def decisions_made(state: RunState | None) -> tuple[str, ...]:
-    """What people answered to the tasks of a run that only they can do, in words for every builder after them."""
+    """Return what people answered to tasks that only they can do, in words for every later builder."""
     found = []
     for id, answer in state.answers.items() if state is not None else ():
         question = state.decisions.get(id, {}) if state is not None else {}
@@ -188,51 +191,56 @@ def decisions_made(state: RunState | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def build(bench: Bench, attempt: Attempt) -> Attempt:
-    """The builder works; whatever it says is a claim. Nobody is asked where only a verdict was waited for."""
-    if attempt.built:
-        return dataclasses.replace(attempt, result=_result_of_waiting(bench, attempt))
-    builder = bench.agents.get(binding_name(bench, attempt))
-    request = make_request(bench, attempt, agent.BUILDER, builder)
-    if capabilities(builder).asks_person:
-        question = questions.work_question(attempt.task)
-        request = dataclasses.replace(request, question=question, answer=_given_answer(bench, attempt, question))
-        attempt = dataclasses.replace(attempt, questions=(question,))
+def build(bench: Bench, attempt: Prepared) -> Built:
+    """Ask the builder to do the work. Its answer is a claim; idumb judges the files."""
+    if attempt.outcome is not None:
+        return attempt.become(Built, result=None)
+    if attempt.awaits_verdict:
+        return attempt.become(Built, result=_result_of_waiting(bench, attempt))
     name = binding_name(bench, attempt)
-    result = agent_client.call(
-        bench.services, bench.journal, agent_client.Call(builder, name, request, _of_builder(bench, attempt))
-    )
+    builder = bench.agents.get(name)
+    request = make_request(bench, attempt, agent.BUILDER, builder)
+    asked: tuple[Decision, ...] = ()
+    if capabilities(builder).asks_person:
+        asked = (questions.work_question(attempt.task),)
+        request = dataclasses.replace(request, question=asked[0], answer=_given_answer(bench, attempt, asked[0]))
+    call = agent_client.Call(builder, name, request, _why_not_retry(bench, attempt))
+    result = agent_client.call(bench.services, bench.journal, call)
     if request.session is not None and not result.resumed:
-        bench.services.reporter.note(f"{name} did not go on in its conversation about {attempt.task.id}: it began anew")
-    attempt = dataclasses.replace(attempt, result=result, failure=agent_failure(bench, name, result))
-    if result.answer is not None:
-        # "It is done" proves nothing of a task that has criteria of its own; a person's judgement does.
-        answered = (
-            questions.evidence_of_answers(attempt.questions, (result.answer,), attempt.base)
-            if attempt.task.is_human
-            else ()
-        )
-        attempt = dataclasses.replace(attempt, answers=(result.answer,), evidence=(*attempt.evidence, *answered))
-    if attempt.failure is not None:
+        note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
+        bench.services.reporter.note(note)
+    answers = () if result.answer is None else (result.answer,)
+    evidence = attempt.evidence
+    if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
+        evidence = (*evidence, *questions.evidence_of_answers(asked, answers, attempt.base))
+    built = attempt.become(
+        Built,
+        result=result,
+        failure=agent_failure(bench, name, result),
+        questions=asked,
+        answers=answers,
+        evidence=evidence,
+    )
+    if built.failure is not None:
         ended = outcome.FAILED if result.outcome == outcome.COMPLETED else result.outcome
-        return attempt.ended(ended, attempt.failure.message)
+        return built.ended(ended, built.failure.message)
     if result.outcome == outcome.COMPLETED:
-        return attempt
-    return attempt.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
+        return built
+    return built.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
 
 
-def _of_builder(bench: Bench, attempt: Attempt) -> Callable[[], str]:
-    """Why a builder's call is not made once more: an effect outside the files is seen in no tree."""
+def _why_not_retry(bench: Bench, attempt: Prepared) -> Callable[[], str]:
+    """Return a function that says why a builder must not be called again: effects outside the files show in no tree."""
     kind = attempt.task.rollback.kind
     if kind != REVERSIBLE:
         return lambda: f"not called again, because the task is {kind}"
-    present = attempt.told["present"]
+    present = attempt.announced["present"]
     before = bench.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
     return functools.partial(changed_since, bench, attempt, before)
 
 
 def _given_answer(bench: Bench, attempt: Attempt, question: Decision) -> Answer | None:
-    """What was said to this question, or what a person asked to be said to it each time."""
+    """Return the answer to this question, or the one that a person saved for it."""
     return questions.recorded_answer(bench, question) or plan_answers.remembered_answer(
         bench.services, question, attempt.task
     )

@@ -1,25 +1,24 @@
-"""The commit policy `builder`: whoever builds a task commits it, in a clone, and the commits are taken as they are.
+"""The commit policy `builder`: each builder commits its own task in a clone, and idumb takes the commits as they are.
 
-Before an attempt the clone is made anew where HEAD is. When the builder has ended, its commits are read as objects
-and held against the task; what holds is brought home, and `recording` moves the branch to it. Steps commit nothing,
-so idumb does it for them; a person and an editor work in the user's own tree, as under the policy `task`.
+Before an attempt the clone is rebuilt at HEAD. When the builder has ended, idumb reads its commits as objects and
+compares them with the task. It imports commits that hold, and `record` moves the branch to them. Steps commit nothing,
+so idumb commits for them. People and editors work in the user's own tree, as under the policy `task`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core.run_context import Attempt, Bench
-from idumb.app.core.services import attempt_ref, kept_at
-from idumb.app.ports.agents import capabilities
+from idumb.app.core.run_context import Attempt, Bench, Built, Measured
+from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
+from idumb.app.worktree import drift
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
-from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities
+from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import builder_commits, ledger
@@ -34,23 +33,23 @@ _REF = "commits"
 
 
 def require_clone(settings: Settings, workspace: str | None) -> None:
-    """Builders commit in a clone; Refusal where a person asks for another place."""
+    """Refuse another workspace under the policy `builder`."""
     if settings.git.commit == COMMIT_BUILDER and workspace == HERE:
         raise Refusal(
             "commit.needs-clone",
             "`git.commit: builder` lets builders commit in a private clone; --workspace here would let them commit"
             " on your own branch.",
-            hint="Leave --workspace away, or say `git: {commit: task}` in .idumb/config.yaml",
+            hint="Omit --workspace, or set `git: {commit: task}` in .idumb/config.yaml",
         )
 
 
 def workspace_of(policy: str, usual: str) -> str:
-    """Where tasks run under a policy, if no command says otherwise."""
+    """Return where tasks run under a policy, unless a command names another workspace."""
     return CLONE if policy == COMMIT_BUILDER else usual
 
 
 def bench_of(bench: Bench, task: Task) -> Bench:
-    """People and editors work in the user's own tree, whatever the others do."""
+    """Return the run context of one task: people and editors always work in the user's own tree."""
     if bench.commits is None or not _builder(bench, task).works_in_place:
         return bench
     place = bench.services.open_workspace(HERE, bench.run)
@@ -59,7 +58,7 @@ def bench_of(bench: Bench, task: Task) -> Bench:
 
 
 def by_builder(bench: Bench, task: Task) -> bool:
-    """Whether this task's builder is to commit its own work."""
+    """Return whether this task's builder commits its own work."""
     return bench.commits is not None and _builder(bench, task).calls_model
 
 
@@ -69,28 +68,28 @@ def _builder(bench: Bench, task: Task) -> Capabilities:
 
 
 def stands(bench: Bench) -> bool:
-    """Whether the clone still stands where HEAD is, so that an attempt can go on in it from its own work."""
+    """Return whether the clone is still at HEAD, so that an attempt can continue from its own work."""
     return bench.commits is not None and bench.commits.base == bench.services.history.head().commit
 
 
 def begin(bench: Bench, attempt: Attempt) -> Attempt:
-    """The same attempt in a clone that is made anew, as HEAD is."""
+    """Rebuild the clone at HEAD."""
     if bench.commits is None:
         return attempt
     bench.commits.begin(bench.services.history.head().commit)
     return dataclasses.replace(attempt, base="")
 
 
-def take(bench: Bench, attempt: Attempt) -> Attempt:
-    """What the builder committed is read, and its git folder put out of the way, before anything else is looked at."""
+def take(bench: Bench, attempt: Built) -> Built:
+    """Read what the builder committed, and replace its git folder before idumb runs git there."""
     if bench.commits is None or attempt.result is None or not by_builder(bench, attempt.task):
         return attempt
-    return dataclasses.replace(attempt, offered=bench.commits.take())
+    return dataclasses.replace(attempt, commits=bench.commits.take())
 
 
-def judge(bench: Bench, attempt: Attempt) -> Attempt:
-    """Commits that hold are brought home; with others the attempt has failed, and nothing of them is taken."""
-    offered, clone = attempt.offered, bench.commits
+def judge(bench: Bench, attempt: Measured) -> Measured:
+    """Import commits that hold. If they do not, the attempt fails and nothing of them is taken."""
+    offered, clone = attempt.commits, bench.commits
     if offered is None or clone is None:
         return attempt
     strayed = _strayed(bench, attempt)
@@ -105,7 +104,7 @@ def judge(bench: Bench, attempt: Attempt) -> Attempt:
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
 
-def _why_not(bench: Bench, attempt: Attempt, offered: BuilderCommits, clone: CommittingClone) -> str:
+def _why_not(bench: Bench, attempt: Measured, offered: BuilderCommits, clone: CommittingClone) -> str:
     if offered.problem:
         return f"its commits cannot be taken: {offered.problem}"
     task = attempt.task
@@ -117,7 +116,7 @@ def _why_not(bench: Bench, attempt: Attempt, offered: BuilderCommits, clone: Com
     inner = sorted(set(bench.work.repositories()) - set(bench.services.trees.repositories()))
     if inner:
         return f"it made other repositories in its clone, of which nothing can be taken: {wording.listed(inner)}"
-    left = clone.uncommitted(offered, attempt.base, attempt.candidate or attempt.base)
+    left = clone.uncommitted(offered, attempt.base, attempt.candidate)
     if not left:
         return ""
     named = wording.listed(left)
@@ -129,27 +128,26 @@ def _why_not(bench: Bench, attempt: Attempt, offered: BuilderCommits, clone: Com
     )
 
 
-def _strayed(bench: Bench, attempt: Attempt) -> tuple[str, ...]:
-    """Paths of the user's own tree that changed meanwhile, by a person or by a builder that left its clone; told."""
+def _strayed(bench: Bench, attempt: Measured) -> tuple[str, ...]:
+    """Return and report paths that changed in the user's own tree, by the user or by a builder that left its clone."""
     snapshot, services, task = attempt.snapshot, bench.services, attempt.task.id
-    if snapshot is None:
-        return ()
     changes = services.trees.changes(snapshot.tree, services.trees.scan(attempt.literal_paths))
     theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
     if theirs:
         named = wording.listed(change.path for change in theirs)
         services.reporter.note(
             f"While {task} was built in a clone, files of your own work tree changed: {named}."
-            " Nothing of that is part of the task; where you did not do it, the builder did"
+            " None of it is part of the task. If you did not change them, the builder did"
         )
     for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
-        kept = shlex.quote(kept_at(snapshot.ref, change.path))
-        services.reporter.note(f"{change.path} as it was before {task}: git show {kept}")
+        services.reporter.note(
+            f"{change.path} as it was before {task}: {drift.show_command(snapshot.ref, change.path)}"
+        )
     return tuple(change.path for change in theirs)
 
 
-def _worked_elsewhere(attempt: Attempt, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
-    """Why an attempt has failed that made in the user's tree what it should make in its clone; empty otherwise."""
+def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
+    """Return why an attempt failed that worked in the user's tree instead of its clone; "" otherwise."""
     covers = paths.cover(ledger.written_paths(attempt.task.files))
     found = [path for path in strayed if covers(path)]
     if not found or offered.made or attempt.ledger.changed:
@@ -161,7 +159,7 @@ def _worked_elsewhere(attempt: Attempt, offered: BuilderCommits, strayed: tuple[
 
 
 def payload(offered: BuilderCommits) -> dict[str, object]:
-    """What `attempt.finished` says of it, and `recorded` reads."""
+    """Return what `attempt.finished` records of the commits, and `recorded` reads."""
     return {
         "base": offered.base,
         "tip": offered.tip,
@@ -171,7 +169,7 @@ def payload(offered: BuilderCommits) -> dict[str, object]:
 
 
 def recorded(bench: Bench, known: TaskState) -> BuilderCommits | None:
-    """The commits of a task's last attempt, as the log tells them; None where its builder made none."""
+    """Return the commits of a task's last attempt from the log; None if its builder made none."""
     events = bench.services.log.events(
         run=bench.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
     )
@@ -182,6 +180,6 @@ def recorded(bench: Bench, known: TaskState) -> BuilderCommits | None:
 
 
 def _told(row: Mapping[str, Any]) -> Commit:
-    """A commit as far as it was recorded; enough to be recorded again."""
+    """Return a commit as far as it was recorded; that is enough to record it again."""
     files = tuple(Change(path, "", None, None) for path in row["files"])
     return Commit(row["commit"], "", (), row["author"], row["committer"], row["subject"], changes=files)

@@ -1,4 +1,4 @@
-"""The same envelope on the same base with the same request must leave the same files; what does not is flagged."""
+"""Compares an attempt with an earlier one under the same envelope, base and request: both must leave the same files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Measured
 from idumb.app.ports.repository import Trees
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
@@ -17,7 +17,7 @@ _LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A finished attempt that ran under the same conditions: its tree, and the paths that it changed."""
+    """A finished attempt under the same conditions: its tree, and the paths that it changed."""
 
     run: str
     attempt: int
@@ -25,10 +25,10 @@ class Earlier:
     touched: tuple[str, ...]
 
 
-def compare(bench: Bench, attempt: Attempt) -> Attempt:
-    """Hold what the builder left against the newest attempt like this one. Deterministic mode refuses a difference."""
+def compare(bench: Bench, attempt: Measured) -> Measured:
+    """Compare the work with the newest attempt like this one. Deterministic mode refuses a difference."""
     result, candidate = attempt.result, attempt.candidate
-    if result is None or result.outcome != outcome.COMPLETED or candidate is None or _is_first(bench, attempt):
+    if result is None or result.outcome != outcome.COMPLETED or _is_by_hand(attempt):
         return attempt
     earlier = _earlier(bench, attempt)
     if earlier is None:
@@ -46,7 +46,7 @@ def compare(bench: Bench, attempt: Attempt) -> Attempt:
             earlier={"run": earlier.run, "attempt": earlier.attempt, "tree": earlier.tree},
             tree=candidate,
             paths=list(differing),
-            envelope=attempt.told["envelope"]["digest"],
+            envelope=attempt.announced["envelope"]["digest"],
             refused=bench.deterministic,
         )
     )
@@ -59,14 +59,13 @@ def compare(bench: Bench, attempt: Attempt) -> Attempt:
     return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
 
 
-def _is_first(bench: Bench, attempt: Attempt) -> bool:
-    """Nothing can have been tried before, so the log need not be asked. Who works by hand is not held to sameness."""
-    first = bench.journal.state.number == 1 and attempt.number == 1
-    return first or agent.capabilities_of(attempt.told["envelope"]["adapter"]).works_in_place
+def _is_by_hand(attempt: Measured) -> bool:
+    """Return whether a person works on it, who need not do the same twice."""
+    return agent.capabilities_of(attempt.announced["envelope"]["adapter"]).works_in_place
 
 
-def _earlier(bench: Bench, attempt: Attempt) -> Earlier | None:
-    log, told = bench.services.log, attempt.told
+def _earlier(bench: Bench, attempt: Measured) -> Earlier | None:
+    log, told = bench.services.log, attempt.announced
     begun = log.events(task=attempt.task.id, kind="attempt.started", newest_first=True, limit=_LOOKED_AT)
     for event in begun:
         if (event.run, event.attempt) == (bench.run, attempt.number):
@@ -80,8 +79,8 @@ def _earlier(bench: Bench, attempt: Attempt) -> Earlier | None:
     return None
 
 
-def _same_start(work: Trees, attempt: Attempt, base: str, present: str) -> bool:
-    pairs = {(base, attempt.base), (present, str(attempt.told["present"]))}
+def _same_start(work: Trees, attempt: Measured, base: str, present: str) -> bool:
+    pairs = {(base, attempt.base), (present, str(attempt.announced["present"]))}
     try:
         return not any(_foreign(work, one, other) for one, other in pairs if one != other)
     except Refusal:  # its objects are gone, so nobody can tell
@@ -89,12 +88,12 @@ def _same_start(work: Trees, attempt: Attempt, base: str, present: str) -> bool:
 
 
 def _foreign(work: Trees, one: str, other: str) -> bool:
-    """Whether trees differ in more than idumb's own files, which every run writes anew."""
+    """Return whether trees differ in more than idumb's own files, which every run writes."""
     return any(not paths.matches_any(change.path, paths.OWN_FILES) for change in work.changes(one, other))
 
 
 def _finished(events: Iterable[Event], begun: Event) -> Earlier | None:
-    """What became of an attempt whose builder said that it was done."""
+    """Return how an attempt ended whose builder completed it."""
     tree, touched = None, None
     for event in events:
         if event.attempt != begun.attempt:

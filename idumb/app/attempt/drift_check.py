@@ -1,169 +1,199 @@
-"""What happened to the user's refs, branch and index, and to idumb's own refs, while an attempt was made.
+"""What changed in the repository besides the files: during an attempt, and after one that a crash ended.
 
-Nothing of it can be told from what the user does at the same time. So nothing is lost, everything is named, and only
-idumb's own refs are put back.
+The user may have made any of it at the same time. So idumb keeps what would be lost, reports everything with the way
+back, and restores only its own refs.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from idumb.app.attempt import build, record
 from idumb.app.core import next_actions
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Measured, Prepared
 from idumb.app.core.services import attempt_ref
-from idumb.app.ports.agents import capabilities
-from idumb.app.ports.repository import RepositoryState
-from idumb.app.worktree import moved_refs, preconditions, staged_changes
-from idumb.app.worktree.moved_refs import Moved, short
+from idumb.app.ports.repository import Head, RepositoryState
+from idumb.app.worktree import drift, preconditions, staged_changes
+from idumb.app.worktree.drift import MovedRef, short
 from idumb.domain import paths, wording
+from idumb.domain.agent import capabilities
 from idumb.domain.errors import Refusal
+from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
+from idumb.domain.runs.task_state import TaskState
 
 _MANY = 300
 
 
-def require(bench: Bench, attempt: Attempt) -> None:
-    """Refusal where the repository is not as it was; what was lost is kept before anything is said."""
-    before = attempt.standing
-    if before is None:
-        return
-    services, state, task = bench.services, bench.journal.state, attempt.task.id
-    after = services.history.state()
-    # In a long run this is the dearest look, and what checks do to them is seen in the next attempt.
-    again = attempt.candidate is not None and len(before.kept) > _MANY
-    own, gone_for_good = ([], []) if again else moved_refs.own_again(services.history, before)
-    found = moved_refs.moved(before.refs, after.refs, state.branch)
-    held = attempt_ref(services, bench.run, task, attempt.number)
-    lost = [one for one in found if not moved_refs.keep(services.history, held, one)]
-    preconditions.require_same_guarded(state, task, before.guarded, after.guarded)
+def require(bench: Bench, attempt: Prepared) -> None:
+    """Refuse if the repository is not as it was when the attempt began. What would be lost is kept first."""
+    services, state, task, before = bench.services, bench.journal.state, attempt.task.id, attempt.before
+    history, frozen = services.history, isinstance(attempt, Measured)
+    # Reading idumb's refs is the slowest part of a long run; what checks do to them shows in the next attempt.
+    after = drift.observe(history, before, own_refs=not (frozen and len(before.kept) > _MANY))
+    changed = drift.compare(before, after, history.descends, branch=state.branch)
+    lost = drift.restore_own(history, before, changed)
+    gone = drift.keep_old(history, attempt_ref(services, bench.run, task, attempt.number), changed.refs)
+    preconditions.require_same_guarded(state, task, changed.guarded)
     preconditions.require_branch(services, state)
-    loud = [one for one in found if moved_refs.is_loud(services.history, one)]
-    if own or loud:
-        _tell_staging(bench, attempt)
-    if own:
-        raise _halted(bench, attempt, _own_refusal(bench, task, own, gone_for_good))
-    _tell(bench, task, [one for one in found if one not in loud], before, after)
-    if loud:
-        raise _halted(bench, attempt, _refs_refusal(bench, task, loud, lost))
+    if changed.own_refs or changed.loud:
+        _report_staging(bench, attempt)
+    if changed.own_refs:
+        raise _halted(bench, attempt, _own_refusal(bench, task, changed.own_refs, lost))
+    quiet = [ref for ref in changed.refs if not ref.may_lose]
+    if quiet:
+        words = wording.listed(ref.words for ref in quiet)
+        services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
+    if changed.loud:
+        raise _halted(bench, attempt, _refs_refusal(bench, task, changed.loud, gone))
     _require_head(bench, attempt, before, after)
-    if attempt.candidate is not None:  # what checks stage is seen too
-        _tell_staging(bench, attempt)
+    if frozen:  # checks may stage files too
+        _report_staging(bench, attempt)
 
 
-def _tell_staging(bench: Bench, attempt: Attempt) -> None:
-    if attempt.snapshot is not None and _watches(bench, attempt):
+def report_after_crash(bench: Bench, task: Task, known: TaskState) -> None:
+    """Report what differs from the snapshot of an attempt that a crash ended, with the way back."""
+    if known.work.snapshot is None or task.is_human or known.attempt.opened is not None:
+        return
+    services, history = bench.services, bench.services.history
+    place = attempt_ref(services, bench.run, task.id, known.attempt.number)
+    try:
+        after = history.state()
+        head = Head(history.head_at(known.work.snapshot), after.head.branch)
+        before = RepositoryState(head, after.guarded, services.trees.refs_at(known.work.snapshot))
+        _report_new_commits(bench, task, place, head.commit)
+        changed = drift.compare(before, after, history.descends, branch=bench.journal.state.branch)
+        if changed.loud:
+            gone = drift.keep_old(history, place, changed.loud)
+            ways = [ref.back for ref in changed.loud[: wording.MOST_LISTED] if ref not in gone]
+            words = f"Since {task.id} began, {drift.refs_words(changed.loud, gone)}"
+            services.reporter.note(words + (f". As they were before: {'; '.join(ways)}" if ways else ""))
+        staged_changes.tell(bench, task, known.attempt.number, known.work.snapshot)
+    except (Refusal, KeyError, ValueError):
+        return  # the snapshot is gone: `idumb doctor` reports that, and the run can continue
+
+
+def _report_new_commits(bench: Bench, task: Task, place: str, was: str | None) -> None:
+    history = bench.services.history
+    now = history.head().commit
+    if now in (was, None):
+        return
+    if now in {c for c, trailers in history.trailers_since(was) if trailers.get("Idumb-Run") == bench.run}:
+        return
+    history.keep_ref(f"{place}/meanwhile/{now[:16]}", now)
+    bench.services.reporter.note(
+        f"Since {task.id} began, HEAD went from {was or 'no commit'} to {now}, and idumb did not do that:"
+        f" git log --stat {f'{was}..' if was else ''}{now}"
+    )
+
+
+def _report_staging(bench: Bench, attempt: Prepared) -> None:
+    if _program_works_here(bench, attempt):
         staged_changes.tell(bench, attempt.task, attempt.number, attempt.snapshot.commit, attempt.accepted_paths)
 
 
-def _watches(bench: Bench, attempt: Attempt) -> bool:
-    """Whether a program works in the user's own tree; people commit and stage there what they like."""
+def _program_works_here(bench: Bench, attempt: Prepared) -> bool:
+    """Return whether a program works in the user's own tree. People may commit and stage there what they like."""
     known = bench.journal.state.tasks[attempt.task.id]
-    if bench.workspace.kind != "here" or attempt.task.is_human or known.attempt.opened is not None or attempt.built:
+    if (
+        bench.workspace.kind != "here"
+        or attempt.task.is_human
+        or known.attempt.opened is not None
+        or attempt.awaits_verdict
+    ):
         return False
     return not capabilities(bench.agents.get(build.binding_name(bench, attempt))).asks_person
 
 
-def _halted(bench: Bench, attempt: Attempt, refusal: Refusal) -> Refusal:
-    """The attempt is over, and the log says why; the run stops until a person has looked."""
-    known = bench.journal.state.tasks[attempt.task.id]
-    if known.attempt.opened is None:
+def _halted(bench: Bench, attempt: Prepared, refusal: Refusal) -> Refusal:
+    """Record why the attempt is over, and return the refusal that stops the run."""
+    if bench.journal.state.tasks[attempt.task.id].attempt.opened is None:
         record.record_interruption(bench, attempt.task, refusal.message)
     return refusal
 
 
-def _own_refusal(bench: Bench, task: str, changed: list[str], lost: list[str]) -> Refusal:
+def _own_refusal(bench: Bench, task: str, changed: Sequence[str], lost: Sequence[str]) -> Refusal:
     count = f"{len(changed)} ref{'s' * (len(changed) != 1)}"
     words = f"While {task} ran, {count} of idumb's own were deleted or moved: {wording.listed(changed)}. "
-    words += f"Their commits are gone too: {wording.listed(lost)}" if lost else "They are as they were again."
+    words += f"Their commits are gone too: {wording.listed(lost)}" if lost else "idumb has restored them."
     way = next_actions.command(bench.journal.state)
-    hint = f"idumb doctor, then {way}" if lost else f"Look at what the builder did, then {way}"
-    return Refusal(
-        "git.own-refs-changed", words, hint=hint, details={"go_on": way, "task": task, "refs": changed, "lost": lost}
-    )
+    hint = f"idumb doctor, then {way}" if lost else f"See what the builder did, then {way}"
+    details = {"go_on": way, "task": task, "refs": list(changed), "lost": list(lost)}
+    return Refusal("git.own-refs-changed", words, hint=hint, details=details)
 
 
-def _tell(bench: Bench, task: str, quiet: list[Moved], before: RepositoryState, after: RepositoryState) -> None:
-    if quiet and before.refs != after.refs:
-        words = wording.listed(one.words for one in quiet)
-        bench.services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
-
-
-def _refs_refusal(bench: Bench, task: str, loud: list[Moved], lost: list[Moved]) -> Refusal:
-    deleted = all(one.new is None for one in loud)
-    what = "deleted" if deleted else "moved"
-    gone = [one for one in lost if one in loud]
-    words = f"While {task} ran, refs were {what}: {wording.listed(one.words for one in loud)}"
-    words += f". What they named is gone too: {wording.listed(one.name for one in gone)}" if gone else ""
-    back = "; ".join(one.back for one in loud[: wording.MOST_LISTED])
+def _refs_refusal(bench: Bench, task: str, moved: Sequence[MovedRef], gone: Sequence[MovedRef]) -> Refusal:
+    deleted = all(ref.new is None for ref in moved)
+    way = next_actions.command(bench.journal.state)
+    back = "; ".join(ref.back for ref in moved[: wording.MOST_LISTED])
     return Refusal(
         "git.refs-deleted" if deleted else "git.refs-moved",
-        words,
-        hint=f"{back}  (brings them back). Then {next_actions.command(bench.journal.state)}",
+        f"While {task} ran, {drift.refs_words(moved, [ref for ref in gone if ref in moved])}",
+        hint=f"{back}  (restores them). Then {way}",
         details={
-            "go_on": next_actions.command(bench.journal.state),
+            "go_on": way,
             "back": back,
             "task": task,
-            "refs": {one.name: one.old for one in loud},
-            "moved": [{"ref": one.name, "old": one.old, "new": one.new, "back": one.back} for one in loud],
+            "refs": {ref.name: ref.old for ref in moved},
+            "moved": [{"ref": ref.name, "old": ref.old, "new": ref.new, "back": ref.back} for ref in moved],
         },
     )
 
 
-def _require_head(bench: Bench, attempt: Attempt, before: RepositoryState, after: RepositoryState) -> None:
-    """HEAD is where it was; where a person works it may go forward, and nobody takes it back."""
+def _require_head(bench: Bench, attempt: Prepared, before: RepositoryState, after: RepositoryState) -> None:
+    """Refuse if HEAD moved, except forward where a person works, or by commits of declared files only."""
     was, now, task = before.head.commit, after.head.commit, attempt.task.id
     if was == now:
         return
-    history = bench.services.history
+    history, way = bench.services.history, next_actions.command(bench.journal.state)
     if was is not None and not history.descends(was):
-        moved_refs.hold(history, attempt_ref(bench.services, bench.run, task, attempt.number), was)
+        drift.keep(history, attempt_ref(bench.services, bench.run, task, attempt.number), was)
         raise Refusal(
             "git.branch-rewritten",
             f"While {task} ran, HEAD went from {was} to {now or 'no commit'}, which does not contain it.",
-            hint=f"git reflog shows what happened; git branch NAME {was} keeps it."
-            f" Then {next_actions.command(bench.journal.state)}",
-            details={"go_on": next_actions.command(bench.journal.state), "task": task, "was": was, "is": now},
+            hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then {way}",
+            details={"go_on": way, "task": task, "was": was, "is": now},
         )
-    if now is None or not _watches(bench, attempt):
+    if now is None or not _program_works_here(bench, attempt):
         return
     changed = [c.path for c in bench.services.trees.changes(history.tree_of(was), history.tree_of(now))]
     covers = paths.cover(ledger.written_paths(attempt.task.files))
     strays = [path for path in changed if not covers(path)]
     if strays:
-        # Recorded when the user has said what becomes of the commits: what stays committed is never put back.
+        # Recorded after the user decided about the commits: what stays committed is never put back.
         raise _committed(bench, attempt, (was, now), changed, strays)
     words = f"While {task} ran, commits of its declared files were made: {short(was)} -> {short(now)}"
     bench.services.reporter.note(words)
 
 
 def _committed(
-    bench: Bench, attempt: Attempt, heads: tuple[str | None, str], changed: list[str], strays: list[str]
+    bench: Bench, attempt: Prepared, heads: tuple[str | None, str], changed: list[str], strays: list[str]
 ) -> Refusal:
-    """What stands on the branch now, and how the branch and the index become what they were."""
+    """Return the refusal that names the commits on the branch, and how to restore the branch and the index."""
     services, state, task = bench.services, bench.journal.state, attempt.task
     was, now = heads
-    history = services.history
-    moved_refs.hold(history, attempt_ref(services, bench.run, task.id, attempt.number), now)
+    history, way = services.history, next_actions.command(state)
+    drift.keep(history, attempt_ref(services, bench.run, task.id, attempt.number), now)
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
-    index = f"; {history.index_command(attempt.snapshot.commit)}" if attempt.snapshot else ""
-    told = f", with {wording.listed(strays)}, which {task.id} does not declare"
+    index = f"; {history.index_command(attempt.snapshot.commit)}"
+    added = f", with {wording.listed(strays)}, which {task.id} does not declare"
     return Refusal(
         "git.committed-meanwhile",
-        f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {short(was)} -> {short(now)}{told}.",
-        hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. Where they may stay:"
-        f" {next_actions.command(state)} (idumb accept {task.id} --why REASON, if that says that nothing changed)."
+        f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {short(was)} -> {short(now)}{added}.",
+        hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. If they may stay:"
+        f" {way} (idumb accept {task.id} --why REASON, if that says that nothing changed)."
         f" Else first, in the top folder (no file changes): {back}{index}."
-        " With `git.commit: builder` agents commit in a clone, and what they commit is judged.",
+        " With `git.commit: builder` agents commit in a clone, and idumb judges what they commit.",
         details={
-            "go_on": next_actions.command(state),
+            "go_on": way,
             "task": task.id,
             "was": was,
             "is": now,
             "paths": changed,
             "undeclared": strays,
-            "back": [part for part in (back, index.removeprefix("; ")) if part],
+            "back": [back, index.removeprefix("; ")],
             "undo": f"{back}{index}",
         },
     )

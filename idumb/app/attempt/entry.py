@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeVar
 
 from idumb.app.attempt import (
     budget,
@@ -11,51 +12,56 @@ from idumb.app.attempt import (
     proofs,
 )
 from idumb.app.contract import contract_lock, environment_lock
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Attempt, Bench, Prepared
 from idumb.app.core.services import attempt_ref
-from idumb.app.ports.agents import Agent, capabilities
+from idumb.app.ports.agents import Agent
+from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, contract, outcome, paths
 from idumb.domain import contract as contracts
-from idumb.domain.agent import Conversation
+from idumb.domain.agent import Conversation, capabilities
 from idumb.domain.consent.envelope import envelope_key
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs import legacy
 from idumb.domain.runs.task_state import TaskState
 
+_Phase = TypeVar("_Phase", bound=Attempt)
 
-def check_lock(bench: Bench, attempt: Attempt) -> Attempt:
-    """The owner is still this process, HEAD is on the branch of this run, and what was locked in still holds."""
+
+def check_lock(bench: Bench, attempt: _Phase) -> _Phase:
+    """Refuse unless this process still owns the working tree, HEAD is on the run's branch, and both locks hold."""
     services = bench.services
     if not services.owner.check(bench.journal.fence):
         raise Refusal(
             "lock.lost",
-            "This process owns the work tree no longer: another one took it over, or its lock file was removed.",
-            hint="idumb doctor shows who holds it, and whether anything has to be mended",
+            "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
+            hint="idumb doctor shows the owner, and whether anything needs a fix",
         )
     preconditions.require_branch(services, bench.journal.state)
     contract_lock.require(bench, attempt.task)
     environment_lock.require(bench, attempt)
-    return dataclasses.replace(attempt, standing=attempt.standing or services.history.state())
+    return attempt
 
 
-def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
-    """The whole tree is durable and read back before anything else; then the attempt is announced."""
+def take_snapshot(bench: Bench, attempt: Attempt) -> Prepared:
+    """Take a durable snapshot, read it back, then record that the attempt started."""
     services, task = bench.services, attempt.task
+    before = services.history.state()
     ref = attempt_ref(services, bench.run, task.id, attempt.number, "base")
     snapshot = services.trees.snapshot(ref, f"before {task.id}, attempt {attempt.number}", attempt.literal_paths)
-    fresh = bench.workspace.kind == "here"
-    present = snapshot.tree if fresh else bench.work.scan(attempt.literal_paths)
-    base = task_base.task_base(bench, attempt, present)
-    if fresh and base != snapshot.tree:
-        # Made of two trees, so no snapshot names it, and a rollback needs it when git has collected what none names.
-        made = attempt_ref(services, bench.run, task.id, attempt.number, "task-base")
-        services.trees.keep(made, base, f"what {task.id} starts from", snapshot.commit)
-    attempt = dataclasses.replace(attempt, snapshot=snapshot, base=base, caches=bench.work.caches())
-    # Where nothing is built there is nobody whose envelope another attempt could be held against.
+    in_place = bench.workspace.kind == "here"
+    present = snapshot.tree if in_place else bench.work.scan(attempt.literal_paths)
+    base = task_base.task_base(bench, attempt, present) if attempt.base else present
+    if in_place and base != snapshot.tree:
+        # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
+        base_ref = attempt_ref(services, bench.run, task.id, attempt.number, "task-base")
+        services.trees.keep(base_ref, base, f"what {task.id} starts from", snapshot.commit)
+    attempt = dataclasses.replace(attempt, base=base)
+    caches = bench.work.caches()
+    # An adopted attempt builds nothing, so no envelope describes its builder.
     binding = "" if attempt.adopted else build.binding_name(bench, attempt)
-    told = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(bench, attempt, binding)
+    envelope = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(bench, attempt, binding)
     bench.journal.write(
         bench.journal.event(
             "attempt.started",
@@ -67,32 +73,33 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Attempt:
             present=present,
             builder=binding,
             **budget.told(services.settings, bench.journal.state, task.id),
-            **told,
-            **_known_before(bench, attempt, binding),
+            **envelope,
+            **_only_known_now(bench, attempt, binding, before),
         )
     )
-    # Idumb's own refs are looked at now, when those of this attempt are made; the user's before.
-    seen = dataclasses.replace(attempt.standing or services.history.state(), kept=services.history.expected_refs())
-    return dataclasses.replace(attempt, told={**told, "present": present}, standing=seen)
+    # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
+    before = dataclasses.replace(before, kept=services.history.expected_refs())
+    announced = {**envelope, "present": present}
+    return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced, caches=caches)
 
 
-def _known_before(bench: Bench, attempt: Attempt, binding: str) -> dict[str, object]:
-    """What only a look before the work tells: folders that are to be made, and git's own files where they changed."""
-    known: dict[str, object] = {}
+def _only_known_now(bench: Bench, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
+    """Return what nothing can tell after the work: folders to be made, and git's own files if they changed."""
+    fields: dict[str, object] = {}
     if bench.workspace.kind != bench.journal.state.workspace:
-        known["workspace"] = bench.workspace.kind
+        fields["workspace"] = bench.workspace.kind
     if bench.workspace.kind == "here" and binding == agent.STEPS:
-        made = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
-        known["folders"] = list(bench.work.missing_folders(p for p in made if not paths.problem(p.rstrip("/"))))
-    guarded = dict(attempt.standing.guarded) if attempt.standing else {}
+        folders = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
+        fields["folders"] = list(bench.work.missing_folders(p for p in folders if not paths.problem(p.rstrip("/"))))
+    guarded = dict(before.guarded)
     if guarded != bench.journal.state.guarded.digests:
-        known["guarded"] = guarded
-    return {name: value for name, value in known.items() if value}
+        fields["guarded"] = guarded
+    return {name: value for name, value in fields.items() if value}
 
 
-def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
-    """Preconditions hold, and tests that must fail before the work do fail, wherever the work starts at the base."""
-    if attempt.built:  # they held when it was
+def check_preconditions(bench: Bench, attempt: Prepared) -> Prepared:
+    """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
+    if attempt.awaits_verdict:  # they held when the work was done
         return attempt
     begun = legacy.is_to_be_built(bench.journal.state, attempt.task.id)
     first = bool(attempt.task.tests) and not begun and bench.work.scan(attempt.literal_paths) == attempt.base
@@ -105,10 +112,8 @@ def check_preconditions(bench: Bench, attempt: Attempt) -> Attempt:
     return _take_residue_into_base(bench, attempt) if found else attempt
 
 
-def _take_residue_into_base(bench: Bench, attempt: Attempt) -> Attempt:
-    """Files that checks before the work left behind are no work of the builder."""
-    if attempt.snapshot is None:
-        return attempt
+def _take_residue_into_base(bench: Bench, attempt: Prepared) -> Prepared:
+    """Add files that these checks left to the base, so that they do not count as the builder's work."""
     bench.checks.end_processes()
     after = bench.work.scan(attempt.literal_paths)
     before = attempt.snapshot.tree if bench.workspace.kind == "here" else attempt.base
@@ -124,10 +129,10 @@ PUT_BACK = "The files are again as they were before the first attempt: nothing o
 
 
 def resumed_conversation(bench: Bench, task: Task) -> Conversation | None:
-    """The conversation of the attempt before; None where the builder begins a new one.
+    """Return the conversation that the builder continues; None if it starts a new one.
 
-    Only the same agent is asked so, about the same task of the same contract, where its binding says so. Strict and
-    deterministic runs never do: what an agent remembers is in no tree.
+    Only the same agent resumes, for the same task of the same contract, if its binding allows that. Strict and
+    deterministic runs never resume: an agent's memory is in no tree.
     """
     state, plan = bench.journal.state, bench.plans[task.id]
     known = state.tasks[task.id].context.conversation
@@ -143,7 +148,7 @@ def resumed_conversation(bench: Bench, task: Task) -> Conversation | None:
 
 
 def begin(bench: Bench, task: Task) -> Attempt:
-    """Number, task base and feedback of the next attempt; puts the work tree back where it must start anew."""
+    """Return the next attempt with its number, base and feedback, after restoring the files if it starts over."""
     known = bench.journal.state.tasks[task.id]
     plan = bench.plans[task.id]
     started = bench.services.clock.monotonic()
@@ -154,9 +159,17 @@ def begin(bench: Bench, task: Task) -> Attempt:
         task_base.take_back(bench, task)
     base = "" if gone else known.work.base or ""
     bench.begun.add(task.id)
-    fresh = Attempt(task, plan, known.attempt.number + 1, base, feedback(known), started, known.work.accepted_paths)
+    fresh = Attempt(
+        task=task,
+        plan=plan,
+        number=known.attempt.number + 1,
+        base=base,
+        feedback=feedback(known),
+        started=started,
+        accepted_paths=known.work.accepted_paths,
+    )
     if waits_for_verdict(bench, task):
-        return dataclasses.replace(fresh, built=True)
+        return dataclasses.replace(fresh, awaits_verdict=True)
     goes_on = bool(base) and known.work.left is not None and _goes_on(bench, task, known)
     if bench.commits is not None and not (goes_on and builder_commits.stands(bench)):
         return builder_commits.begin(bench, fresh)
@@ -173,7 +186,7 @@ def begin(bench: Bench, task: Task) -> Attempt:
 
 
 def feedback(known: TaskState) -> str:
-    """What was wrong with the attempt before, and what a person said to the next ones."""
+    """Return what was wrong with the last attempt, and what a person added for the next ones."""
     return (
         f"{known.context.feedback}\n\n{known.context.guidance}".strip()
         if known.context.guidance
@@ -182,9 +195,9 @@ def feedback(known: TaskState) -> str:
 
 
 def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
-    """A retry after failed validation goes on from its own work, where the builder can; all else starts anew.
+    """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
-    So does a fresh agent where the context of the one before was full. What a crash left is nobody's finished thought.
+    What a crash left is unfinished, so the next attempt starts over.
     """
     last = known.attempt.outcome
     who = _builder(bench, task)
@@ -195,7 +208,7 @@ def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
 
 
 def waits_for_verdict(bench: Bench, task: Task) -> bool:
-    """Whether the work is there, in the user's own tree, and is not to be made again; steps are."""
+    """Return whether the work is in the user's own tree, and only its verdict is pending. Steps are run again."""
     known = bench.journal.state.tasks[task.id]
     here = known.attempt.unjudged and bench.workspace.kind == "here" and task_base.made_in(bench, known) == "here"
     return here and _builder(bench, task).continues

@@ -1,4 +1,4 @@
-"""Passes work on: a task that is done makes a handoff for each receiver that it names. Nothing here stops a run."""
+"""Writes handoffs: a completed task passes its work on to each receiver that it names. A failure here stops no run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Judged
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -26,8 +26,8 @@ COMPLETED = "handoff.completed"
 _SUMMARY = 4000
 
 
-def of_attempt(bench: Bench, attempt: Attempt) -> list[NewEvent]:
-    """The events that a completed attempt adds to those of its completion."""
+def of_attempt(bench: Bench, attempt: Judged) -> list[NewEvent]:
+    """Return the events that a completed attempt adds to those of its completion."""
     if not attempt.task.handoff_to:
         return []
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
@@ -36,7 +36,7 @@ def of_attempt(bench: Bench, attempt: Attempt) -> list[NewEvent]:
 
 
 def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
-    """The same for a task that a person took as it is."""
+    """Return the same events for a task that a person accepted."""
     said = f"accepted by a person: {why}"
     return of_task(services, journal, contract, contract.tasks[task], said, journal.state.tasks[task].work.touched)
 
@@ -44,7 +44,7 @@ def of_accepted(services: Services, journal: Journal, contract: Contract, task: 
 def of_task(
     services: Services, journal: Journal, contract: Contract, task: Task, said: str, deliverables: Sequence[str]
 ) -> list[NewEvent]:
-    """An event for each receiver of a task that is done: the handoff, or why there is none."""
+    """Return an event for each receiver of a completed task: the handoff, or why there is none."""
     events = []
     for number, wanted in enumerate(task.handoff_to, 1):
         if handoff.type_of(wanted.type) == handoff.NEVER:
@@ -88,12 +88,12 @@ def _document(
 
 
 def path(document: Document) -> str:
-    """Where the handoff is kept for its receiver to read. Only words that idumb made are in it."""
+    """Return where a handoff is kept for its receiver. The name contains only words that idumb made."""
     return f"{FOLDER}/{document.handoff_id}.md"
 
 
 def after(bench: Bench, task: Task) -> None:
-    """Write the documents of a task at once where it is done, for somebody may wait for them."""
+    """Write the handoffs of a completed task at once, because a receiver may be waiting."""
     if not task.handoff_to or bench.journal.state.tasks[task.id].status not in outcome.DONE:
         return
     for document in known(bench.services, bench.run):
@@ -102,7 +102,7 @@ def after(bench: Bench, task: Task) -> None:
 
 
 def save(services: Services, document: Document) -> None:
-    """Write one; what prevents it is told and stops nothing, because the log has all of it."""
+    """Write a handoff. A failure is reported and stops nothing: the log has all of it."""
     try:
         text = services.redaction.redact(services.documents.handoff(document))
         if services.reports.read(path(document)) != text:
@@ -112,7 +112,7 @@ def save(services: Services, document: Document) -> None:
 
 
 def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
-    """Write those of a run that are missing or older than their status; the paths of all of them."""
+    """Write the handoffs of a run that are missing or outdated; return the paths of all of them."""
     if not any(task.handoff_to for task in contract.tasks.values()):
         return ()
     found = known(services, state.id)
@@ -122,13 +122,13 @@ def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str
 
 
 def known(services: Services, run: str | None = None) -> tuple[Document, ...]:
-    """Every handoff of a run, or of all runs of the repository, the oldest first, as it stands now."""
+    """Return every handoff of a run, or of all runs, the oldest first, with its present status."""
     standing = {e.payload["handoff_id"]: e.payload["status"] for e in said(services)}
     made = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
     return tuple(dataclasses.replace(d, status=standing.get(d.handoff_id, d.status)) for d in made)
 
 
 def said(services: Services) -> Iterator[Event]:
-    """What was said of handoffs since they were made, in order. Older events of it name neither run nor task."""
+    """Yield the later events of handoffs in order. Old ones name neither run nor task."""
     both = [*services.log.events(kind=UPDATED), *services.log.events(kind=COMPLETED)]
     yield from sorted(both, key=lambda event: event.seq)

@@ -5,169 +5,241 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from idumb.app.attempt import (
-    build,
-    drift_check,
-    proofs,
-    questions,
-    validator,
-)
+from idumb.app.attempt import build, drift_check, proofs, questions, validator
 from idumb.app.core import projection_paths
-from idumb.app.core.run_context import Attempt, Bench
-from idumb.app.core.services import kept_at
-from idumb.app.worktree import exposed_secrets, nested_repositories
+from idumb.app.core.run_context import Bench, Built, Judged, Measured, Prepared
+from idumb.app.worktree import drift, exposed_secrets
 from idumb.domain import agent, contract, outcome, paths, settings, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
-from idumb.domain.paths import IGNORE_FILE
-from idumb.domain.plans.plan import Task
+from idumb.domain.plans.plan import HUMAN, STRICT, Task
 from idumb.domain.proof import evidence as evidence_words
 from idumb.domain.proof import ledger, levels, symbols
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import LINK, Change, Entry, Ledger
 from idumb.domain.runs import legacy
 
+_Phase = TypeVar("_Phase", bound=Prepared)
 
-def end_processes(bench: Bench, attempt: Attempt) -> Attempt:
-    """Nothing that the builder started may live when the candidate is frozen."""
+_SHOWN = 5
+_MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence_words.WAITING})
+
+
+def end_processes(bench: Bench, attempt: Built) -> Built:
+    """End whatever the builder started, so that nothing writes while the files are frozen."""
     if attempt.result is not None:
         bench.checks.end_processes()
     return attempt
 
 
-def freeze_candidate(bench: Bench, attempt: Attempt) -> Attempt:
-    if attempt.snapshot is None:
-        return attempt
-    candidate = bench.work.scan(attempt.literal_paths)
-    attempt = dataclasses.replace(attempt, candidate=candidate, commands_ran=False)
-    return _include_hidden(bench, attempt, _task_changes(bench, attempt, candidate))
-
-
-def compare_ledger(bench: Bench, attempt: Attempt) -> Attempt:
-    """Declared files against actual ones, from trees, against the task base."""
-    if attempt.candidate is None or attempt.snapshot is None:
-        return attempt
-    changes = _task_changes(bench, attempt, attempt.candidate)
-    found = _held(bench, attempt, changes, attempt.accepted_paths)
-    uncovered = {p for p in found.paths(ledger.UNDECLARED, ledger.PROTECTED) if bench.work.uncovered(p)}
-    if uncovered:
-        # A task that changes what git ignores did not make the files that come to light.
-        changes = tuple(c for c in changes if c.path not in uncovered)
-        found = _held(bench, attempt, changes, attempt.accepted_paths)
-    found = _compare_symbols(bench, attempt.task, changes, found)
-    attempt = dataclasses.replace(attempt, changes=changes, ledger=found)
-    _tell_gone(bench, attempt)
-    strays = found.paths(ledger.UNDECLARED)
-    unnamed = exposed_secrets.words_of_names(bench, attempt, found.changed)
-    if strays and not unnamed and _accepts(bench, attempt, strays):
-        accepted = (*attempt.accepted_paths, *strays)
-        found = _compare_symbols(bench, attempt.task, changes, _held(bench, attempt, changes, accepted))
-        attempt = dataclasses.replace(attempt, ledger=found, accepted_paths=accepted)
-    found = nested_repositories.judge(bench, attempt, found)
-    attempt = dataclasses.replace(attempt, ledger=found)
-    strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
-    words = [*filter(None, [unnamed]), *_leading_out(bench, changes)]
-    if strays:
-        words = [f"changed outside its declared files: {wording.listed(strays)}", *words]
-        attempt = dataclasses.replace(attempt, deviation=True)
-        _tell_where(bench, attempt, strays)
-    if words:
-        return attempt.ended(outcome.FAILED, "; ".join([attempt.reason, *words] if attempt.reason else words))
+def check_drift(bench: Bench, attempt: _Phase) -> _Phase:
+    """Refuse to continue in a repository that was tampered with during the attempt."""
+    drift_check.require(bench, attempt)
     return attempt
 
 
-def _held(bench: Bench, attempt: Attempt, changes: Sequence[ledger.Change], accepted: Sequence[str]) -> ledger.Ledger:
-    """What changed, held against what is declared."""
-    found = ledger.compare(attempt.task.files, changes, bench.protected(attempt.plan), accepted)
+def measure(bench: Bench, attempt: Built) -> Measured:
+    """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
+    candidate, new_caches = freeze(bench, attempt)
+    changes = _task_changes(bench, attempt, candidate)
+    compared = _compare(bench, attempt, candidate, changes, attempt.accepted_paths)
+    uncovered = {p for p in compared.paths(ledger.UNDECLARED, ledger.PROTECTED) if bench.work.uncovered(p)}
+    if uncovered:
+        # A task that changes ignore rules did not make the files that git no longer ignores.
+        changes = tuple(c for c in changes if c.path not in uncovered)
+        compared = _compare(bench, attempt, candidate, changes, attempt.accepted_paths)
+    _report_lost(bench, attempt)
+    strays = compared.paths(ledger.UNDECLARED)
+    secret_names = exposed_secrets.words_of_names(bench, attempt, compared.changed)
+    accepted = attempt.accepted_paths
+    if strays and not secret_names and _accepts(bench, attempt, strays):
+        accepted = (*accepted, *strays)
+        compared = _compare(bench, attempt, candidate, changes, accepted)
+    compared = _compare_symbols(bench, attempt.task, changes, compared)
+    compared = _add_nested_changes(bench, attempt, compared)
+    strays = compared.paths(ledger.UNDECLARED, ledger.PROTECTED)
+    measured = attempt.become(
+        Measured,
+        candidate=candidate,
+        new_caches=new_caches,
+        changes=changes,
+        ledger=compared,
+        accepted_paths=accepted,
+        deviation=bool(strays),
+    )
+    problems = [*filter(None, [secret_names]), *_outside_links(bench, changes)]
+    if strays:
+        problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
+        _report_strays(bench, measured, strays)
+    if problems:
+        return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
+    return measured
+
+
+def freeze(bench: Bench, attempt: Built) -> tuple[str, tuple[str, ...]]:
+    """Return the tree of the files as they are, and the caches of tools that appeared during the attempt.
+
+    Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
+    a tool's cache hides itself: both are reported.
+    """
+    tree = bench.work.scan(attempt.literal_paths)
+    hidden = _hidden(bench, _task_changes(bench, attempt, tree))
+    new_caches = tuple(path for path in bench.work.caches() if path not in attempt.caches)
+    _report_hidden(bench, attempt.task, hidden, new_caches)
+    declared = paths.cover(ledger.written_paths(attempt.task.files))
+    strays = [path for path, rules in hidden.items() if not declared(rules)]
+    return (bench.work.scan((*attempt.literal_paths, *strays)) if strays else tree), new_caches
+
+
+def _task_changes(bench: Bench, attempt: Built, candidate: str) -> tuple[Change, ...]:
+    """Return what changed since the task base.
+
+    idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
+    """
+    since_base = bench.work.changes(attempt.base, candidate)
+    if bench.workspace.kind != "here" or attempt.snapshot.tree == attempt.base:
+        return since_base
+    foreign = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
+    own = bench.work.changes(attempt.snapshot.tree, candidate)
+    return (*foreign, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
+
+
+def _hidden(bench: Bench, changes: Sequence[Change]) -> Mapping[str, str]:
+    """Return each path that git ignores since the attempt, with the ignore file that hides it."""
+    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE]
+    if not rules:  # asking git is slow
+        return {}
+    return bench.work.hidden_by((c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None))
+
+
+def _report_hidden(bench: Bench, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
+    note = bench.services.reporter.note
+    if new_caches:
+        note(f"While {task.id} ran, folders came that git ignores as caches: {wording.listed(new_caches)}")
+    for rules in sorted(set(hidden.values())):
+        ignored = (path for path, file in sorted(hidden.items()) if file == rules)
+        note(f"Since {task.id} ran, git ignores because of {rules}: {wording.listed(ignored)}")
+
+
+def _compare(
+    bench: Bench, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
+) -> Ledger:
+    compared = ledger.compare(attempt.task.files, changes, bench.protected(attempt.plan), accepted)
     if not legacy.is_to_be_built(bench.journal.state, attempt.task.id):
-        return found
-    tree = attempt.candidate or attempt.base
-    return ledger.allow_existing(found, lambda path: bench.work.entry(tree, path) is not None)
+        return compared
+    return ledger.allow_existing(compared, lambda path: bench.work.entry(candidate, path) is not None)
 
 
-def _leading_out(bench: Bench, changes: Iterable[ledger.Change]) -> list[str]:
-    """A line for each link that the task made or changed and that leads to bytes which no commit has."""
-    links = [c.path for c in changes if c.new is not None and c.new.mode == ledger.LINK]
-    found = [(path, target) for path in links if (target := bench.work.leads_out(path)) is not None]
+def _compare_symbols(bench: Bench, task: Task, changes: Iterable[Change], compared: Ledger) -> Ledger:
+    """Return the ledger with the symbols that changed, if the task declares symbols."""
+    if task.symbols is None:
+        return compared
+    read = [
+        symbols.SymbolSet(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new))
+        for c in changes
+    ]
+    return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
+
+
+def _symbol_names(bench: Bench, path: str, entry: Entry | None) -> frozenset[str] | None:
+    if entry is None or entry.mode == LINK:
+        return frozenset()
+    return bench.services.symbols.defined(path, bench.work.read(entry.oid))
+
+
+def _add_nested_changes(bench: Bench, attempt: Built, compared: Ledger) -> Ledger:
+    """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
+    if bench.workspace.kind != "here":
+        return compared
+    listed = set(compared.paths(ledger.PROTECTED))
+    lines = tuple(
+        ledger.Line(
+            one.path, ledger.PROTECTED, ledger.MODIFIED, None, one.repository, within=one.repository, kept=one.kept
+        )
+        for one in bench.services.trees.inner_changes(attempt.snapshot)
+        if one.path not in listed
+    )
+    return dataclasses.replace(compared, lines=(*compared.lines, *lines)) if lines else compared
+
+
+def _outside_links(bench: Bench, changes: Iterable[Change]) -> list[str]:
+    """Return a line for each new or changed link that leads out of the working tree, where no commit has the bytes."""
+    links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
+    outside = [(path, target) for path in links if (target := bench.work.leads_out(path)) is not None]
     way = "write the file itself, or make it a relative link that stays inside"
-    return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in found[:5]]
+    return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in outside[:5]]
 
 
-def _tell_where(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> None:
-    """What the builder wrote over or deleted may be the user's own: the command that shows the bytes of before."""
-    if attempt.snapshot is None or bench.workspace.kind != "here":
+def _report_strays(bench: Bench, attempt: Measured, strays: tuple[str, ...]) -> None:
+    """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
+    if bench.workspace.kind != "here":
         return
-    nested_repositories.tell(bench, attempt.task, attempt.snapshot, attempt.ledger)
-    held = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
-    for path in [path for path in strays if path in held][:5]:
-        named = shlex.quote(kept_at(attempt.snapshot.ref, path))
-        bench.services.reporter.note(f"{path} as it was before {attempt.task.id}: git show {named}")
+    note, task, ref = bench.services.reporter.note, attempt.task.id, attempt.snapshot.ref
+    nested = [line for line in attempt.ledger.lines if line.within is not None]
+    for line in [line for line in nested if line.kept][:_SHOWN]:
+        note(f"{line.path} as it was before {task}: git show {shlex.quote(drift.nested_place(ref, line.path))}")
+    for repository in dict.fromkeys(line.within for line in nested if line.within is not None):
+        note(
+            f"{repository} is a submodule or a nested repository, which idumb does not restore:"
+            f" git -C {shlex.quote(repository)} status shows its changes"
+        )
+    saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
+    for path in [path for path in strays if path in saved][:_SHOWN]:
+        note(f"{path} as it was before {task}: {drift.show_command(ref, path)}")
 
 
-def _tell_gone(bench: Bench, attempt: Attempt) -> None:
-    gone = bench.services.trees.gone() if bench.workspace.kind == "here" else ()
-    for path in [path for path in gone if not projection_paths.is_projection(path)][:5]:
-        words = f"{path} went away while {attempt.task.id} ran; git ignores it, so no snapshot has it"
+def _report_lost(bench: Bench, attempt: Built) -> None:
+    lost = bench.services.trees.gone() if bench.workspace.kind == "here" else ()
+    for path in [path for path in lost if not projection_paths.is_projection(path)][:_SHOWN]:
+        words = f"{path} disappeared while {attempt.task.id} ran; git ignores it, so no snapshot has it"
         bench.services.reporter.note(words)
 
 
-def _task_changes(bench: Bench, attempt: Attempt, candidate: str) -> tuple[ledger.Change, ...]:
-    """What changed since the task base.
-
-    idumb's own files are held against this attempt's snapshot instead, because idumb writes them between attempts.
-    """
-    since_base = bench.work.changes(attempt.base, candidate)
-    theirs = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
-    if bench.workspace.kind != "here" or attempt.snapshot is None or attempt.snapshot.tree == attempt.base:
-        return since_base
-    own = bench.work.changes(attempt.snapshot.tree, candidate)
-    return (*theirs, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
-
-
-def _accepts(bench: Bench, attempt: Attempt, strays: tuple[str, ...]) -> bool:
-    """Whether undeclared changes are taken into the task: by flag, or by a person at the terminal."""
+def _accepts(bench: Bench, attempt: Built, strays: tuple[str, ...]) -> bool:
+    """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
     if bench.on_deviation is not None:
         return bench.on_deviation == settings.ACCEPT
     if questions.strays_accepted(bench.journal.state, attempt.task.id, strays):
         return True
-    if attempt.plan.mode == "strict" or not bench.services.asker.interactive:
+    if attempt.plan.mode == STRICT or not bench.services.asker.interactive:
         return bench.services.settings.run.on_deviation == settings.ACCEPT
     answer = bench.services.asker.ask(questions.deviation_question(attempt.task, strays))
     return answer is not None and answer.choice == settings.ACCEPT
 
 
-def run_checks(bench: Bench, attempt: Attempt) -> Attempt:
-    """idumb runs the proofs itself, on the frozen candidate."""
-    services, task = bench.services, attempt.task
-    found = list(
-        proofs.check_after(bench.checks, task, attempt.plan, services.settings, attempt.candidate, services.interrupts)
-    )
-    ran = bool(found)
-    counts = bench.work.line_counts(attempt.base, attempt.candidate or attempt.base) if task.limits else {}
+def run_checks(bench: Bench, attempt: Measured) -> Measured:
+    """Run gates, checks and the validator on the frozen files, then see what they changed."""
+    services, task, tree = bench.services, attempt.task, attempt.candidate
+    checked = list(proofs.check_after(bench.checks, task, attempt.plan, services.settings, tree, services.interrupts))
+    counts = bench.work.line_counts(attempt.base, tree) if task.limits else {}
+    found = list(checked)
     for gate in services.gates:
         level = levels.rule(services.settings, gate.name).level
-        found.extend(_at(level, gate.judge(task, attempt.plan, attempt.changes, counts)))
+        judged = gate.judge(task, attempt.plan, attempt.changes, counts)
+        found.extend(dataclasses.replace(e, level=level) for e in judged)
     found.extend(proofs.step_evidence(bench, attempt))
-    found.extend(proofs.change_evidence(task, attempt.ledger, attempt.candidate))
-    # Nobody, agent or person, is asked about work that the files have failed already.
-    verdict = validator.judge(bench, attempt, found) if attempt.ledger.holds else validator.Verdict()
-    said = verdict.said
-    found.extend(verdict.evidence)
-    return dataclasses.replace(
-        attempt,
-        evidence=(*attempt.evidence, *found),
-        commands_ran=attempt.commands_ran or ran or said is not None,
-        judged=said,
-        judged_from=verdict.judged_from,
-        failure=_only_unjudged(bench, attempt, found, said),
-    )
+    found.extend(proofs.change_evidence(task, attempt.ledger, tree))
+    # No agent and no person is asked about work that already failed by its files.
+    name = contract.validator_of(attempt.plan, task, services.settings)
+    if name not in (None, HUMAN) and attempt.ledger.holds:
+        verdict = validator.judge(bench, attempt, found)
+        found.extend(verdict.evidence)
+        attempt = dataclasses.replace(
+            attempt,
+            verdict_of_validator=verdict.said,
+            validated_from=verdict.judged_from,
+            failure=_validator_failure(bench, attempt, found, verdict.said),
+        )
+    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *found))
+    return _scan_residue(bench, attempt) if checked or attempt.verdict_of_validator is not None else attempt
 
 
-def _only_unjudged(
-    bench: Bench, attempt: Attempt, found: Iterable[Evidence], said: agent.AgentResult | None
+def _validator_failure(
+    bench: Bench, attempt: Measured, found: Iterable[Evidence], said: agent.AgentResult | None
 ) -> FailureMessage | None:
-    """Why the validator could not judge, where nothing else stands against the attempt."""
+    """Return why the validator could not judge, if nothing else fails the attempt."""
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     if said is None or name is None:
         return attempt.failure
@@ -175,14 +247,35 @@ def _only_unjudged(
     return build.agent_failure(bench, name, said) if broken == [f"validator {name}"] else attempt.failure
 
 
-def _at(level: int, found: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(dataclasses.replace(e, level=level) for e in found)
+def _scan_residue(bench: Bench, attempt: Measured) -> Measured:
+    """Keep files that checks left out of the work. A check that changes the files it judges fails the attempt."""
+    present = bench.work.scan(attempt.literal_paths)
+    by_validator = validator.changed_meanwhile(bench, attempt, present) if attempt.validated_from else frozenset()
+    words = "a check changed what it should judge"
+    spoiled = (
+        [c.path for c in bench.work.changes(attempt.candidate, present) if c.old is not None] if by_validator else []
+    )
+    if spoiled and by_validator.issuperset(spoiled):
+        name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+        words = f"changed while the validator {name} judged it"
+    return scan_again(bench, attempt, words, present)
 
 
-def ask_people(bench: Bench, attempt: Attempt) -> Attempt:
-    """Criteria that only a person can prove become questions, once everything else holds, the files first of all.
+def scan_again(bench: Bench, attempt: Measured, words: str, present: str | None = None) -> Measured:
+    """Add new files to the residue. If a frozen file changed, the attempt fails with `words`."""
+    after = bench.work.changes(attempt.candidate, present or bench.work.scan(attempt.literal_paths))
+    spoiled = [c.path for c in after if c.old is not None]
+    residue = [c.path for c in after if c.old is None]
+    attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
+    problems = [f"{words}: {wording.listed(spoiled)}"] if spoiled else []
+    problems += filter(None, [exposed_secrets.words_of_names(bench, attempt, residue)])
+    return attempt.ended(outcome.FAILED, "; ".join(problems)) if problems else attempt
 
-    An answer must never be lost to what idumb could have found out before it asked.
+
+def ask_people(bench: Bench, attempt: Measured) -> Measured:
+    """Ask a person about criteria that only a person can prove, after everything else holds.
+
+    Their answer must never be lost to something that idumb could have found out first.
     """
     if not attempt.ledger.holds or any(
         e.level > levels.INFORMATIONAL
@@ -191,25 +284,22 @@ def ask_people(bench: Bench, attempt: Attempt) -> Attempt:
         for e in attempt.evidence
     ):
         return attempt
-    asked, answers = [], []
-    for question in _questions(bench, attempt):
-        answer = questions.recorded_answer(bench, question) or bench.services.asker.ask(question)
-        asked.append(question)
-        if answer is not None:
-            answers.append(answer)
-    attempt = _with_answers(attempt, asked, answers)
+    count = len(attempt.answers)
+    attempt = _ask(bench, attempt, _questions(bench, attempt))
     if attempt.exposed and proofs.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
-        question = exposed_secrets.question(attempt)
+        attempt = _ask(bench, attempt, [exposed_secrets.question(attempt)])
+    if len(attempt.answers) == count:
+        return attempt
+    return scan_again(bench, attempt, "changed while a person was asked about it")
+
+
+def _ask(bench: Bench, attempt: Measured, asked: Sequence[Decision]) -> Measured:
+    if not asked:
+        return attempt
+    answers: list[Answer] = []
+    for question in asked:
         answer = questions.recorded_answer(bench, question) or bench.services.asker.ask(question)
         answers += [] if answer is None else [answer]
-        attempt = _with_answers(attempt, [question], [] if answer is None else [answer])
-    return _look_again(bench, attempt, "changed while a person was asked about it") if answers else attempt
-
-
-_MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence_words.WAITING})
-
-
-def _with_answers(attempt: Attempt, asked: Sequence[Decision], answers: Sequence[Answer]) -> Attempt:
     return dataclasses.replace(
         attempt,
         questions=(*attempt.questions, *asked),
@@ -218,116 +308,27 @@ def _with_answers(attempt: Attempt, asked: Sequence[Decision], answers: Sequence
     )
 
 
-def _questions(bench: Bench, attempt: Attempt) -> tuple[Decision, ...]:
-    """Each criterion that a person proves, and the task as a whole where they are its validator or stand in for it."""
+def _questions(bench: Bench, attempt: Measured) -> tuple[Decision, ...]:
+    """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
     by_criterion = questions.criterion_questions(attempt.task, attempt.number, attempt.changes)
-    open_one = validator.question(bench, attempt)
-    if open_one is not None:
-        return (*by_criterion, open_one)
-    if contract.validator_of(attempt.plan, attempt.task, bench.services.settings) != validator.HUMAN:
+    for_validator = validator.question(bench, attempt) if attempt.verdict_of_validator is not None else None
+    if for_validator is not None:
+        return (*by_criterion, for_validator)
+    if contract.validator_of(attempt.plan, attempt.task, bench.services.settings) != HUMAN:
         return by_criterion
     return (*by_criterion, questions.validator_question(attempt.task, attempt.number, attempt.changes))
 
 
-def scan_residue(bench: Bench, attempt: Attempt) -> Attempt:
-    """Checks may leave files behind; a candidate path they changed fails the task."""
-    if not attempt.commands_ran:
-        return attempt
-    present = bench.work.scan(attempt.literal_paths)
-    by_validator = validator.changed_meanwhile(bench, attempt, present)
-    words = "a check changed what it should judge"
-    spoiled = _spoiled(bench, attempt, present) if by_validator else ()
-    if spoiled and by_validator.issuperset(spoiled):
-        name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
-        words = f"changed while the validator {name} judged it"
-    return _look_again(bench, attempt, words, present)
-
-
-def _spoiled(bench: Bench, attempt: Attempt, present: str) -> tuple[str, ...]:
-    """Paths of the candidate that are not as it has them."""
-    return tuple(c.path for c in bench.work.changes(attempt.candidate or present, present) if c.old is not None)
-
-
-def _look_again(bench: Bench, attempt: Attempt, spoiled_words: str, present: str | None = None) -> Attempt:
-    """The files are still those of the candidate, and new ones are residue; else the attempt fails in these words."""
-    if attempt.candidate is None:
-        return attempt
-    after = bench.work.changes(attempt.candidate, present or bench.work.scan(attempt.literal_paths))
-    spoiled = [c.path for c in after if c.old is not None]
-    residue = [c.path for c in after if c.old is None]
-    attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
-    words = [f"{spoiled_words}: {wording.listed(spoiled)}"] if spoiled else []
-    words += filter(None, [exposed_secrets.words_of_names(bench, attempt, residue)])
-    return attempt.ended(outcome.FAILED, "; ".join(words)) if words else attempt
-
-
-def check_standing(bench: Bench, attempt: Attempt) -> Attempt:
-    """Nothing of the attempt is recorded, let alone committed, in a repository that was tampered with meanwhile."""
-    drift_check.require(bench, attempt)
-    return attempt
-
-
-def reach_verdict(_: Bench, attempt: Attempt) -> Attempt:
+def reach_verdict(_: Bench, attempt: Measured) -> Judged:
+    """Give the attempt its outcome: that of its evidence, unless it has failed already."""
+    if attempt.outcome is not None:
+        return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
     verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
     ended = {outcome.PASS: outcome.COMPLETED, evidence_words.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
-    if ended == outcome.WAITING and attempt.judged is not None and attempt.judged.outcome == outcome.WAITING:
-        why = attempt.judged.message
+    pending = attempt.verdict_of_validator
+    if ended == outcome.WAITING and pending is not None and pending.outcome == outcome.WAITING:
+        why = pending.message
     elif ended == outcome.WAITING:
         given = {answer.decision for answer in attempt.answers}
         why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in given), why)
-    return dataclasses.replace(attempt, verdict=verdict, outcome=ended, reason=why)
-
-
-def _include_hidden(bench: Bench, attempt: Attempt, changes: Sequence[Change]) -> Attempt:
-    """The candidate with what undeclared rules hide, so that all of it is held against what the task declares.
-
-    Rules that the task declares may hide what they like, and a tool's cache hides itself: both are told.
-    """
-    known = _hidden(bench, changes)
-    came = tuple(path for path in bench.work.caches() if path not in attempt.caches)
-    attempt = dataclasses.replace(attempt, new_caches=came)
-    _report_hidden(bench, attempt, known)
-    declared = paths.cover(ledger.written_paths(attempt.task.files))
-    strays = [path for path, rules in known.items() if not declared(rules)]
-    if not strays:
-        return attempt
-    return dataclasses.replace(attempt, candidate=bench.work.scan((*attempt.literal_paths, *strays)))
-
-
-def _hidden(bench: Bench, changes: Sequence[Change]) -> Mapping[str, str]:
-    """Path that is ignored since the attempt to the file of rules that it made or changed; git is seldom asked."""
-    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == IGNORE_FILE]
-    if not rules:
-        return {}
-    return bench.work.hidden_by((c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None))
-
-
-def _report_hidden(bench: Bench, attempt: Attempt, known: Mapping[str, str]) -> None:
-    note, task = bench.services.reporter.note, attempt.task.id
-    if attempt.new_caches:
-        note(f"While {task} ran, folders came that git ignores as caches: {wording.listed(attempt.new_caches)}")
-    for rules in sorted(set(known.values())):
-        note(f"Since {task} ran, git ignores because of {rules}: {wording.listed(_by(known, rules))}")
-
-
-def _by(known: Mapping[str, str], rules: str) -> Iterable[str]:
-    return (path for path, file in sorted(known.items()) if file == rules)
-
-
-def _compare_symbols(bench: Bench, task: Task, changes: Iterable[Change], found: Ledger) -> Ledger:
-    """The ledger with the task's symbols in it; without them where it declares none."""
-    if task.symbols is None:
-        return found
-    read = [
-        symbols.SymbolSet(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new))
-        for c in changes
-    ]
-    return dataclasses.replace(found, symbols=symbols.compare(task.symbols, read))
-
-
-def _symbol_names(bench: Bench, path: str, entry: Entry | None) -> frozenset[str] | None:
-    if entry is None:
-        return frozenset()
-    if entry.mode == LINK:
-        return frozenset()
-    return bench.services.symbols.defined(path, bench.work.read(entry.oid))
+    return attempt.become(Judged, verdict=verdict, outcome=ended, reason=why)

@@ -1,80 +1,100 @@
-"""One attempt at one task: the stages, in order, that lead from a snapshot to a checkpoint.
+"""One attempt at one task: the table of its stages, from the lock to the checkpoint, and the loop that runs them.
 
-A stage takes the attempt as it stands and returns it with one thing more. As soon as an outcome is known the
-remaining stages are passed over, but for those that freeze, account for and record what was done.
+Each stage takes the attempt in one phase (`core/run_context.py`) and returns it in the same or the next one. A failed
+attempt is a value too: it skips what would continue it, but what it did is still frozen, compared and recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from idumb.app.attempt import (
-    adoption,
-    build,
-    builder_commits,
-    determinism,
-    entry,
-    judge,
-    record,
-)
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, record
+from idumb.app.core.run_context import Attempt, Bench, Built, Prepared, Recorded
 from idumb.app.worktree import exposed_secrets
 
-Stage = Callable[[Bench, Attempt], Attempt]
+
+def _builders_commit(bench: Bench, _: Attempt) -> bool:
+    return bench.commits is not None
 
 
-def make(bench: Bench, attempt: Attempt, stages: Sequence[Stage] | None = None) -> Attempt:
-    """Lead one attempt through all stages, or through those that are its turn now."""
-    for stage in STAGES if stages is None else stages:
+def _not_the_first(bench: Bench, attempt: Attempt) -> bool:
+    return bench.journal.state.number > 1 or attempt.number > 1
+
+
+class Stage(NamedTuple):
+    """`also_failed`: the stage also takes an attempt that has an outcome already. `when` says whether it is needed."""
+
+    run: Callable[[Bench, Any], Any]
+    also_failed: bool = False
+    when: Callable[[Bench, Attempt], bool] | None = None
+
+
+ENTRY = (
+    Stage(entry.check_lock),
+    Stage(entry.take_snapshot),  # Attempt -> Prepared
+    Stage(entry.check_preconditions),
+)
+BUILD = (Stage(build.build, also_failed=True),)  # Prepared -> Built
+JUDGE = (
+    Stage(judge.end_processes, also_failed=True),
+    Stage(judge.check_drift, also_failed=True),  # before git reads a configuration that may have been tampered with
+    Stage(builder_commits.take, also_failed=True, when=_builders_commit),
+    Stage(judge.measure, also_failed=True),  # Built -> Measured
+    Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
+    Stage(exposed_secrets.judge),
+    Stage(determinism.compare, when=_not_the_first),
+    Stage(judge.run_checks),
+    Stage(judge.ask_people),
+    Stage(judge.check_drift, also_failed=True),
+    Stage(judge.reach_verdict, also_failed=True),  # Measured -> Judged
+)
+RECORD = (Stage(record.record_checkpoint, also_failed=True),)  # Judged -> Recorded
+
+ADOPT = (
+    Stage(adoption.measure, also_failed=True),  # Prepared -> Measured; neither builder nor validator is called
+    Stage(judge.check_drift, also_failed=True),
+    Stage(adoption.reach_verdict, also_failed=True),
+)
+
+
+def make(bench: Bench, attempt: Attempt) -> Recorded:
+    """Lead an attempt through all stages."""
+    recorded: Recorded = lead(bench, attempt, (*ENTRY, *BUILD, *JUDGE, *RECORD))
+    return recorded
+
+
+def prepare(bench: Bench, attempt: Attempt) -> Prepared:
+    """Lead an attempt up to the work; a builder that drives idumb itself continues from there."""
+    prepared: Prepared = lead(bench, attempt, ENTRY)
+    return prepared
+
+
+def refuse(bench: Bench, attempt: Prepared) -> Recorded:
+    """Record an attempt whose preconditions do not hold."""
+    recorded: Recorded = lead(bench, attempt, (*BUILD, *JUDGE, *RECORD))
+    return recorded
+
+
+def submit(bench: Bench, attempt: Built) -> Recorded:
+    """Judge and record the work of a builder that drives idumb itself."""
+    recorded: Recorded = lead(bench, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
+    return recorded
+
+
+def adopt(bench: Bench, attempt: Attempt) -> Recorded:
+    """Judge and record work that was done before idumb took over."""
+    recorded: Recorded = lead(bench, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
+    return recorded
+
+
+def lead(bench: Bench, attempt: Any, stages: tuple[Stage, ...]) -> Any:
+    """Lead an attempt through these stages."""
+    for stage in stages:
         bench.services.owner.guard()
         if attempt.outcome is None:
             bench.services.interrupts.check()
-        if attempt.outcome is None or stage in ALWAYS:
-            attempt = stage(bench, attempt)
+        wanted = stage.when is None or stage.when(bench, attempt)
+        if wanted and (attempt.outcome is None or stage.also_failed):
+            attempt = stage.run(bench, attempt)
     return attempt
-
-
-BEFORE: tuple[Stage, ...] = (entry.check_lock, entry.take_snapshot, entry.check_preconditions)
-"""What comes before the work; where the builder drives idumb itself, `start` ends here."""
-
-AFTER: tuple[Stage, ...] = (
-    judge.end_processes,
-    judge.check_standing,  # before git is asked anything by a configuration that may have been tampered with
-    builder_commits.take,
-    judge.freeze_candidate,
-    judge.compare_ledger,
-    builder_commits.judge,
-    exposed_secrets.judge,
-    determinism.compare,
-    judge.run_checks,
-    judge.scan_residue,
-    judge.ask_people,
-    judge.check_standing,
-    judge.reach_verdict,
-    record.record_checkpoint,
-)
-"""What judges the work, from bytes; `submit` begins here."""
-
-STAGES: tuple[Stage, ...] = (*BEFORE, build.build, *AFTER)
-ADOPTING: tuple[Stage, ...] = (
-    entry.check_lock,
-    entry.take_snapshot,
-    judge.freeze_candidate,
-    adoption.judge,
-    judge.scan_residue,
-    judge.check_standing,
-    adoption.reach_verdict,
-    record.record_checkpoint,
-)
-"""What judges work that is there already: neither a builder nor a validator is called."""
-ALWAYS: frozenset[Stage] = frozenset(
-    {
-        judge.end_processes,
-        builder_commits.take,
-        judge.freeze_candidate,
-        judge.compare_ledger,
-        builder_commits.judge,
-        judge.check_standing,
-        record.record_checkpoint,
-    }
-)

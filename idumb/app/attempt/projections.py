@@ -1,4 +1,4 @@
-"""Writes the projections that people read. Never part of the truth: losing or failing them loses nothing."""
+"""Writes the documents that people read. They are never the truth: losing one loses nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Recorded
 from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
@@ -33,7 +33,7 @@ _DOCUMENTS = 8000
 
 
 def write(services: Services, path: str, text: str) -> None:
-    """Write one projection; what the system refuses is told and stops nothing, because nothing is lost by it."""
+    """Write one document. If the system refuses, that is reported and stops nothing."""
     try:
         _set_aside(services, path)
         services.reports.write(path, text)
@@ -42,7 +42,7 @@ def write(services: Services, path: str, text: str) -> None:
 
 
 def _set_aside(services: Services, path: str) -> None:
-    """Keep the bytes of a file that idumb did not make and whose place it needs."""
+    """Keep the bytes of a file that idumb did not write and whose place it needs."""
     name = path.rpartition("/")[2]
     mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
     text = services.reports.read(path) if mark and path.startswith(f"{projection_paths.BRAIN}/execution/") else None
@@ -59,13 +59,14 @@ _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*
 
 
 def write_report(services: Services, path: str, text: str) -> None:
-    """Write a report that may be committed, unless the one that is there says the same of another moment."""
+    """Write a report that may be committed, unless only its time differs from the present one."""
     existing, text = _existing(services, path), services.redaction.redact(text)
     if existing is None or _MOMENT.sub("", existing) != _MOMENT.sub("", text):
         write(services, path, text)
 
 
 def remove(services: Services, path: str) -> None:
+    """Remove a document if it is there."""
     with suppress(OSError):
         services.reports.remove(path)
 
@@ -77,8 +78,8 @@ def _existing(services: Services, path: str) -> str | None:
         return None
 
 
-def checkpoint(bench: Bench, attempt: Attempt) -> None:
-    """The document of a checkpoint waits for the next progress: git is asked about new files in one go."""
+def checkpoint(bench: Bench, attempt: Recorded) -> None:
+    """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = bench.journal.state
     known = state.tasks[attempt.task.id]
     if known.checkpoint is not None and known.checkpoint.attempt == attempt.number:
@@ -91,21 +92,21 @@ def checkpoint(bench: Bench, attempt: Attempt) -> None:
 
 
 def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
-    """Path and text of what an attempt left to a fresh agent."""
+    """Return path and text of what an attempt left to a fresh agent."""
     return context_path(projection_paths.execution_folder(phase), task.id, attempt), context_document(
         task, attempt, handover
     )
 
 
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
-    """The same documents, made from the log."""
+    """Write the documents of checkpoints from the log."""
     for path, text in checkpoints(services, state, contract, tasks) if tasks else ():
         if text is not None:
             write(services, path, text)
 
 
 def contexts(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
-    """Path and text of what attempts of a run left to fresh agents."""
+    """Yield path and text of what attempts of a run left to fresh agents."""
     for event in services.log.events(run=state.id, kind="attempt.finished"):
         task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
         if task is not None and handover:
@@ -115,9 +116,9 @@ def contexts(services: Services, state: RunState, contract: Contract) -> Iterato
 def checkpoints(
     services: Services, state: RunState, contract: Contract, tasks: Collection[str]
 ) -> Iterator[tuple[str, str | None]]:
-    """Path and text of the documents of checkpoints, from the log alone; None where a rollback removed one.
+    """Yield path and text of the documents of checkpoints from the log; None if a rollback removed one.
 
-    Each says what was known when its checkpoint was recorded, whatever came after it. `state` may be ahead of the log.
+    Each says what was known when its checkpoint was recorded. `state` may be ahead of the log.
     """
     now, trimmed = RunState(), set[str]()
     evidence: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
@@ -145,7 +146,7 @@ def checkpoints(
 
 
 def progress(bench: Bench) -> None:
-    """Checkpoints and progress.json, at most every two seconds while a run goes on, so that long runs stay linear."""
+    """Write checkpoints and progress.json, at most every two seconds, so that long runs stay linear."""
     pace, moment = bench.pace, bench.services.clock.monotonic()
     pace.begun = moment if pace.begun is None else pace.begun
     pace.ended += 1
@@ -159,7 +160,7 @@ def progress(bench: Bench) -> None:
 
 
 def waiting_checkpoints(bench: Bench) -> None:
-    """Called at the end of a run too: thousands of tasks of milliseconds leave most of their documents until then."""
+    """Write the queued documents. Runs of thousands of short tasks leave most of them until the end."""
     while bench.pace.waiting:
         path, text = bench.pace.waiting.popitem()
         write(bench.services, path, text)
@@ -171,14 +172,14 @@ def write_progress(services: Services, contract: Contract, state: RunState) -> N
 
 
 def is_behind(services: Services, state: RunState) -> bool:
-    """Whether progress.json tells of another moment than the run's last one."""
+    """Return whether progress.json describes an earlier moment than the run's last one."""
     return f'"updated_at": "{state.moved_at}"' not in (
         _existing(services, projection_paths.progress_path(state.phase)) or ""
     )
 
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
-    """Everything that is written at the end of a run; the Markdown files, which may be committed."""
+    """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
     _missing_checkpoints(services, contract, state)
     shown = schedule.statuses(contract, state)
     write_progress(services, contract, state)
@@ -208,7 +209,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
-    """A run that was killed did not write its last ones, or left those of an earlier attempt."""
+    """Write the documents that a killed run did not write, or left from an earlier attempt."""
     kept = {task: state.tasks[task].checkpoint for task in state.attempted if task in contract.tasks}
     missing = [
         task
@@ -220,7 +221,7 @@ def _missing_checkpoints(services: Services, contract: Contract, state: RunState
 
 
 def result(shown: Mapping[str, str]) -> str:
-    """B's word for a run: pass, partial or fail."""
+    """Return the run's result: pass, partial or fail."""
     done = sum(1 for s in shown.values() if s in outcome.DONE or s == outcome.SKIPPED)
     if done == len(shown):
         return "pass"
@@ -228,7 +229,7 @@ def result(shown: Mapping[str, str]) -> str:
 
 
 def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapping[str, Any]]]:
-    """The evidence of each task's last attempt, from the log."""
+    """Return the evidence of each task's last attempt from the log."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for event in services.log.events(run=state.id, kind="evidence.recorded"):
         if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt.number:
@@ -237,7 +238,7 @@ def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapp
 
 
 def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:
-    """Lines added and removed between the run's base and its end, for the paths that its tasks touched."""
+    """Return lines added and removed between the run's base and its end, for the paths that its tasks touched."""
     if not state.attempted:
         return {}
     last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
@@ -247,7 +248,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 
 def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
-    """The report of `verify-work` after tasks were taken back or brought back: it says what the log says now."""
+    """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
     if "VERIFICATION" not in services.plans.recorded(contract.folder):
         return ()  # there is none, or somebody else wrote it
@@ -262,9 +263,9 @@ def verification(services: Services, contract: Contract, state: RunState) -> tup
 
 
 def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
-    """Those of the Markdown reports, amended and quick plans that policy and settings say to commit, and that changed.
+    """Return the reports and the plans written by idumb that settings say to commit, and that changed.
 
-    Ignored files stay out of it; a document that is gone is committed as gone.
+    Ignored files are omitted; a removed document is committed as removed.
     """
     if not services.settings.git.commit_reports or state.policy not in COMMITTED or _commits_wait(state):
         return ()
@@ -273,13 +274,13 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:
-    """The plans of a run that idumb wrote: a quick one, and amended ones whose version before is committed."""
+    """Return the plans that idumb wrote: quick ones, and amended ones whose earlier version is committed."""
     quick_ones = [path for path, _ in state.contract.plans if path.startswith(f"{quick_plan.FOLDER}/")]
     return [*quick_ones, *contract_versions.committable(services, state)]
 
 
 def _tells_a_secret(services: Services, path: str) -> bool:
-    """Whether a plan, which stays as it is because its commands run, has a known secret that HEAD's does not have."""
+    """Return whether a plan holds a known secret that HEAD's version does not. Plans are not redacted: they run."""
     without, text = services.redaction.redact, _existing(services, path)
     if text is None or without(text) == text:
         return False
@@ -290,14 +291,14 @@ def _tells_a_secret(services: Services, path: str) -> bool:
 
 
 def _commits_wait(state: RunState) -> bool:
-    """Whether a builder's commits wait for a person's answer: nothing may be committed before them, where HEAD is."""
+    """Return whether a builder's commits wait for an answer: nothing may be committed on HEAD before them."""
     if state.policy != COMMIT_BUILDER:
         return False
     return any(t.status == outcome.WAITING and t.work.left != t.work.base for t in state.tasks.values())
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit what is to be committed of the reports, and record it; warnings."""
+    """Commit the reports that must be committed, and record that; return warnings."""
     state = journal.state
     changed = to_commit(services, state, reports)
     subject = f"Phase {state.phase}: reports of run {state.number}"
@@ -315,7 +316,7 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
 
 
 def context_path(folder: str, task: str, attempt: int) -> str:
-    """Where the summary of an attempt is kept for people."""
+    """Return where the summary of an attempt is kept for people."""
     return f"{folder}/context-{task}-{attempt}.md"
 
 

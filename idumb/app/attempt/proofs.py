@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from idumb.app.attempt import questions
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Measured
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import (
@@ -22,11 +21,10 @@ from idumb.domain.proof.validation import ValidatorEvidence
 from idumb.domain.settings import Settings
 
 BROKEN = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
-_AGREES = frozenset({questions.YES, questions.DONE})
 
 
 def check_before(checks: Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
-    """Preconditions; on the first attempt also tests that must fail, or pass, before the work."""
+    """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     limit = float(settings.run.check_timeout)
     found = [
         checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
@@ -42,7 +40,7 @@ def check_before(checks: Checks, task: Task, settings: Settings, tree: str, *, f
 
 
 def _expected(found: Evidence, wanted: str) -> Evidence:
-    """A test that is to fail has proven its point by failing; an error or a timeout proves nothing."""
+    """Return the evidence inverted if the test must fail. An error or a timeout proves nothing."""
     if wanted == "passes" or found.result not in (evidence.PASSED, evidence.FAILED):
         return found
     turned = evidence.FAILED if found.passed else evidence.PASSED
@@ -57,7 +55,7 @@ def check_after(
     tree: str | None,
     interrupts: Interrupts,
 ) -> Iterator[Evidence]:
-    """Criteria, Verify, tests, postconditions and invariants, each run once on the frozen candidate."""
+    """Run criteria, Verify, tests, postconditions and invariants, each once, on the frozen files."""
     limit = float(settings.run.check_timeout)
     effective = contract.proofs(task)
     for criterion in task.acceptance:
@@ -91,7 +89,7 @@ def _of_criterion(
 
 
 def change_evidence(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
-    """Criteria that say no more than that the task did something: proven by any change that it declares."""
+    """Return evidence for criteria that ask only for some change: any declared change proves them."""
     made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
     result, words = (
         (evidence.PASSED, wording.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
@@ -113,10 +111,9 @@ def validator_evidence(
     shown: tuple[ValidatorEvidence, ...] = (),
     malformed: str = "",
 ) -> Evidence:
-    """A validator's verdict as evidence. Only a PASS that shows something proves anything; a bare one is an opinion.
+    """Return a validator's verdict as evidence. A PASS without evidence is only an opinion.
 
-    `waits` is whether the work stays there until the verdict comes; else it had to come in the time that there was.
-    `malformed` says why the answer cannot be used.
+    `waits` is whether the work stays in place until the verdict comes. `malformed` says why the answer cannot be used.
     """
     words = {
         outcome.COMPLETED: evidence.PASSED if shown else evidence.OPINION,
@@ -142,10 +139,7 @@ def validator_evidence(
 
 
 def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
-    """(PASS, PARTIAL, FAIL or waiting, why). PASS needs a ledger that holds and at least one real proof.
-
-    What is informational neither proves nor blocks.
-    """
+    """Return PASS, PARTIAL, FAIL or waiting, and why. PASS needs a ledger that holds and one real proof."""
     wrong = [line for line in found.lines if line.status != ledger.DECLARED]
     words = [_ledger_words(line) for line in wrong] + [s.words for s in found.symbols if not s.holds]
     if words:
@@ -165,13 +159,13 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
 
 
 def proves(found: Iterable[Evidence]) -> bool:
-    """Whether something of this proves the work, however little."""
+    """Return whether some of this evidence proves the work."""
     real = (e for e in found if e.level > levels.INFORMATIONAL and not _proves_nothing(e.subject))
     return any(e.passed or e.result == evidence.TOLERATED for e in real)
 
 
 def _proves_nothing(subject: str) -> bool:
-    """Evidence made before the work, of how large it is, and of what may be committed, says nothing of the work."""
+    """Return whether evidence is only about the work's size or secrets, or about the state before it."""
     return (
         subject.startswith(("precondition", "limit "))
         or subject.endswith(" before")
@@ -192,7 +186,7 @@ def _ledger_words(line: ledger.Line) -> str:
 
 
 def feedback(reason: str, found: ledger.Ledger, proofs: Sequence[Evidence]) -> str:
-    """What the next attempt is told: the reason, the ledger's complaints, and the end of each failed check."""
+    """Return what the next attempt learns: the reason, the ledger's complaints, and the end of each failed check."""
     lines = [reason] if reason else []
     lines += [_ledger_words(line) for line in found.lines if line.status != ledger.DECLARED]
     lines += [line.words for line in found.symbols if not line.holds]
@@ -213,8 +207,8 @@ _EXECUTABLE = 0o100755
 _MOST_OUTPUT = 4000
 
 
-def step_evidence(bench: Bench, attempt: Attempt) -> Iterator[Evidence]:
-    """Evidence for each criterion that the task's steps prove, made from what the steps agent did in this attempt."""
+def step_evidence(bench: Bench, attempt: Measured) -> Iterator[Evidence]:
+    """Return evidence for each criterion that steps prove: their results, and the bytes that they left."""
     wanted = [c for c in attempt.task.acceptance if c.proof == STEPS]
     records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
     for criterion in wanted:
@@ -222,8 +216,8 @@ def step_evidence(bench: Bench, attempt: Attempt) -> Iterator[Evidence]:
             yield _of_step(bench, attempt, criterion, step, records.get(step.index))
 
 
-def step_evidence_again(bench: Bench, attempt: Attempt, tree: str) -> Iterator[Evidence]:
-    """The files of the steps once more, on another tree, where something changed them after they were proven."""
+def step_evidence_again(bench: Bench, attempt: Measured, tree: str) -> Iterator[Evidence]:
+    """Compare the files of the steps again, in another tree, after something changed them."""
     if any(e.result == evidence.TOLERATED for e in attempt.evidence):
         return
     later = dataclasses.replace(attempt, candidate=tree)
@@ -234,7 +228,7 @@ def step_evidence_again(bench: Bench, attempt: Attempt, tree: str) -> Iterator[E
             yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
 
 
-def _of_step(bench: Bench, attempt: Attempt, criterion: Criterion, step: Step, record: StepRecord | None) -> Evidence:
+def _of_step(bench: Bench, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None) -> Evidence:
     result, words = _step_result(bench, attempt, step, record)
     return Evidence(
         criterion.id,
@@ -247,7 +241,7 @@ def _of_step(bench: Bench, attempt: Attempt, criterion: Criterion, step: Step, r
     )
 
 
-def _step_result(bench: Bench, attempt: Attempt, step: Step, record: StepRecord | None) -> tuple[str, str]:
+def _step_result(bench: Bench, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
     if record is None:
         return evidence.FAILED, "the step was not made"
     if not record.ok and step.continue_on_error:
@@ -258,8 +252,8 @@ def _step_result(bench: Bench, attempt: Attempt, step: Step, record: StepRecord 
     return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
 
 
-def _wrong_bytes(bench: Bench, attempt: Attempt, step: Step) -> str:
-    """What of the step's files is not as it was to leave them; "" when all is."""
+def _wrong_bytes(bench: Bench, attempt: Measured, step: Step) -> str:
+    """Return which of the step's files differs from what it must leave; "" if none does."""
     from idumb.domain.proof import step_proof
 
     def before(path: str) -> bytes | None:
@@ -267,7 +261,7 @@ def _wrong_bytes(bench: Bench, attempt: Attempt, step: Step) -> str:
         return None if entry is None else bench.work.read(entry.oid)
 
     for path, wanted in step_proof.expected(step, before).items():
-        entry = bench.work.entry(attempt.candidate or attempt.base, path)
+        entry = bench.work.entry(attempt.candidate, path)
         if (entry is None) != (wanted.data is None):
             return f"{path} is {'missing' if entry is None else 'still there'}"
         if entry is None or wanted.data is None:
@@ -286,6 +280,7 @@ def _step_command(step: Step) -> str | None:
 
 
 def evidence_payload(found: Evidence) -> dict[str, Any]:
+    """Return the fields of `evidence.recorded`."""
     payload = dataclasses.asdict(found)
     payload["argv"] = list(found.argv)
     payload["seconds"] = round(found.seconds, 3)

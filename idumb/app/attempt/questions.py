@@ -31,11 +31,11 @@ ACCEPT, RETRY, HALT = "accept", "retry", "halt"
 def ask_about_strays(
     bench: Bench, task: Task, attempt: int, reason: str, found: Mapping[str, str]
 ) -> tuple[NewEvent, ...]:
-    """The events by which the task waits for an answer; none where the run halts. `found` is path to status.
+    """Return the events by which a task waits for a person to judge undeclared changes; none if the run halts.
 
-    It halts in strict mode, where a flag says what happens, where somebody at the terminal was asked already, where
-    the builder drives idumb itself and can undo it, and where something is among the files that no answer lets a task
-    change: a protected path, or a name that holds a secret.
+    `found` maps paths to their status. The run halts in strict mode, if an option decides, if a person at the terminal
+    was asked already, if the builder drives idumb itself and can undo the changes, and if a path is protected or its
+    name holds a secret.
     """
     strays = [path for path, status in found.items() if status == ledger.UNDECLARED]
     plan, event = bench.plans[task.id], bench.journal.event
@@ -52,7 +52,7 @@ def ask_about_strays(
 
 
 def ask_about_recorded_strays(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
-    """The same of an attempt that was recorded before idumb was ended."""
+    """Return the same events for an attempt that was recorded before idumb was killed."""
     last = bench.services.log.events(run=bench.run, task=task.id, kind="attempt.finished", newest_first=True, limit=1)
     lines = next((event.payload["ledger"] for event in last), ())
     found = {line["path"]: line["status"] for line in lines if "path" in line}
@@ -80,12 +80,12 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
 
 
 def waits_about_strays(known: TaskState) -> bool:
-    """Whether a task waits for such an answer."""
+    """Return whether a task waits for such an answer."""
     return any(DEVIATION_MARK in decision for decision in known.decisions)
 
 
 def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:
-    """Whether a person said of each of these files that it belongs to the task."""
+    """Return whether a person accepted each of these files for the task."""
     said = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == ACCEPT]
     mine = [state.decisions[i] for i in said if state.decisions.get(i, {}).get("task") == task]
     return set(strays) <= {path for question in mine for path in question["evidence"]}
@@ -119,7 +119,7 @@ _REFUSES = frozenset({NO, NOT_DONE})
 
 
 def criterion_questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:
-    """One question for each criterion that a person proves. Human kinds are one question as a whole."""
+    """Return a question for each criterion that a person proves. Tasks for people are one question."""
     if task.is_human:
         return ()
     shown = tuple(f"{c.kind} {c.path}" for c in changes[:20])
@@ -148,7 +148,10 @@ def validator_question(
     why: str = "The plan says that a person validates this task.",
     said: str = "",
 ) -> Decision:
-    """Asked where the validator is a person, or where one that is none proves nothing: `why`, and what it `said`."""
+    """Return the question whether a task is good, asked if a person validates it or no validator could.
+
+    `why` explains it, `said` is the validator's answer.
+    """
     told = (said,) if said else ()
     return Decision(
         id=f"{task.id}.validator.{attempt}",
@@ -165,7 +168,7 @@ def validator_question(
 
 
 def work_question(task: Task) -> Decision:
-    """The question that a task for a person is."""
+    """Return the question that asks a person to do the task."""
     if task.kind == "decision" and task.options:
         choices = tuple(Choice(o.id, o.text, f"the record says {o.id}") for o in task.options)
     elif task.kind == "human-verify":
@@ -191,7 +194,7 @@ def work_question(task: Task) -> Decision:
 
 
 def failure_question(task: Task, attempt: int, reason: str) -> Decision:
-    """Asked of tasks that say `On failure: ask`."""
+    """Return the question of a failed task with `On failure: ask`."""
     return Decision(
         id=f"{task.id}{FAILURE}{attempt}",
         kind=FAILURE_KIND,
@@ -223,7 +226,7 @@ def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
 
 
 def evidence_of_answers(asked: Iterable[Decision], answers: Iterable[Answer], tree: str | None) -> tuple[Evidence, ...]:
-    """People's answers as evidence; a question without one waits."""
+    """Return people's answers as evidence; a question without an answer waits."""
     given = {answer.decision: answer for answer in answers}
     return tuple(_of_answer(question, given.get(question.id), tree) for question in asked)
 
@@ -246,14 +249,14 @@ EFFECT_MARK = ".again."
 
 
 def effect_payload(task: Task) -> dict[str, str]:
-    """What an event about a begun attempt says; empty for tasks that files alone take back."""
+    """Return the fields of an event about an attempt whose effects files alone cannot undo."""
     return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
 def ask_about_effect(bench: Bench, task: Task) -> str | None:
-    """None where the task may start; `SKIP` when it was left out, the question's id while nobody answered.
+    """Return None if the task may start, `SKIP` if a person skipped it, else the id of the open question.
 
-    Asked once for each attempt that may have had the effect: nobody can see whether it did.
+    Asked once for each attempt that may have had its effect: idumb cannot see whether it did.
     """
     known, event = bench.journal.state.tasks[task.id], bench.journal.event
     if known.effect != EFFECT:
@@ -301,5 +304,6 @@ def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
 
 
 def recorded_answer(bench: Bench, question: Decision) -> Answer | None:
+    """Return the answer to a question that the log has."""
     known = bench.journal.state.answers.get(question.id)
     return Answer(question.id, known["choice"], known["by"], known.get("guidance", "")) if known else None

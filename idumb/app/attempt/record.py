@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import builder_commits, handoff_writer, projections, proofs, questions
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Judged, Recorded
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import abandoned_clones, nested_repositories, preconditions, staged_changes, task_base
+from idumb.app.worktree import abandoned_clones, preconditions, staged_changes, task_base
 from idumb.domain import agent, contract, outcome, paths, settings, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import Task
@@ -20,19 +20,17 @@ from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import INTERRUPTED, call_id
 
 
-def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
-    """Intent, objects, hidden ref, branch, one transaction; then the attempt is history."""
-    if attempt.candidate is None or attempt.snapshot is None:
-        return attempt
+def record_checkpoint(bench: Bench, attempt: Judged) -> Recorded:
+    """Record the attempt: deliver and commit its work if it is completed, then write its events in one transaction."""
     if bench.workspace.kind == "here":
         # Builders force nothing; a power cut after the checkpoint would leave its files empty.
         bench.services.trees.force(attempt.ledger.changed)
     if attempt.outcome == outcome.WAITING:
         _keep_candidate(bench, attempt, attempt.candidate)
         bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
-        return attempt
-    if attempt.outcome == outcome.COMPLETED and attempt.offered is not None and attempt.offered.made:
-        return _advance_and_record(bench, attempt, attempt.offered)
+        return attempt.become(Recorded)
+    if attempt.outcome == outcome.COMPLETED and attempt.commits is not None and attempt.commits.made:
+        return _advance_and_record(bench, attempt, attempt.commits)
     if attempt.outcome == outcome.COMPLETED and _commits(bench, attempt):
         return commit_and_record(bench, attempt)
     if attempt.outcome == outcome.COMPLETED and bench.workspace.kind != "here" and attempt.ledger.changed:
@@ -44,68 +42,65 @@ def record_checkpoint(bench: Bench, attempt: Attempt) -> Attempt:
         *_question_events(bench, attempt),
         *completion_events(bench, attempt, kept, None),
     )
-    return attempt
+    return attempt.become(Recorded)
 
 
-def _commits(bench: Bench, attempt: Attempt) -> bool:
-    """Whether idumb commits the work: people commit theirs, and so do builders whose own task that is.
-
-    Where nothing was built there is nothing to commit.
-    """
+def _commits(bench: Bench, attempt: Judged) -> bool:
+    """Return whether idumb commits the work. People commit theirs, some builders do, and an adopted task has none."""
     return (
         bench.policy in settings.COMMITTED
         and not attempt.task.is_human
-        and attempt.offered is None
+        and attempt.commits is None
         and not attempt.adopted
     )
 
 
-def _deliver_and_record(bench: Bench, attempt: Attempt) -> Attempt:
-    """The way of a completed task of a clone that nobody commits: its files are announced before they are written."""
+def _deliver_and_record(bench: Bench, attempt: Judged) -> Recorded:
+    """Deliver files from a clone that nobody commits. The log names them before they are written."""
     _intend(bench, attempt, "", bench.services.history.head().commit)
     tree, conflicts = _deliver(bench, attempt)
     if conflicts:
-        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+        return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
     bench.journal.write(*completion_events(bench, attempt, _keep_candidate(bench, attempt, tree), None))
-    return attempt
+    return attempt.become(Recorded)
 
 
-def _advance_and_record(bench: Bench, attempt: Attempt, offered: BuilderCommits) -> Attempt:
-    """The way of a completed task whose builder committed it: the log names the tip before the branch moves."""
-    _intend(bench, attempt, "", offered.base, tip=offered.tip)
+def _advance_and_record(bench: Bench, attempt: Judged, commits: BuilderCommits) -> Recorded:
+    """Move the branch to the builder's own commits. The log names the tip before the branch moves."""
+    _intend(bench, attempt, "", commits.base, tip=commits.tip)
     head = bench.services.history.head().commit
-    if head != offered.base:
-        return dataclasses.replace(attempt, commit_refused=_moved(attempt, offered, head))
+    if head != commits.base:
+        return attempt.become(Recorded, commit_refused=_moved(attempt, commits, head))
     tree, conflicts = _deliver(bench, attempt)
     if conflicts:
-        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
-    return finish_commits(bench, attempt, _keep_candidate(bench, attempt, tree), offered)
+        return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
+    return finish_commits(bench, attempt, _keep_candidate(bench, attempt, tree), commits)
 
 
-def _moved(attempt: Attempt, offered: BuilderCommits, head: str | None) -> str:
+def _moved(attempt: Judged, commits: BuilderCommits, head: str | None) -> str:
     return (
-        f"the commits of {attempt.task.id} stand on {offered.base or 'the empty history'}, and HEAD is"
+        f"the commits of {attempt.task.id} stand on {commits.base or 'the empty history'}, and HEAD is"
         f" {head or 'without a commit'} by now, so they are made again there"
     )
 
 
-def finish_commits(bench: Bench, attempt: Attempt, kept: Snapshot, offered: BuilderCommits) -> Attempt:
-    """Move the branch to the builder's tip and record the checkpoint; used by recovery too."""
+def finish_commits(bench: Bench, attempt: Judged, kept: Snapshot, commits: BuilderCommits) -> Recorded:
+    """Move the branch to the builder's tip and record the checkpoint. Recovery uses this too."""
     services = bench.services
-    if offered.tip is None:
+    if commits.tip is None:
         raise AssertionError("a builder that committed nothing has no tip")
     with services.interrupts.armed():  # a hook of the user's may take long
         made = services.history.advance(
-            offered.tip, f"idumb: {attempt.task.id}", expected_head=offered.base, hooks=services.settings.git.hooks
+            commits.tip, f"idumb: {attempt.task.id}", expected_head=commits.base, hooks=services.settings.git.hooks
         )
     if made.commit is None:
-        return dataclasses.replace(attempt, commit_refused=made.words)
+        return attempt.become(Recorded, commit_refused=made.words)
     bench.journal.write(*completion_events(bench, attempt, kept, made.commit))
-    return attempt
+    return attempt.become(Recorded)
 
 
-def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None, *, tip: str | None = None) -> None:
-    """Name what is about to be delivered and, where there is a message, committed; `tip` is a builder's commit."""
+def _intend(bench: Bench, attempt: Judged, message: str, head: str | None, *, tip: str | None = None) -> None:
+    """Record what is about to be delivered and, if there is a message, committed. `tip` is a builder's commit."""
     bench.journal.write(
         *_finished_events(bench, attempt),
         *_question_events(bench, attempt),
@@ -123,20 +118,20 @@ def _intend(bench: Bench, attempt: Attempt, message: str, head: str | None, *, t
     )
 
 
-def commit_and_record(bench: Bench, attempt: Attempt) -> Attempt:
-    """The way of a completed task whose commit goes on the user's branch."""
+def commit_and_record(bench: Bench, attempt: Judged) -> Recorded:
+    """Commit the work on the user's branch and record the checkpoint."""
     message = commit_message(bench, attempt)
     head = bench.services.history.head()
     _intend(bench, attempt, message, head.commit)
     tree, conflicts = _deliver(bench, attempt)
     if conflicts:
-        return dataclasses.replace(attempt, commit_refused=_conflict_words(conflicts))
+        return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
     kept = _keep_candidate(bench, attempt, tree)
     return finish_commit(bench, attempt, kept, head.commit, message)
 
 
-def finish_commit(bench: Bench, attempt: Attempt, kept: Snapshot, head: str | None, message: str) -> Attempt:
-    """Commit the task's own paths and record the checkpoint; used by recovery too."""
+def finish_commit(bench: Bench, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
+    """Commit the task's own paths and record the checkpoint. Recovery uses this too."""
     hooks = bench.services.settings.git.hooks
     staged = staged_changes.hold_of(bench, attempt)
     with bench.services.interrupts.armed():  # a hook of the user's may take long
@@ -144,27 +139,27 @@ def finish_commit(bench: Bench, attempt: Attempt, kept: Snapshot, head: str | No
             attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
         )
     if made.commit is None:
-        return dataclasses.replace(attempt, commit_refused=made.words)
+        return attempt.become(Recorded, commit_refused=made.words)
     staged_changes.tell_replaced_of(bench, attempt, staged)
     left = _changed_while_committing(bench, attempt)
     if left is not None:
         attempt = _prove_again(bench, attempt, left)
     bench.journal.write(*completion_events(bench, attempt, kept, made.commit, left))
-    return attempt
+    return attempt.become(Recorded)
 
 
-def _changed_while_committing(bench: Bench, attempt: Attempt) -> str | None:
-    """The present tree, where a hook of the user's, or the user, changed the task's paths after they were proven."""
+def _changed_while_committing(bench: Bench, attempt: Judged) -> str | None:
+    """Return the present tree if a hook, or the user, changed the task's paths after they were proven."""
     trees, candidate, changed = bench.services.trees, attempt.candidate, attempt.ledger.changed
     head = bench.services.history.head_tree()
-    if candidate is None or head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
+    if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
     present = trees.scan(changed)  # git's filters store other bytes too, so the files themselves decide
     return None if trees.overlay(present, candidate, changed) == present else present
 
 
-def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
-    """Bytes that no check has seen are not done: the proofs are made once more, on what was committed."""
+def _prove_again(bench: Bench, attempt: Judged, tree: str) -> Judged:
+    """Run the proofs again on what was committed: bytes that no check has seen are not done."""
     services = bench.services
     checked = proofs.check_after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
     again = (*checked, *proofs.step_evidence_again(bench, attempt, tree))
@@ -184,13 +179,13 @@ def _prove_again(bench: Bench, attempt: Attempt, tree: str) -> Attempt:
 
 
 def completion_events(
-    bench: Bench, attempt: Attempt, kept: Snapshot, commit: str | None, left: str | None = None
+    bench: Bench, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None = None
 ) -> tuple[NewEvent, ...]:
     return (_checkpoint_event(bench, attempt, kept, commit, left), *_completed_event(bench, attempt))
 
 
-def _deliver(bench: Bench, attempt: Attempt) -> tuple[str, tuple[Conflict, ...]]:
-    candidate = attempt.candidate or attempt.base
+def _deliver(bench: Bench, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
+    candidate = attempt.candidate
     if attempt.outcome != outcome.COMPLETED or bench.workspace.kind == "here":
         return candidate, ()
     return bench.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
@@ -200,25 +195,26 @@ def _conflict_words(conflicts: tuple[Conflict, ...]) -> str:
     return "; ".join(f"{c.path}: {c.why}" for c in conflicts)
 
 
-def _keep_candidate(bench: Bench, attempt: Attempt, tree: str) -> Snapshot:
+def _keep_candidate(bench: Bench, attempt: Judged, tree: str) -> Snapshot:
     ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
-    parent = attempt.snapshot.commit if attempt.snapshot else None
-    return bench.services.trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", parent)
+    return bench.services.trees.keep(
+        ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", attempt.snapshot.commit
+    )
 
 
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
 
 
-def _left(bench: Bench, attempt: Attempt) -> str | None:
-    """The user's tree as the attempt leaves it: of a clone only what is delivered, now or after an answer."""
-    if bench.workspace.kind == "here" or attempt.snapshot is None or attempt.candidate is None:
+def _left(bench: Bench, attempt: Judged) -> str | None:
+    """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
+    if bench.workspace.kind == "here":
         return attempt.candidate
     if attempt.outcome not in _DELIVERED:
         return attempt.snapshot.tree
     return bench.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
 
 
-def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+def _finished_events(bench: Bench, attempt: Judged) -> list[NewEvent]:
     event = bench.journal.event
     task, number, result = attempt.task.id, attempt.number, attempt.result
     # What was made in a clone and will not be delivered never reaches the user's tree.
@@ -269,15 +265,15 @@ def _finished_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     return events
 
 
-def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
-    """Fields that are there only where they say something, such as the validator's call."""
+def _told(bench: Bench, attempt: Judged) -> dict[str, Any]:
+    """Return the fields that are recorded only if they say something, such as the validator's call."""
     found: dict[str, Any] = {}
     if attempt.conversation is not None and attempt.result is not None:
         found["resumed"] = attempt.result.resumed
-    if attempt.judged is not None:
-        found["validator"] = {**(_result_payload(attempt.judged) or {}), **_validator(bench, attempt)}
-    if attempt.offered is not None:
-        found["committed"] = builder_commits.payload(attempt.offered)
+    if attempt.verdict_of_validator is not None:
+        found["validator"] = {**(_result_payload(attempt.verdict_of_validator) or {}), **_validator(bench, attempt)}
+    if attempt.commits is not None:
+        found["committed"] = builder_commits.payload(attempt.commits)
     if attempt.failure is not None:
         found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
     if attempt.adopted:
@@ -289,14 +285,14 @@ def _told(bench: Bench, attempt: Attempt) -> dict[str, Any]:
     return found
 
 
-def _validator(bench: Bench, attempt: Attempt) -> dict[str, Any]:
+def _validator(bench: Bench, attempt: Judged) -> dict[str, Any]:
     known = bench.services.settings
     name = contract.validator_of(attempt.plan, attempt.task, known)
     binding = known.bindings.get(name or "")
     return {"binding": name, "adapter": name if binding is None else binding.adapter}
 
 
-def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+def _question_events(bench: Bench, attempt: Judged) -> list[NewEvent]:
     event, task, number = bench.journal.event, attempt.task.id, attempt.number
     known = bench.journal.state
     events = [
@@ -316,7 +312,7 @@ def _question_events(bench: Bench, attempt: Attempt) -> list[NewEvent]:
     return events
 
 
-def _checkpoint_event(bench: Bench, attempt: Attempt, kept: Snapshot, commit: str | None, left: str | None) -> NewEvent:
+def _checkpoint_event(bench: Bench, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None) -> NewEvent:
     head = commit if commit is not None else bench.services.history.head().commit
     return bench.journal.event(
         "checkpoint.recorded",
@@ -336,11 +332,11 @@ def _checkpoint_event(bench: Bench, attempt: Attempt, kept: Snapshot, commit: st
     )
 
 
-def _completed_event(bench: Bench, attempt: Attempt) -> list[NewEvent]:
+def _completed_event(bench: Bench, attempt: Judged) -> list[NewEvent]:
     if attempt.outcome != outcome.COMPLETED:
         return []
     completed = bench.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)
-    return [completed, *handoff_writer.of_attempt(bench, attempt)]
+    return [completed, *(handoff_writer.of_attempt(bench, attempt) if attempt.task.handoff_to else ())]
 
 
 def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
@@ -365,8 +361,8 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     }
 
 
-def commit_message(bench: Bench, attempt: Attempt) -> str:
-    """Subject from the title; trailers tie the commit to run, task, attempt and the plan's bytes."""
+def commit_message(bench: Bench, attempt: Judged) -> str:
+    """Return the title, and trailers that tie the commit to run, task, attempt and the plan's bytes."""
     return (
         f"{subject(attempt.task)}\n\n"
         f"Idumb-Run: {bench.run}\n"
@@ -377,7 +373,7 @@ def commit_message(bench: Bench, attempt: Attempt) -> str:
 
 
 def subject(task: Task) -> str:
-    """The first line of a task's commit. A title may hold characters that steer a terminal; logs are read in one."""
+    """Return the first line of a task's commit, without characters that could control a terminal."""
     return "".join(c if c.isprintable() else " " for c in task.title)
 
 
@@ -390,9 +386,9 @@ KILLED = "idumb was ended in the middle of it"
 
 
 def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
-    """Keep the present as a checkpoint, say what the attempt touched of its declared paths; it does not count.
+    """Record an attempt that was killed or interrupted: a checkpoint of the present, and what it touched.
 
-    `seconds` is how long it took, 0 where nobody who is left knows.
+    It does not count as an attempt. `seconds` is how long it took, 0 if unknown.
     """
     known = bench.journal.state.tasks[task.id]
     if known.work.base is None or not (known.attempt.running or known.intended):
@@ -418,7 +414,7 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
     tampered = preconditions.changed_guarded(services, bench.journal.state)
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
-    inner = nested_repositories.since(bench, task.id, known.attempt.number) if theirs else ()
+    inner = _nested_changes(bench, task.id, known.attempt.number) if theirs else ()
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner
@@ -457,8 +453,17 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
     _note_others(bench, task, others)
 
 
+def _nested_changes(bench: Bench, task: str, attempt: int) -> tuple[str, ...]:
+    """Return paths in nested repositories that changed since an interrupted attempt began."""
+    ref = attempt_ref(bench.services, bench.run, task, attempt, "base")
+    commit = bench.services.history.refs(ref).get(ref)
+    if commit is None:
+        return ()
+    return tuple(one.path for one in bench.services.trees.inner_changes(Snapshot(commit, "", ref)))
+
+
 def _note_others(bench: Bench, task: Task, others: list[str]) -> None:
-    """Changes that may be the user's are left as they are, and named."""
+    """Report other changes since then. They may be the user's, so they stay."""
     if others:
         bench.services.reporter.note(
             f"{task.id} was interrupted; also changed since then, left as it is: {wording.listed(others)}"
@@ -474,14 +479,14 @@ _LAST_WORDS = 2000
 _MOST_FILES = 50
 
 
-def handover(bench: Bench, attempt: Attempt) -> str:
-    """The agent's own summary, or one that is made from what is there; "" where no context was exhausted."""
+def handover(bench: Bench, attempt: Judged) -> str:
+    """Return the summary of an agent whose context was exhausted, its own if it wrote one; "" for other attempts."""
     result = attempt.result
     if result is None or result.failure != agent.CONTEXT_EXHAUSTED:
         return ""
     if result.handover.strip():
         return result.handover.strip()
-    counts: Counts = bench.work.line_counts(attempt.base, attempt.candidate) if attempt.candidate else {}
+    counts: Counts = bench.work.line_counts(attempt.base, attempt.candidate)
     return _handover_without_model(attempt.task, attempt.changes, counts, result)
 
 
@@ -491,7 +496,7 @@ def _handover_without_model(
     counts: Counts,
     result: AgentResult,
 ) -> str:
-    """A summary without any model: the task, what is in the files so far, and the last words of the agent."""
+    """Return a summary without a model: the task, what is in the files so far, and the agent's last words."""
     lines = [f"{task.id}: {task.title}", "", "What is in the files so far:"]
     lines += [_change_line(change, counts) for change in changes[:_MOST_FILES]] or ["- nothing yet"]
     if len(changes) > _MOST_FILES:

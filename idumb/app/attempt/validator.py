@@ -1,8 +1,8 @@
-"""Asks the validator of a task. Its no is a no; its yes is a proof only where it shows what it rests on.
+"""Asks the validator of a task. Its FAIL fails the attempt; its PASS proves something only with evidence.
 
-A PASS without evidence is neutral: the task's other proofs decide. An answer that cannot be used is asked for once
-more, but not in strict mode. What then still hangs on the validator alone is asked of a person, and no attempt of the
-builder is used up.
+A PASS without evidence is neutral: the task's other proofs decide. An answer that cannot be used is requested once
+more, except in strict mode. What only the validator could prove then becomes a question to a person, and no attempt of
+the builder is used up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idumb.app.attempt import agent_client, build, proofs, questions
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Measured
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
@@ -31,8 +31,8 @@ HUMAN = "human"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What a validator answered and what it shows; `malformed` says why that cannot be used, "" where it can."""
+class Answered:
+    """A validator's answer and its evidence; `malformed` says why it cannot be used, "" if it can."""
 
     result: AgentResult
     shown: tuple[ValidatorEvidence, ...] = ()
@@ -41,9 +41,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows from the validator's answer; empty where the task has no validator to ask.
+    """What follows from the validator's answer; empty if the task has none to ask.
 
-    `judged_from` is the snapshot of the user's tree from before it was asked.
+    `judged_from` is the snapshot of the user's tree before it was asked.
     """
 
     evidence: tuple[Evidence, ...] = ()
@@ -51,8 +51,8 @@ class Verdict:
     judged_from: Snapshot | None = None
 
 
-def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> Verdict:
-    """Ask the validator, where the task has one."""
+def judge(bench: Bench, attempt: Measured, found: Sequence[Evidence]) -> Verdict:
+    """Ask the validator, if the task has one."""
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     if name is None or name == HUMAN:
         return Verdict()
@@ -73,10 +73,10 @@ def judge(bench: Bench, attempt: Attempt, found: Sequence[Evidence]) -> Verdict:
     return Verdict((dataclasses.replace(made, level=level),), judged.result, saved)
 
 
-def _saved(bench: Bench, attempt: Attempt, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
-    """A snapshot of the user's tree before a call of the validator; the last one where nothing changed since.
+def _saved(bench: Bench, attempt: Measured, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
+    """Return a snapshot of the user's tree before a call; the last one if nothing changed since.
 
-    None where the validator starts no program.
+    None if the validator starts no program.
     """
     services, task, number = bench.services, attempt.task.id, attempt.number
     if last is None or not tree_guard.starts_a_program(bench.agents.get(name)):
@@ -90,16 +90,16 @@ def _saved(bench: Bench, attempt: Attempt, name: str, last: Snapshot | None, cal
     return taken
 
 
-def changed_meanwhile(bench: Bench, attempt: Attempt, present: str) -> frozenset[str]:
-    """Paths of the user's tree that changed while the validator judged. They are told, with the way back.
+def changed_meanwhile(bench: Bench, attempt: Measured, present: str) -> frozenset[str]:
+    """Report paths of the user's tree that changed while the validator judged; return them if the work is there.
 
-    `present` is the work's tree now. Empty where that is a clone: the user's tree is no part of the task there.
+    `present` is the present tree of the work.
     """
-    if attempt.judged_from is None:
+    if attempt.validated_from is None:
         return frozenset()
     here = bench.workspace.kind == "here"
     own = present if here else bench.services.trees.scan(attempt.literal_paths)
-    found = tree_guard.files(bench.services, attempt.judged_from, own)
+    found = tree_guard.files(bench.services, attempt.validated_from, own)
     if not found.words:
         return frozenset()
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
@@ -110,10 +110,10 @@ def changed_meanwhile(bench: Bench, attempt: Attempt, present: str) -> frozenset
     return frozenset(str(row["path"]) for row in found.rows) if here else frozenset()
 
 
-def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, saved: Snapshot | None) -> Judged:
+def _asked(bench: Bench, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None) -> Answered:
     # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
     builder = agent.capabilities_of(bench.journal.state.tasks[attempt.task.id].attempt.adapter)
-    anew = not attempt.built and builder.calls_model
+    anew = not attempt.awaits_verdict and builder.calls_model
     here = bench.workspace.kind == "here"
     before = saved.tree if saved is not None and here else bench.work.scan(attempt.literal_paths)
     again = functools.partial(build.changed_since, bench, attempt, before)
@@ -124,9 +124,9 @@ def _asked(bench: Bench, attempt: Attempt, name: str, request: AgentRequest, sav
 
 
 def _asked_again(
-    bench: Bench, attempt: Attempt, name: str, request: AgentRequest, first: Judged, saved: Snapshot | None
-) -> Judged:
-    """The same once more, with what was wrong with the answer; both calls are paid for."""
+    bench: Bench, attempt: Measured, name: str, request: AgentRequest, first: Answered, saved: Snapshot | None
+) -> Answered:
+    """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
     journal, why = bench.journal, first.malformed
     said = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
     journal.write(journal.event("call.retried", attempt.task.id, attempt.number, **said, message=why, call=1, pause=0))
@@ -141,42 +141,42 @@ def _asked_again(
     return dataclasses.replace(second, result=result)
 
 
-def _read(bench: Bench, attempt: Attempt, result: AgentResult) -> Judged:
+def _read(bench: Bench, attempt: Measured, result: AgentResult) -> Answered:
     if result.failure == agent.MALFORMED:
-        return Judged(result, malformed=result.message or "no verdict can be read in it")
+        return Answered(result, malformed=result.message or "no verdict can be read in it")
     said = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
     if isinstance(said, str) or said["verdict"] != outcome.PASS:
-        return Judged(result)
+        return Answered(result)
     shown = validation.read(said)
     if isinstance(shown, str):
-        return Judged(result, malformed=shown)
+        return Answered(result, malformed=shown)
     shown = tuple(_within(bench, one) for one in shown)
     places = (one.place for one in shown if one.place is not None)
-    gone = [p for p in places if not resolves(bench.work, p, attempt.candidate or attempt.base)]
+    gone = [p for p in places if not resolves(bench.work, p, attempt.candidate)]
     named = wording.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
     return (
-        Judged(result, malformed=f"it cites {named}, which the judged files do not have")
+        Answered(result, malformed=f"it cites {named}, which the judged files do not have")
         if gone
-        else Judged(result, shown)
+        else Answered(result, shown)
     )
 
 
 def _within(bench: Bench, shown: ValidatorEvidence) -> ValidatorEvidence:
-    """Some agents cite absolute paths."""
+    """Return a citation with a relative path: some agents cite absolute ones."""
     if shown.place is None:
         return shown
     file = shown.place.file.removeprefix(f"{bench.work.root.rstrip('/')}/")
     return dataclasses.replace(shown, place=Citation(file, shown.place.line))
 
 
-def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
-    """What is shown for criteria of the task; all of it where the task has none."""
+def _proving(attempt: Measured, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
+    """Return what is shown for criteria of the task, or all of it if the task has none."""
     task = attempt.task
     return tuple(one for one in shown if not task.acceptance or validation.proven_criteria(task, (one,)))
 
 
-def question(bench: Bench, attempt: Attempt) -> Decision | None:
-    """What a person is asked where the validator alone is to prove the task, and does not; None elsewhere."""
+def question(bench: Bench, attempt: Measured) -> Decision | None:
+    """Return the question to a person if only the validator could prove the task, and did not."""
     name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
     subject = proofs.validator_subject(name or "")
     said = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
@@ -186,7 +186,7 @@ def question(bench: Bench, attempt: Attempt) -> Decision | None:
     return questions.validator_question(attempt.task, attempt.number, attempt.changes, why, said.text) if why else None
 
 
-def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
+def _why_unproven(attempt: Measured, said: Evidence, name: str) -> str:
     if said.result == evidence.UNPROVEN:
         return f"The validator {name} gave an answer that cannot be used."
     others = [e for e in attempt.evidence if e is not said]
@@ -201,7 +201,7 @@ def _why_unproven(attempt: Attempt, said: Evidence, name: str) -> str:
 
 
 def resolves(trees: Trees, cited: Citation, tree: str) -> bool:
-    """Whether a tree has the file that is cited, with that many lines."""
+    """Return whether a tree has the cited file, with that many lines."""
     path = cited.file.removeprefix("./")
     if cited.line < 1 or paths.problem(path):
         return False

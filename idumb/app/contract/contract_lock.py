@@ -93,8 +93,7 @@ def _require_same(bench: Bench) -> None:
     services, locked = bench.services, dict(bench.journal.state.contract.plans)
     try:
         present = {path: _sha256(data) for path, data in services.plans.plans(bench.contract.folder)}
-        settings = _settings_digest(bench, services.present_settings())
-        policy = services.present_policy().digest
+        settings, policy = services.present_settings(), services.present_policy()
     except InputError as problem:
         raise _refusal(
             bench, "plan" if problem.code.startswith("plan") else "configuration", [problem.message]
@@ -102,9 +101,11 @@ def _require_same(bench: Bench) -> None:
     changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
     if changed:
         raise _refusal(bench, "plan", changed)
-    if settings != _settings_digest(bench, services.settings):
+    if settings != services.settings and _settings_digest(bench, settings) != _settings_digest(
+        bench, services.settings
+    ):
         raise _refusal(bench, "configuration", [CONFIGURATION])
-    if policy != services.policy.digest:
+    if policy.digest != services.policy.digest:
         raise _refusal(bench, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, Agents, capabilities
+from idumb.app.ports.agents import Agent, Agents
 from idumb.domain import agent, contract, roles
+from idumb.domain.agent import capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Envelope, envelope_key, text_digest
 from idumb.domain.contract import Contract

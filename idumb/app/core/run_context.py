@@ -1,4 +1,4 @@
-"""What attempts are made on and of: the bench of a run, and the attempt as it stands between two stages."""
+"""What the attempts of a run share, and the phases of one attempt: Prepared, Built, Measured, Judged, Recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -25,10 +25,9 @@ from idumb.domain.proof.evidence import Evidence
 
 @dataclass(slots=True)
 class Pace:
-    """Projections of a long run are written now and then. Times are monotonic seconds.
+    """When the documents of a long run are written next. Times are monotonic seconds.
 
-    `due` is when they may be written again, `begun` when the first task ended, `ended` how many did; `waiting` are
-    texts of documents by path.
+    `due` is the next time, `begun` when the first task ended, `ended` how many did; `waiting` maps paths to texts.
     """
 
     due: float = float("-inf")
@@ -39,9 +38,9 @@ class Pace:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the attempts of one run are made: the ports, the journal, the workspace and what is locked in.
+    """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
-    `watched` is what `enveloping` remembers between attempts. `commits` is there where builders commit themselves.
+    `watched` is what `environment_lock` remembers between attempts. `commits` is set if builders commit themselves.
     """
 
     services: Services
@@ -65,7 +64,7 @@ class Bench:
 
     @cached_property
     def locked(self) -> dict[str, Any]:
-        """What the last look at the lock found: `app/lock.py`."""
+        """What `contract_lock` found last."""
         return {}
 
     @property
@@ -77,24 +76,23 @@ class Bench:
         return self.journal.state.id
 
     def protected(self, plan: Plan) -> tuple[str, ...]:
-        """Globs of what no task of a plan may write; all that is in another repository is among it."""
+        """Return the globs that no task of a plan may write, with everything in nested repositories."""
         others = paths.below_rules(self.services.trees.repositories())
         return (*plan.scope.protected, *self.services.settings.protected, *others)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """`base` is the task base; `outcome` None means that nothing has gone wrong yet. Times are monotonic seconds.
+_Phase = TypeVar("_Phase", bound="Attempt")
 
-    `told` is what `attempt.started` says of its envelope; `unlike` an attempt that deterministic mode refuses.
-    `judged` is what the validator said, `judged_from` the snapshot of the user's tree from before it was asked.
-    `failure` is set where an agent could not work, rather than worked wrongly.
-    `handover` is what the attempt before left for this one, because the context of its agent was exhausted.
-    `caches` are folders of tools that git ignored before the work, `new_caches` those that came with it.
-    `offered` is what the builder committed, where that is its own task.
-    `conversation` is the one that the builder goes on in, None where it begins a new one. Of an attempt that is
-    `built` the work is there, and only its verdict was waited for; in one that is `adopted` nothing is built, for an
-    old iDumb says that it is done. `exposed` are known secrets that it would commit.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt before it begins. Each phase below adds what its stages found; nothing in a phase is half filled.
+
+    An `outcome` other than None means that the attempt has ended: the stages that would continue it are skipped.
+    `base` is the tree that the work is compared with; before the snapshot, that of the attempt before, or "".
+    `awaits_verdict`: the work is done, only the verdict is pending. `adopted`: nothing is built, because the task was
+    done before idumb took over. `handover` is the summary of an attempt whose context was exhausted.
+    `started` is in monotonic seconds.
     """
 
     task: Task
@@ -104,39 +102,86 @@ class Attempt:
     feedback: str
     started: float
     accepted_paths: tuple[str, ...] = ()
-    snapshot: Snapshot | None = None
-    standing: RepositoryState | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
-    result: agent.AgentResult | None = None
-    judged: agent.AgentResult | None = None
-    judged_from: Snapshot | None = None
-    candidate: str | None = None
-    changes: tuple[ledger.Change, ...] = ()
-    ledger: ledger.Ledger = ledger.Ledger(())
-    evidence: tuple[Evidence, ...] = ()
-    questions: tuple[Decision, ...] = ()
-    answers: tuple[Answer, ...] = ()
-    residue: tuple[str, ...] = ()
-    caches: tuple[str, ...] = ()
-    new_caches: tuple[str, ...] = ()
-    commands_ran: bool = False
-    verdict: str | None = None
-    outcome: str | None = None
-    reason: str = ""
-    deviation: bool = False
-    unlike: bool = False
-    failure: FailureMessage | None = None
     handover: str = ""
     conversation: Conversation | None = None
-    built: bool = False
-    offered: BuilderCommits | None = None
-    commit_refused: str | None = None
+    awaits_verdict: bool = False
     adopted: bool = False
-    exposed: tuple[str, ...] = ()
+    outcome: str | None = None
+    reason: str = ""
 
     @property
     def literal_paths(self) -> tuple[str, ...]:
         return ledger.named_paths(self.task.files)
 
-    def ended(self, result: str, reason: str) -> Attempt:
+    def ended(self, result: str, reason: str) -> Self:
         return dataclasses.replace(self, outcome=result, reason=reason)
+
+    def become(self, phase: type[_Phase], **added: object) -> _Phase:
+        """Return this attempt in its next phase. TypeError if `added` lacks a field of that phase."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return phase(**{**values, **added})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared(Attempt):
+    """An attempt that may begin to work: it is announced, and its snapshot is durable.
+
+    `before` is the state of the repository when it began, `announced` what `attempt.started` recorded of its envelope.
+    `caches` are ignored folders of tools, `residue` files that checks left.
+    """
+
+    snapshot: Snapshot
+    before: RepositoryState
+    announced: Mapping[str, Any]
+    caches: tuple[str, ...]
+    evidence: tuple[Evidence, ...] = ()
+    residue: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built(Prepared):
+    """An attempt whose builder answered; `result` is None if nobody was asked.
+
+    `failure` says why an agent could not work. `commits` are the builder's own, where it commits itself.
+    """
+
+    result: agent.AgentResult | None
+    failure: FailureMessage | None = None
+    questions: tuple[Decision, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    commits: BuilderCommits | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured(Built):
+    """An attempt whose files are frozen in the tree `candidate` and compared with its declared files.
+
+    `deviation`: it changed undeclared files. `exposed` names known secrets that it would commit. `unlike`:
+    deterministic mode refuses it. `verdict_of_validator` is what the validator answered, `validated_from` the snapshot
+    of the user's tree before it was asked.
+    """
+
+    candidate: str
+    changes: tuple[ledger.Change, ...]
+    ledger: ledger.Ledger
+    new_caches: tuple[str, ...] = ()
+    deviation: bool = False
+    exposed: tuple[str, ...] = ()
+    unlike: bool = False
+    verdict_of_validator: agent.AgentResult | None = None
+    validated_from: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged(Measured):
+    """An attempt with its outcome; `verdict` is None if it failed before a verdict was reached."""
+
+    outcome: str
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded(Judged):
+    """An attempt that is in the log; `commit_refused` says why its work could not be committed or delivered."""
+
+    commit_refused: str | None = None

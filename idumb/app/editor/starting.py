@@ -1,21 +1,20 @@
-"""`start`: a builder that drives idumb itself begins a task. Everything before the work is done; then it is open.
+"""`start`: a builder that drives idumb itself begins a task. idumb prepares the attempt, then leaves it open.
 
-The stages are those of every attempt (`app/attempt.py`), cut in two where the work is done: nothing is believed of
-who does it, and what `submit` judges is the bytes that are there when they say that it is done.
+The stages are those of every attempt (`attempt/pipeline.py`), divided at the work. Nothing the builder says is
+believed: `submit` judges the bytes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import adoption, budget, build, entry, projections, questions
-from idumb.app.attempt import pipeline as attempts
+from idumb.app.attempt import adoption, build, entry, pipeline, projections
 from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import environment_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Prepared
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.engine import runner
 from idumb.app.engine.runner import Ending
@@ -23,7 +22,6 @@ from idumb.app.reading import task_brief
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import task_base
 from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -37,7 +35,7 @@ HERE = "here"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Start:
-    """`by` is who works on it, `retry` takes up a task that failed for good."""
+    """`by` names the builder; `retry` continues a task that failed for good."""
 
     task: str
     by: str
@@ -46,7 +44,7 @@ class Start:
 
 
 def start(services: Services, asked: Start) -> Result:
-    """Everything that comes before the work, for one task; then the attempt is open and this command ends."""
+    """Prepare one task and leave its attempt open."""
     phase, task_id = run_lookup.find_task(asked.task)
     again = f"idumb start {task_id}"
     request = dataclasses.replace(asked.request, phase=phase, workspace=HERE, command="start", again=again)
@@ -73,16 +71,16 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
         name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
         raise Refusal(
             "task.other-builder",
-            f"{task_id} is built by {name}, as its plan and the configuration say; nobody else may start it.",
-            hint=f"idumb execute-phase {contract.phase} has it built; `builder: {agent.EDITOR}` in the task, the plan"
-            " or .idumb/config.yaml leaves it to who drives idumb",
+            f"{name} builds {task_id}, by its plan and the configuration, so you cannot start it.",
+            hint=f"idumb execute-phase {contract.phase} runs {name}. To build it yourself, write"
+            f" `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml",
             details={"run": step_plan.run_command(contract.phase)},
         )
     return task
 
 
-def _open(bench: Bench, task: Task, asked: Start) -> Attempt | Ending:
-    """The stages before the work; an Ending where the task cannot be opened now."""
+def _open(bench: Bench, task: Task, asked: Start) -> Prepared | Ending:
+    """Prepare the attempt; return an Ending if the task cannot be opened now."""
     run_lifecycle.make_ready(bench)
     environment_lock.lock_in(bench)
     if asked.retry and bench.journal.state.tasks[task.id].status == outcome.FAILED:
@@ -91,26 +89,20 @@ def _open(bench: Bench, task: Task, asked: Start) -> Attempt | Ending:
     if adoption.claimed(bench, task):
         runner.adopt(bench, task)
         _require_turn(bench, task)
-    task_base.refuse_foreign_changes(bench, task)
-    question = questions.ask_about_effect(bench, task)
-    if question is not None and question != questions.SKIP:
-        return Ending("waiting", f"{task.id} may have had its effect already, and asks first", task.id)
-    if question == questions.SKIP:
-        return Ending("halted", f"{task.id} is left out, as a person said", task.id)
-    ceiling = budget.asked(bench, task)
-    if ceiling is not None:
-        return runner.at_ceiling(bench, task, *ceiling)
-    attempt = runner.made(bench, entry.begin(bench, task), attempts.BEFORE)
+    refused = runner.admit(bench, task)
+    if refused is not None:
+        return Ending("halted", f"{task.id} was skipped", task.id) if refused is runner.LEFT_OUT else refused
+    attempt = runner.run_stages(bench, entry.begin(bench, task), pipeline.prepare)
     if attempt.outcome is not None:
-        attempt = runner.made(bench, attempt, attempts.AFTER)
-        return runner.settle(bench, attempt) or Ending("done", attempt.reason, task.id)
+        recorded = runner.run_stages(bench, attempt, pipeline.refuse)
+        return runner.settle(bench, recorded) or Ending("done", recorded.reason, task.id)
     _announce(bench, attempt, asked.by)
     projections.progress(bench)
     return attempt
 
 
 def _require_turn(bench: Bench, task: Task) -> None:
-    """The task is the next, or one of the next; Refusal that says why not."""
+    """Refuse a task whose turn it is not, and say why."""
     state, contract = bench.journal.state, bench.contract
     shown = schedule.statuses(contract, state)
     status = shown[task.id]
@@ -125,7 +117,7 @@ def _require_turn(bench: Bench, task: Task) -> None:
         raise Refusal(
             "task.failed",
             f"{task.id} failed: {state.tasks[task.id].reason}",
-            hint=f"idumb start {task.id} --retry tries it again; idumb show {task.id} tells what was wrong",
+            hint=f"idumb start {task.id} --retry retries it; idumb show {task.id} shows why it failed",
             details={"task": task.id},
         )
     if status == outcome.WAITING:
@@ -149,15 +141,15 @@ def _require_turn(bench: Bench, task: Task) -> None:
     if other is not None:
         raise Refusal(
             "task.other-unfinished",
-            f"{other} is not done, and its work lies in the files; nothing is built on top of it.",
-            hint=f"idumb start {other} goes on with it; idumb skip {other} --why REASON leaves it out",
+            f"{other} is unfinished and its work is in the files, so no other task may build on it.",
+            hint=f"idumb start {other} continues it; idumb skip {other} --why REASON skips it",
             details={"other": other},
         )
 
 
-def _announce(bench: Bench, attempt: Attempt, by: str) -> None:
+def _announce(bench: Bench, attempt: Prepared, by: str) -> None:
     services, task = bench.services, attempt.task
-    if attempt.snapshot is not None and attempt.residue:
+    if attempt.residue:
         # What checks before the work left is in the base, and no snapshot names that tree.
         ref = attempt_ref(services, bench.run, task.id, attempt.number, "opened")
         services.trees.keep(ref, attempt.base, f"what {task.id} starts from", attempt.snapshot.commit)
@@ -178,7 +170,7 @@ def _announce(bench: Bench, attempt: Attempt, by: str) -> None:
     )
 
 
-def _opened(services: Services, state: RunState, contract: Contract, attempt: Attempt) -> Result:
+def _opened(services: Services, state: RunState, contract: Contract, attempt: Prepared) -> Result:
     task = attempt.task
     found = open_attempt.find(services)
     return Result(
@@ -196,7 +188,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
             ),
             "root": services.root,
             "base": attempt.base,
-            "snapshot": attempt.snapshot.commit if attempt.snapshot else None,
+            "snapshot": attempt.snapshot.commit,
             "next": [f"idumb submit {task.id}", f"idumb give-up {task.id} --why REASON"],
         }
     )
@@ -205,7 +197,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
 def _not_opened(
     services: Services, journal: Journal, contract: Contract, request: Request, task: Task, ending: Ending
 ) -> Result:
-    """A precondition does not hold, or a question comes first: the same answer as of a run that stops there."""
+    """Return the answer of a run that stops there: a precondition does not hold, or a question comes first."""
     if ending is runner.AGAIN:
         ending = Ending("halted", journal.state.tasks[task.id].reason, task.id)
     return run_lifecycle.close(services, journal, contract, request, ending)

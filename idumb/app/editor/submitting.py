@@ -1,4 +1,4 @@
-"""`submit`: what was done in an editor is judged, from the bytes that are there, by the stages of every attempt."""
+"""`submit`: judges the work of the open attempt, from its bytes, by the stages of every attempt."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import dataclasses
 from datetime import datetime
 from typing import Any
 
-from idumb.app.attempt import entry, projections
-from idumb.app.attempt import pipeline as attempts
+from idumb.app.attempt import pipeline, projections
 from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import changed_contract, environment_lock, loading
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Built, Recorded
 from idumb.app.core.services import Services
 from idumb.app.engine import recovery, runner
 from idumb.app.engine.runner import Ending
@@ -37,7 +36,7 @@ HERE = "here"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Submit:
-    """`said` is what the builder says of its work: a claim, kept with the record."""
+    """`said` is what the builder says about its work: a claim, kept in the record."""
 
     task: str
     request: Request
@@ -45,7 +44,7 @@ class Submit:
 
 
 def submit(services: Services, asked: Submit) -> Result:
-    """Have the work of the open attempt judged: ledger, gates, checks, verdict; what holds is committed."""
+    """Judge the work of the open attempt, and commit it if it holds."""
     phase, task_id = run_lookup.find_task(asked.task)
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
@@ -79,37 +78,36 @@ def submit(services: Services, asked: Submit) -> Result:
         return _submitted(services, journal, contract, request, task, attempt, ending)
 
 
-def _judge(bench: Bench, task: Task, said: str) -> tuple[Attempt | None, Ending | None]:
+def _judge(bench: Bench, task: Task, said: str) -> tuple[Recorded | None, Ending | None]:
     recovery.recover(bench)
     environment_lock.lock_in(bench)
     known = bench.journal.state.tasks[task.id]
     if known.attempt.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
         return None, None if known.status in outcome.DONE else runner.AGAIN
-    attempt = _rebuilt(bench, task, known, said)
-    attempt = runner.made(bench, attempt, (entry.check_lock, *attempts.AFTER))
+    attempt = runner.run_stages(bench, _rebuilt(bench, task, known, said), pipeline.submit)
     ending = runner.settle(bench, attempt)
     projections.progress(bench)
     return attempt, ending
 
 
-def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Attempt:
-    """The attempt as it stood when it was opened, from its events."""
+def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Built:
+    """Return the attempt as it was when it was opened, from its events."""
     found = known.attempt.opened or {}
     begun = _begun(bench, known)
     p = begun.payload
     seconds = max(0.0, _moment(bench.services.clock.now()) - _moment(begun.at))
     state = bench.journal.state
-    return Attempt(
-        task,
-        bench.plans[task.id],
-        known.attempt.number,
-        found["base"],
-        known.context.feedback,
-        bench.services.clock.monotonic() - seconds,
-        known.work.accepted_paths,
+    return Built(
+        task=task,
+        plan=bench.plans[task.id],
+        number=known.attempt.number,
+        base=found["base"],
+        feedback=known.context.feedback,
+        started=bench.services.clock.monotonic() - seconds,
+        accepted_paths=known.work.accepted_paths,
         snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
-        standing=RepositoryState(Head(found["head"], state.branch), dict(state.guarded.digests or {})),
-        told={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},
+        before=RepositoryState(Head(found["head"], state.branch), dict(state.guarded.digests or {})),
+        announced={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},
         result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
         evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in found["evidence"]),
         residue=tuple(found["residue"]),
@@ -123,7 +121,7 @@ def _begun(bench: Bench, known: TaskState) -> Event:
 
 
 def _moment(text: str) -> float:
-    """Seconds since the epoch of the log's way to write a time."""
+    """Return a recorded time in seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
@@ -133,7 +131,7 @@ def _submitted(
     contract: Contract,
     request: Request,
     task: Task,
-    attempt: Attempt | None,
+    attempt: Recorded | None,
     ending: Ending | None,
 ) -> Result:
     state = journal.state
@@ -170,8 +168,8 @@ def _submitted(
     return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
 
 
-def _verdict(attempt: Attempt | None) -> dict[str, Any]:
-    """What was judged, and how; all of it empty where an earlier submit had been judged and was only finished."""
+def _verdict(attempt: Recorded | None) -> dict[str, Any]:
+    """Return what was judged and how; empty if an earlier submit was judged and only finished now."""
     if attempt is None:
         return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": [], "residue": []}
     lines = attempt.ledger
@@ -194,7 +192,7 @@ def _after(
     following: str | None,
     ended: Result | None,
 ) -> list[str]:
-    """What the builder does now, the likeliest first."""
+    """Return what the builder can do now, the most likely first."""
     if ended is None and state.state == PAUSED:
         return [f"idumb resume {state.phase}"]
     if ending is runner.AGAIN:

@@ -1,4 +1,4 @@
-"""A task that failed with all its attempts: it stays failed, and a person decides what follows while others run."""
+"""The question about a task that failed with all its attempts. It stays failed while other tasks run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_TRIED = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
 def asks(task: Task, mode: str, known: TaskState) -> bool:
-    """Whether the failure leaves this question: not where strict mode or the plan decides, or another question asks."""
+    """Return whether a failure leaves this question: not if strict mode, the plan or another question decides."""
     if mode == STRICT or task.is_human or known.work.deviations or known.attempt.outcome in _NOT_TRIED:
         return False
     if known.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
@@ -71,7 +71,7 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
 
 
 def stands(state: RunState, asked: Mapping[str, Any]) -> bool:
-    """Whether the question is about the failure that the task has now. Any word about the task settles it."""
+    """Return whether the question is about the task's present failure."""
     known = state.tasks.get(str(asked.get("task")))
     return (
         known is not None
@@ -81,6 +81,6 @@ def stands(state: RunState, asked: Mapping[str, Any]) -> bool:
 
 
 def standing(state: RunState, task: str) -> str | None:
-    """The id of the question that waits about this task."""
+    """Return the id of the open question about this task."""
     found = (i for i, asked in state.decisions.items() if asked.get("task") == task and asked["kind"] == EXHAUSTED)
     return next((i for i in found if i not in state.answers and stands(state, state.decisions[i])), None)

@@ -1,4 +1,4 @@
-"""What a killed or interrupted run left behind is finished, adopted or taken back. Safe to be killed itself."""
+"""Finishes, adopts or restores what a killed or interrupted run left. A kill during recovery is safe."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import adoption, budget, builder_commits, projections, questions, record
-from idumb.app.core import schedule
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.attempt import adoption, budget, builder_commits, drift_check, projections, questions, record
+from idumb.app.core.run_context import Bench, Judged
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
-from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import exposed_secrets, interrupted_drift, staged_changes, task_base
+from idumb.app.ports.repository import BuilderCommits, Conflict, RepositoryState, Snapshot
+from idumb.app.worktree import exposed_secrets, staged_changes, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer
@@ -25,9 +24,9 @@ from idumb.domain.runs.task_state import Checkpoint, TaskState
 
 
 def recover(bench: Bench) -> tuple[str, ...]:
-    """Bring every task that was running to a state from which the run can go on; the ids of those tasks.
+    """Bring every running task to a state from which the run can continue; return the ids of those tasks.
 
-    An attempt that is open in an editor is whole: who works on it submits it or gives it up.
+    An attempt that is open in an editor is left alone: its builder submits it or gives it up.
     """
     tasks = bench.journal.state.tasks
     found = [task for task, known in tasks.items() if known.status == outcome.RUNNING and known.attempt.opened is None]
@@ -41,7 +40,7 @@ def recover(bench: Bench) -> tuple[str, ...]:
 
 
 def _keep_refs(bench: Bench) -> None:
-    """Make refs of checkpoints again that are gone while their commit is there: a power cut, or a tidy hand."""
+    """Restore missing refs of checkpoints whose commits still exist."""
     services, state = bench.services, bench.journal.state
     done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
     wanted = {
@@ -57,11 +56,11 @@ def _keep_refs(bench: Bench) -> None:
             try:
                 services.history.keep_ref(ref, commit)
             except Refusal:
-                services.reporter.note(f"{ref} is gone, and so is its commit {commit[:12]}; idumb doctor tells more")
+                services.reporter.note(f"{ref} is gone, and so is its commit {commit[:12]}; idumb doctor has details")
 
 
 def _refuse_emptied(bench: Bench) -> None:
-    """A file without its bytes is damage, and nobody's change, until somebody commits it so."""
+    """Refuse to continue if a file of a checkpoint is empty: that is damage, unless it was committed so."""
     services = bench.services
     if bench.workspace.kind != "here":
         return
@@ -86,7 +85,7 @@ def _refuse_emptied(bench: Bench) -> None:
 
 
 def _last_checkpoints(bench: Bench) -> dict[str, Checkpoint]:
-    """Path to the newest checkpoint of a task that is done and touched it."""
+    """Return each path with the newest checkpoint of a completed task that touched it."""
     done = [t.checkpoint for t in bench.journal.state.tasks.values() if t.status in outcome.DONE and t.checkpoint]
     return {path: kept for kept in sorted(done, key=lambda c: c.seq) for path in kept.files}
 
@@ -97,7 +96,7 @@ def _has_bytes(bench: Bench, tree: str, path: str) -> bool:
 
 
 def resolve_waiting(bench: Bench) -> None:
-    """Go on with tasks whose questions have all been answered since."""
+    """Continue tasks whose questions have all been answered."""
     state = bench.journal.state
     for task_id, known in list(state.tasks.items()):
         if known.status == outcome.WAITING and all(d in state.answers for d in known.decisions):
@@ -145,15 +144,15 @@ def _resolve(bench: Bench, task: Task, known: TaskState) -> None:
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
             details={"phase": bench.contract.phase, "task": task.id},
         )
-    attempt = record.record_checkpoint(bench, attempt)
-    if attempt.commit_refused is not None:
-        raise _commit_refusal(bench, task, attempt.commit_refused)
-    if failed and not _tries_again(bench, task):
+    recorded = record.record_checkpoint(bench, attempt)
+    if recorded.commit_refused is not None:
+        raise _commit_refusal(bench, task, recorded.commit_refused)
+    if failed and not task_failure.tries_again(bench, task):
         _fail(bench, task)
 
 
 def _after_failure(bench: Bench, task: Task, choice: str) -> None:
-    """What a person said to a task that failed and asks: try again, leave out, or leave it failed."""
+    """Record what a person decided about a failed task: retry, skip, or leave it failed."""
     again = dict.fromkeys((questions.RETRY, questions.AGAIN, questions.ACCEPT), "task.reset")
     kinds = {**again, questions.SKIP: "task.skipped"}
     kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
@@ -180,17 +179,17 @@ def _recover(bench: Bench, task: Task, known: TaskState) -> None:
             )
     elif known.attempt.running:
         if task_base.made_in(bench, known) == "here":
-            interrupted_drift.tell(bench, task, known)
+            drift_check.report_after_crash(bench, task, known)
         record.record_interruption(bench, task, _why_halted(bench, task) or record.KILLED)
     elif known.attempt.adopted:
         bench.journal.write(*adoption.asked(bench, task))
-    elif not _tries_again(bench, task):
+    elif not task_failure.tries_again(bench, task):
         _fail(bench, task)
     # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
 
 
 def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mapping[str, Any]) -> None:
-    """A builder's own commits: the log names the tip, so neither trailers nor a guess is needed."""
+    """Finish or retry the delivery of a builder's own commits. The log names the tip, so nothing is guessed."""
     history = bench.services.history
     head, offered = history.head().commit, BuilderCommits(intended["head"], intended["tip"])
     if head != offered.tip and history.descends(intended["tip"]):
@@ -203,24 +202,19 @@ def _recover_commits(bench: Bench, task: Task, known: TaskState, intended: Mappi
         ref = attempt_ref(bench.services, bench.run, task.id, known.attempt.number, "checkpoint")
         reason = f"after {task.id}, attempt {known.attempt.number}"
         kept = bench.services.trees.keep(ref, intended["tree"], reason, known.work.snapshot)
-        attempt = record.finish_commits(bench, attempt, kept, offered)
-        if attempt.commit_refused is not None:
-            raise _commit_refusal(bench, task, attempt.commit_refused)
+        recorded = record.finish_commits(bench, attempt, kept, offered)
+        if recorded.commit_refused is not None:
+            raise _commit_refusal(bench, task, recorded.commit_refused)
     else:
         record.record_interruption(bench, task, UNDELIVERED)
 
 
 def _why_halted(bench: Bench, task: Task) -> str | None:
-    """What was said when the run was stopped in the middle of the attempt, if it was."""
+    """Return why the run was stopped during the attempt, if it was."""
     log = bench.services.log
     begun = next(iter(log.events(run=bench.run, task=task.id, kind="attempt.started", newest_first=True, limit=1)))
     halted = next(iter(log.events(run=bench.run, kind="run.halted", after=begun.seq, limit=1)), None)
     return None if halted is None else str(halted.payload.get("reason") or "") or None
-
-
-def _tries_again(bench: Bench, task: Task) -> bool:
-    """What the runner would have said of the recorded failure."""
-    return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
 
 
 def _fail(bench: Bench, task: Task) -> None:
@@ -232,9 +226,9 @@ UNDELIVERED = "what it made in the clone no longer fits the files here, so it is
 
 
 def _is_delivered(bench: Bench, task: Task, known: TaskState) -> bool:
-    """Whether the intended files are all in the user's tree; those that a clone did not deliver are delivered now.
+    """Return whether the intended files are all in the user's tree, after delivering those that are missing.
 
-    Uncommitted changes in their way are refused. Once committed they are what a new attempt starts from.
+    Uncommitted changes in their way are refused. If those are committed, a new attempt starts from them.
     """
     intended, trees = known.intended or {}, bench.services.trees
     wanted, touched = intended["tree"], tuple(intended["paths"])
@@ -252,7 +246,7 @@ def _is_delivered(bench: Bench, task: Task, known: TaskState) -> bool:
 
 
 def _take_delivered_back(bench: Bench, wanted: str, base: str, touched: tuple[str, ...]) -> None:
-    """Take back what a killed command delivered, half or whole, where nobody committed or changed it since."""
+    """Restore what a killed command delivered, unless somebody committed or changed it since."""
     trees = bench.services.trees
     present = trees.scan(touched)
     ours = [p for p in touched if trees.entry(present, p) == trees.entry(wanted, p)]
@@ -272,7 +266,7 @@ def _undelivered(bench: Bench, task: Task, conflicts: tuple[Conflict, ...]) -> R
 
 
 def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:
-    """The task's commit on the branch, found by its trailers, if it was made before the crash."""
+    """Return the task's commit if it was made before the crash; its trailers identify it."""
     intended = known.intended or {}
     for commit, trailers in bench.services.history.trailers_since(intended.get("head")):
         if (trailers.get("Idumb-Run"), trailers.get("Idumb-Task"), trailers.get("Idumb-Attempt")) == (
@@ -285,7 +279,7 @@ def _commit_of(bench: Bench, task: str, known: TaskState) -> str | None:
 
 
 def _is_present(bench: Bench, tree: str, touched: tuple[str, ...]) -> bool:
-    """Whether each touched path is in the work tree as it is in `tree`."""
+    """Return whether each path is in the working tree as it is in `tree`."""
     trees = bench.services.trees
     present = trees.scan(touched)
     return trees.overlay(present, tree, touched) == present
@@ -300,16 +294,16 @@ def _commit_again(bench: Bench, task: Task, known: TaskState) -> None:
     )
     if intended["message"]:
         head = bench.services.history.head()
-        attempt = record.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+        recorded = record.finish_commit(bench, attempt, kept, head.commit, intended["message"])
+        if recorded.commit_refused is not None:
+            raise _commit_refusal(bench, task, recorded.commit_refused)
     else:
         bench.journal.write(*record.completion_events(bench, attempt, kept, None))
-    if attempt.commit_refused is not None:
-        raise _commit_refusal(bench, task, attempt.commit_refused)
     _take_into_clone(bench, kept.tree, tuple(intended["paths"]))
 
 
 def _take_into_clone(bench: Bench, tree: str, done: tuple[str, ...]) -> None:
-    """The clone was made before recovery; tasks to come build on what recovery finished."""
+    """Bring what recovery finished into the clone, which was made before."""
     if bench.workspace.kind != "here":
         bench.work.restore(tree, tree, done, force=True)
 
@@ -320,12 +314,12 @@ def _commit_refusal(bench: Bench, task: Task, words: str) -> WorkFailed:
     return WorkFailed(
         "git.commit-refused",
         f"git refused the commit of {task.id}: {words}",
-        hint=f"Mend what git names, then {again}",
+        hint=f"Fix what git names, then {again}",
     )
 
 
 def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> None:
-    """The work was done and proven, only its record is missing: write it."""
+    """Record work that was done and proven, but not recorded."""
     attempt = _rebuilt(bench, task, known)
     tree = (known.intended or {}).get("tree") or known.work.left or ""
     ref = attempt_ref(bench.services, bench.run, task.id, known.attempt.number, "checkpoint")
@@ -333,20 +327,26 @@ def _record(bench: Bench, task: Task, known: TaskState, commit: str | None) -> N
     bench.journal.write(*record.completion_events(bench, attempt, kept, commit))
 
 
-def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Attempt:
-    """The attempt as its events tell it, far enough to commit and record it."""
-    lines = tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.work.touched)
-    return Attempt(
-        task,
-        bench.plans[task.id],
-        known.attempt.number,
-        known.work.base or "",
-        "",
-        bench.services.clock.monotonic(),
-        snapshot=Snapshot(known.work.snapshot or "", known.work.base or "", ""),
-        candidate=known.work.left,
-        ledger=ledger.Ledger(lines),
-        verdict=outcome.PASS,
+def _rebuilt(bench: Bench, task: Task, known: TaskState) -> Judged:
+    """Return the attempt as its events describe it: enough to commit and record it."""
+    services = bench.services
+    base, candidate = known.work.base or "", known.work.left or ""
+    return Judged(
+        task=task,
+        plan=bench.plans[task.id],
+        number=known.attempt.number,
+        base=base,
+        feedback="",
+        started=services.clock.monotonic(),
+        snapshot=Snapshot(known.work.snapshot or "", base, ""),
+        before=RepositoryState(services.history.head(), {}),
+        announced={},
+        caches=(),
+        result=None,
+        commits=builder_commits.recorded(bench, known),
+        candidate=candidate,
+        changes=(),
+        ledger=ledger.Ledger(tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.work.touched)),
         outcome=outcome.COMPLETED,
-        offered=builder_commits.recorded(bench, known),
+        verdict=outcome.PASS,
     )

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from idumb.app.attempt import (
     adoption,
     budget,
     builder_commits,
+    drift_check,
     entry,
     handoff_writer,
+    pipeline,
     projections,
     questions,
     record,
 )
-from idumb.app.attempt import pipeline as attempts
 from idumb.app.consent import agent_programs, approval_parts
 from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Attempt, Bench, Recorded
 from idumb.app.engine import task_failure
-from idumb.app.worktree import interrupted_drift, task_base
+from idumb.app.worktree import task_base
 from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
@@ -29,15 +31,14 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
 
 EDITOR = agent.EDITOR
-_MAY_HAVE = "{} may have had its effect already, and asks before it is tried again"
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
 
-    `editor` means that the task's builder drives idumb itself, and that it is its turn. `said` is what the event
-    tells besides: `by` and `why` of a person who paused it, `task` and `failure` of an agent that could not work.
+    `editor`: the task's builder drives idumb itself, and it is its turn. `said` has further fields of the event: `by`
+    and `why` of a pause, `task` and `failure` of an agent that could not work.
     """
 
     kind: str
@@ -47,10 +48,14 @@ class Ending:
 
 
 AGAIN = Ending("again")
+LEFT_OUT = Ending("left-out")
+
+_From = TypeVar("_From", bound=Attempt)
+_To = TypeVar("_To", bound=Attempt)
 
 
 def run_tasks(bench: Bench) -> Ending:
-    """Work through the schedule. What an interruption cuts short is recorded before it is passed on."""
+    """Work through the schedule."""
     tasks = schedule.Schedule(bench.contract, bench.journal.state)
     waiting: Ending | None = None
     held: Ending | None = None
@@ -82,7 +87,7 @@ def run_tasks(bench: Bench) -> Ending:
 
 
 def _paused(bench: Bench) -> Ending | None:
-    """Between two tasks everything is saved, so a person who asked for a pause is heard there."""
+    """Return a requested pause. Between two tasks everything is saved."""
     asked = bench.services.owner.pause_asked()
     if asked is None:
         return None
@@ -91,7 +96,7 @@ def _paused(bench: Bench) -> Ending | None:
 
 
 def _run_task(bench: Bench, task: Task) -> Ending | None:
-    """All attempts at one task; None when the run goes on, whatever became of the task."""
+    """Make all attempts at one task; None if the run continues, however the task ended."""
     if adoption.claimed(bench, task):
         ending = adopt(bench, task)
         if ending is not AGAIN:
@@ -100,23 +105,39 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
         return Ending(agent.EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
     bench = builder_commits.bench_of(bench, task)
     while True:
-        task_base.refuse_foreign_changes(bench, task)
-        question = None if entry.waits_for_verdict(bench, task) else questions.ask_about_effect(bench, task)
-        if question is not None:
-            return None if question == questions.SKIP else Ending("waiting", _MAY_HAVE.format(task.id), task.id)
-        ceiling = budget.asked(bench, task)
-        if ceiling is not None:
-            return at_ceiling(bench, task, *ceiling)
-        attempt = made(bench, entry.begin(bench, task))
-        ending = settle(bench, attempt)
+        refused = admit(bench, task)
+        if refused is not None:
+            return None if refused is LEFT_OUT else refused
+        ending = settle(bench, run_stages(bench, entry.begin(bench, task), pipeline.make))
         if ending is not AGAIN:
             return ending
 
 
-def adopt(bench: Bench, task: Task) -> Ending | None:
-    """Work that an old iDumb calls done is proven as it is, or put to a person; `AGAIN` where it is to be built."""
+def admit(bench: Bench, task: Task) -> Ending | None:
+    """Return None if an attempt may begin, LEFT_OUT if a person skipped the task, else what the run does instead.
+
+    Refusal if the task's files have uncommitted changes that it must not build on.
+    """
     task_base.refuse_foreign_changes(bench, task)
-    attempt = made(bench, adoption.begin(bench, task), attempts.ADOPTING)
+    question = None if entry.waits_for_verdict(bench, task) else questions.ask_about_effect(bench, task)
+    if question is not None:
+        words = f"{task.id} may have had its effect already, and asks before it is tried again"
+        return LEFT_OUT if question == questions.SKIP else Ending("waiting", words, task.id)
+    ceiling = budget.asked(bench, task)
+    if ceiling is None:
+        return None
+    decision, words = ceiling
+    if decision != budget.STOP:
+        return Ending("waiting", f"{task.id}: {words}", task.id)
+    known = bench.journal.state.tasks[task.id]
+    bench.journal.write(task_failure.failed(bench, task, known.attempt.number, words))
+    return Ending("halted", f"{task.id}: {words}", task.id)
+
+
+def adopt(bench: Bench, task: Task) -> Ending | None:
+    """Prove work that an old iDumb calls done, or put it to a person; `AGAIN` if it must be built."""
+    task_base.refuse_foreign_changes(bench, task)
+    attempt = run_stages(bench, adoption.begin(bench, task), pipeline.adopt)
     projections.checkpoint(bench, attempt)
     handoff_writer.after(bench, task)
     if attempt.outcome == outcome.COMPLETED:
@@ -128,20 +149,11 @@ def adopt(bench: Bench, task: Task) -> Ending | None:
     return None if status in outcome.DONE else AGAIN
 
 
-def at_ceiling(bench: Bench, task: Task, what: str, words: str) -> Ending:
-    """Nothing is asked of an agent any more: a person decides, or decided that the run stops here."""
-    if what == budget.STOP:
-        known = bench.journal.state.tasks[task.id]
-        bench.journal.write(task_failure.failed(bench, task, known.attempt.number, words))
-        return Ending("halted", f"{task.id}: {words}", task.id)
-    return Ending("waiting", f"{task.id}: {words}", task.id)
-
-
-def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None = None) -> Attempt:
-    """The attempt after its stages. What an interruption cuts short is recorded before it is passed on."""
+def run_stages(bench: Bench, attempt: _From, lead: Callable[[Bench, _From], _To]) -> _To:
+    """Lead an attempt through stages of the pipeline. If an interruption ends it, record that and raise again."""
     task = attempt.task
     try:
-        return attempts.make(bench, attempt, stages)
+        return lead(bench, attempt)
     except Interrupted as interrupted:
         bench.services.owner.guard()
         known = bench.journal.state.tasks[task.id]
@@ -149,14 +161,14 @@ def made(bench: Bench, attempt: Attempt, stages: Sequence[attempts.Stage] | None
         # was begun in the editor is as it was, and is submitted once more.
         if known.intended is None and known.attempt.opened is None:
             if known.attempt.running and bench.workspace.kind == "here":
-                interrupted_drift.tell(bench, task, known)
+                drift_check.report_after_crash(bench, task, known)
             took = bench.services.clock.monotonic() - attempt.started
             record.record_interruption(bench, task, run_lookup.why_stopped(bench.services, interrupted), took)
         raise
 
 
-def settle(bench: Bench, attempt: Attempt) -> Ending | None:
-    """What a finished attempt means for its task: `AGAIN` where another one follows, None where the run goes on."""
+def settle(bench: Bench, attempt: Recorded) -> Ending | None:
+    """Return `AGAIN` if another attempt follows, None if the run continues, else how it ends."""
     task = attempt.task
     projections.checkpoint(bench, attempt)
     handoff_writer.after(bench, task)
@@ -170,13 +182,13 @@ def settle(bench: Bench, attempt: Attempt) -> Ending | None:
         ending = _could_not_work(bench, attempt, attempt.failure)
         if ending is not None:
             return ending
-    return AGAIN if not attempt.unlike and _tries_again(bench, task) else _failed(bench, attempt)
+    return AGAIN if not attempt.unlike and task_failure.tries_again(bench, task) else _failed(bench, attempt)
 
 
-def _could_not_work(bench: Bench, attempt: Attempt, why: FailureMessage) -> Ending | None:
-    """A fresh agent goes on where a context was full; what another attempt would meet again stops the run.
+def _could_not_work(bench: Bench, attempt: Recorded, why: FailureMessage) -> Ending | None:
+    """Return what follows if an agent could not work; None if it counts as any failed attempt.
 
-    None where it counts as a failed attempt like any other.
+    A fresh agent continues after an exhausted context. What another attempt would meet again stops the run.
     """
     task, state = attempt.task, bench.journal.state
     if why.kind == agent.CONTEXT_EXHAUSTED:
@@ -189,11 +201,7 @@ def _could_not_work(bench: Bench, attempt: Attempt, why: FailureMessage) -> Endi
     return None
 
 
-def _tries_again(bench: Bench, task: Task) -> bool:
-    return schedule.tries_again(task, bench.plans[task.id].mode, bench.journal.state.tasks[task.id], bench.max_attempts)
-
-
-def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
+def _failed(bench: Bench, attempt: Recorded) -> Ending | None:
     task = attempt.task
     if task_failure.is_left_out(task, attempt.outcome):
         bench.journal.write(task_failure.left_out(bench, task, attempt.number))
@@ -202,7 +210,7 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
         ending = _ask_about_failure(bench, attempt)
         if ending is not None or bench.journal.state.tasks[task.id].status != outcome.RUNNING:
             return ending
-    if attempt.deviation and attempt.ledger is not None:
+    if attempt.deviation:
         found = {line.path: line.status for line in attempt.ledger.lines}
         waits = questions.ask_about_strays(bench, task, attempt.number, attempt.reason, found)
         if waits:
@@ -219,8 +227,8 @@ def _failed(bench: Bench, attempt: Attempt) -> Ending | None:
     return None
 
 
-def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
-    """A person decides at the terminal, or later; None when the run goes on with what was decided."""
+def _ask_about_failure(bench: Bench, attempt: Recorded) -> Ending | None:
+    """Ask a person what to do about a failed task, now or later; None if the run continues."""
     task, event = attempt.task, bench.journal.event
     question = questions.failure_question(task, attempt.number, attempt.reason)
     asked = task_failure.asked(bench, task, attempt.number, question)
@@ -241,10 +249,7 @@ def _ask_about_failure(bench: Bench, attempt: Attempt) -> Ending | None:
 
 
 def require_agents(bench: Bench) -> None:
-    """Every program that builds or validates can be started, and is one that was agreed to.
-
-    A missing one is told before anything is touched.
-    """
+    """Refuse if a program that builds or validates cannot be started, or nobody agreed to it."""
     for name in approval_parts.agents(bench.services.settings, bench.contract):
         try:
             bench.agents.get(name).describe()
@@ -255,7 +260,7 @@ def require_agents(bench: Bench) -> None:
 
 
 def require_setup(bench: Bench) -> None:
-    """What a person must provide before the plan can run is there: variables are set, checks pass."""
+    """Refuse if something is missing that a person must provide: a variable, or a check that passes."""
     for plan in bench.contract.plans:
         for needed in plan.setup:
             missing = _missing(bench, needed)
@@ -268,7 +273,7 @@ def require_setup(bench: Bench) -> None:
 
 
 def _missing(bench: Bench, needed: Setup) -> str:
-    """The first thing that is not there, in words; empty when all is."""
+    """Return the first thing that is missing; "" if nothing is."""
     limit = float(bench.services.settings.run.check_timeout)
     for name in needed.env:
         found = bench.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)

@@ -1,4 +1,4 @@
-"""`state.json` of this work tree, made from the log alone; what an older file holds beyond it is recorded first."""
+"""`state.json` of this working tree, rebuilt from the log. What an older file holds in addition is recorded first."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RECORDED = "history.recorded"
 
 
 def text(services: Services) -> str | None:
-    """The whole file; None where the log has nothing to say in it."""
+    """Return the whole file; None if the log has nothing to put in it."""
     told = _told(services)
     told += _unrecorded(services, told)
     return services.documents.state([one for _, one in sorted(told, key=_place)]) if told else None
 
 
 def record(services: Services, journal: Journal) -> None:
-    """A line of the history for the run of a command that ends, where the run stands otherwise than the last one says.
+    """Record a line of history for the run of a command that ends, if the run's state changed, and rebuild the file.
 
-    The file is rebuilt with it. What prevents that is told and stops nothing, because the log has all of it.
+    A failure is reported and stops nothing: the log has all of it.
     """
     state = journal.state
     if not state.id or state.state == ACTIVE:
@@ -49,7 +49,7 @@ def record(services: Services, journal: Journal) -> None:
 
 
 def _is_kept(services: Services, journal: Journal) -> bool:
-    """False where the present file cannot be read or kept, and so must not be replaced."""
+    """Return False if the present file cannot be read or kept, and so must not be replaced."""
     try:
         keep(services, journal)
     except OSError as problem:
@@ -59,7 +59,7 @@ def _is_kept(services: Services, journal: Journal) -> bool:
 
 
 def keep(services: Services, journal: Journal) -> None:
-    """Record what the present file holds beyond the log, and keep its bytes, before another takes its place."""
+    """Record what the present file holds beyond the log, and keep its bytes, before it is replaced."""
     found = of_path(services, projection_paths.STATE_FILE)
     if found is not None:
         write(services, journal, (found,))
@@ -70,7 +70,7 @@ def beyond(services: Services, present: dict[str, Any]) -> ImportedState | None:
 
 
 def runs_here(services: Services) -> list[str]:
-    """Every run of this work tree, the oldest first."""
+    """Return every run of this working tree, the oldest first."""
     return [run for run, _, worktree, _ in services.log_files.starts() if worktree == services.worktree]
 
 
@@ -84,7 +84,7 @@ def _place(told: tuple[int, HistoryEntry | ImportedState]) -> int:
 
 
 def _told(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
-    """What was recorded for this file, each with its place in the log."""
+    """Return what was recorded for this file, each line with its place in the log."""
     here = frozenset(runs_here(services))
     recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
     came = [(e.seq, one) for e in services.log.events(kind=legacy_claims.IMPORTED) for one in _imported(services, e)]
@@ -92,7 +92,7 @@ def _told(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
 
 
 def _entries(event: Event) -> Iterator[tuple[int, HistoryEntry]]:
-    """The line of an event, and those of runs that ended before lines were recorded."""
+    """Return the line of an event, and those of runs that ended before lines were recorded."""
     for line in event.payload.get("earlier", ()):
         yield line["seq"], _entry(line["timestamp"], line["run"], line)
     yield event.seq, _entry(event.at, event.run or "", event.payload)
@@ -111,7 +111,7 @@ def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
 
 
 def _earlier(services: Services, run: str) -> dict[str, Any]:
-    """Recorded once, so that no later command has to replay those runs."""
+    """Return lines of earlier runs, recorded once so that no later command must replay those runs."""
     lines = [(seq, one) for seq, one in _unrecorded(services, _told(services)) if one.run != run]
     said = [{"seq": seq, "phase": one.phase, **one.as_dict()} for seq, one in lines]
     return {"earlier": said} if said else {}
@@ -120,7 +120,7 @@ def _earlier(services: Services, run: str) -> dict[str, Any]:
 def _unrecorded(
     services: Services, told: Sequence[tuple[int, HistoryEntry | ImportedState]]
 ) -> list[tuple[int, HistoryEntry]]:
-    """Lines of runs that ended and have none, each in the place of the run's end."""
+    """Return lines of ended runs that have none, each at the place of the run's end."""
     known = state_file.runs([one for _, one in told])
     states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in known]
     return [(s.last_seq, _entry(s.moved_at, s.id, _said(s))) for s in states if s.state != ACTIVE]

@@ -1,8 +1,9 @@
-"""How a task ends whose attempts are used up: left out, put to a person, or failed."""
+"""How a task ends that has no attempts left: skipped, put to a person, or failed."""
 
 from __future__ import annotations
 
 from idumb.app.attempt import questions
+from idumb.app.core import schedule
 from idumb.app.core.run_context import Bench
 from idumb.app.engine import exhausted_tasks
 from idumb.domain import outcome
@@ -12,12 +13,19 @@ from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.task_state import TaskState
 
 
+def tries_again(bench: Bench, task: Task) -> bool:
+    """Return whether another attempt follows the one that failed last."""
+    known = bench.journal.state.tasks[task.id]
+    return schedule.tries_again(task, bench.plans[task.id].mode, known, bench.max_attempts)
+
+
 def is_left_out(task: Task, ended: str | None) -> bool:
-    """The plan says that a task which ran out of time is skipped."""
+    """Return whether the plan skips a task that timed out."""
     return ended == outcome.TIMED_OUT and task.on_timeout == "skip"
 
 
 def asks(task: Task, *, deviated: bool) -> bool:
+    """Return whether the plan asks a person about a failed task."""
     return task.on_failure == "ask" and not deviated
 
 
@@ -31,7 +39,7 @@ def failed(bench: Bench, task: Task, attempt: int, reason: str) -> NewEvent:
 
 
 def for_good(bench: Bench, task: Task, attempt: int, reason: str) -> tuple[NewEvent, ...]:
-    """It failed and stays so, and asks what is to follow where neither the plan nor strict mode says that."""
+    """Return the events of a task that stays failed, with a question if neither plan nor strict mode decides."""
     known = bench.journal.state.tasks[task.id]
     ended = failed(bench, task, attempt, reason)
     if not exhausted_tasks.asks(task, _mode(bench, task), known):
@@ -52,7 +60,7 @@ def waiting(bench: Bench, task: Task, attempt: int, question: Decision, reason: 
 
 
 def of_recorded(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
-    """The same for a failure that was recorded before idumb was ended; the question waits, for nobody is asked now."""
+    """Return the same events for a failure that was recorded before idumb was killed. The question waits."""
     if is_left_out(task, known.attempt.outcome):
         return (left_out(bench, task, known.attempt.number),)
     if asks(task, deviated=bool(known.work.deviations)):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from idumb.domain.agent import AgentRequest, AgentResult, Capabilities, Claim
+from idumb.domain.agent import AgentRequest, AgentResult, Claim
 from idumb.domain.plans.plan import Plan, Task
 
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 class Agent(Protocol):
     """An agent adapter. `continues`: a retry after failed validation may continue from the attempt's own work.
 
-    An attribute `capabilities` may declare more. An adapter of a third party may omit it: use `capabilities`.
+    An attribute `capabilities` may declare more. An adapter of a third party may omit it: `agent.capabilities`.
     """
 
     name: str
@@ -27,12 +27,6 @@ class Agent(Protocol):
 
     def describe(self) -> Sequence[str]:
         """The resolved argument list that `run` will start, for consent; () if it starts no program."""
-
-
-def capabilities(who: Agent) -> Capabilities:
-    """Return what an agent declares, or the defaults."""
-    declared: Capabilities = getattr(who, "capabilities", Capabilities())
-    return declared
 
 
 Hear = Callable[[Claim], None]

@@ -12,7 +12,7 @@ from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, kept_at
 from idumb.app.session import failure_report, next_steps
-from idumb.app.worktree import nested_repositories
+from idumb.app.worktree import drift
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.contract import Contract
@@ -132,7 +132,7 @@ def _bring_back(row: dict[str, Any]) -> list[str]:
 
 def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
     path: str = line["path"]
-    return nested_repositories.place(snapshot, path) if line.get("within") else kept_at(snapshot, path)
+    return drift.nested_place(snapshot, path) if line.get("within") else kept_at(snapshot, path)
 
 
 def _was_there(line: dict[str, Any]) -> bool:

@@ -12,14 +12,14 @@ from idumb.app.attempt import agent_client, budget
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.agents import Agent, capabilities
+from idumb.app.ports.agents import Agent
 from idumb.app.roles import role_consent
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import tree_guard
 from idumb.app.worktree.tree_guard import Heard
 from idumb.domain import agent, canonical_json, failures, roles
-from idumb.domain.agent import AgentRequest, AgentResult, Budget
+from idumb.domain.agent import AgentRequest, AgentResult, Budget, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import levels

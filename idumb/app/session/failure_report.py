@@ -26,10 +26,10 @@ MOST_CALLS = 200
 
 
 def structured(services: Services, state: RunState, contract: Contract, task: str | None) -> dict[str, Any] | None:
-    """What failed or waits, where, with which tool, under which plan, and its audit trail; None where no task did.
+    """Return the structured failure of a run: what failed or waits, where, with which tool, under which plan.
 
-    `audit_trail` has the events of the task and, of a step plan, the tool calls of the steps before it, the newest
-    `MOST_CALLS`; the event log has all.
+    `audit_trail` has the newest `MOST_CALLS` events of the task and, of a step plan, earlier tool calls. None if no
+    task failed.
     """
     if task is None or task not in contract.tasks:
         return None
@@ -59,7 +59,7 @@ def structured(services: Services, state: RunState, contract: Contract, task: st
 def of_run(
     services: Services, state: RunState, contract: Contract, words: str, *, waits: bool = False
 ) -> dict[str, Any]:
-    """The same of a run as a whole, where it is no task that failed: its plan, and the newest events of no task."""
+    """Return the same for a run that failed as a whole: its plan, and the newest events that belong to no task."""
     newest = services.log.events(run=state.id, newest_first=True, limit=MOST_CALLS)
     trail = sorted((e for e in newest if e.task is None), key=lambda e: e.seq)
     return {
@@ -75,7 +75,7 @@ def of_run(
 
 
 def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """The same where a signal ended the run; the step is the one that was cut short, or none between two of them."""
+    """Return the same for a run that a signal ended; the step is the one that was interrupted."""
     cut = [t for t, known in state.tasks.items() if known.attempt.outcome == outcome.CANCELLED and t in state.attempted]
     newest = max(cut, key=lambda t: state.attempted[t], default=None)
     found = structured(services, state, contract, newest) or of_run(services, state, contract, words)
@@ -85,7 +85,7 @@ def of_interruption(services: Services, state: RunState, contract: Contract, wor
 def of_verification(
     services: Services, state: RunState, contract: Contract, record: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The same of a phase that is not verified: the step is the first criterion that does not hold."""
+    """Return the same for a phase that is not verified; the step is the first criterion that does not hold."""
     broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
     first = broken[0] if broken else None
     found = of_run(services, state, contract, record["reason"])
@@ -100,7 +100,7 @@ def of_verification(
 
 
 def ways(services: Services, contract: Contract, state: RunState, task: str) -> list[dict[str, Any]]:
-    """What can be done about a task that failed or asks whose its changes are: choices with their commands."""
+    """Return what can be done about a task that failed or has undeclared changes: choices with their commands."""
     known = state.tasks[task]
     if known.status not in (outcome.FAILED, outcome.WAITING):
         return []
@@ -113,7 +113,7 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
 
 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
-    """Files outside of what the task declares are a question; the same fields as every question has."""
+    """Return the fields of a question about files that the task does not declare."""
     known = state.tasks[task]
     if not known.work.deviations:
         return {}
@@ -126,7 +126,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 
 
 def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.UndeclaredChanges:
-    """What can be done about them: none takes a file that no task may write, and what is strict is not widened."""
+    """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
     plan, known = contract.plan_of(task), state.tasks[task]
     others = services.history.repositories(known.work.deviations)
     inner = any(paths.repository_of(path, others) for path in known.work.deviations)
@@ -149,14 +149,14 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
 
 
 def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
-    """Those of the last attempt's undeclared files that are protected."""
+    """Return which of the last attempt's undeclared files are protected."""
     last = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
     lines = next((event.payload["ledger"] for event in last), ())
     return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
 
 
 def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """The same where a run of a step plan is refused to go on; the step is the one whose turn it was."""
+    """Return the same for a step plan that is refused to continue; the step is the next one."""
     if contract.plans[0].dialect != step_plan.DIALECT:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
@@ -165,7 +165,7 @@ def of_refusal(services: Services, state: RunState, contract: Contract, words: s
 
 
 def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:
-    """Which kind of failure kept an agent from its work, and the next step; empty where it worked."""
+    """Return which failure kept an agent from working, and the next step; empty if it worked."""
     if state.tasks[task].attempt.failure is None:
         return {}
     ended = next(services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1))
@@ -180,7 +180,7 @@ def _entry(event: Event) -> dict[str, Any]:
 
 
 def tolerated(state: RunState, contract: Contract) -> tuple[str, ...]:
-    """A line for each step that failed and whose plan says to go on."""
+    """Return a line for each failed step that the plan tolerates."""
     may = (t for t in contract.order if any(s.continue_on_error for s in contract.tasks[t].steps))
     done = (state.tasks[t] for t in may if state.tasks[t].status == outcome.COMPLETED and state.tasks[t].reason)
     return tuple(f"{known.id}: {known.reason}" for known in done)

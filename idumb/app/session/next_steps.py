@@ -44,7 +44,7 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
 
 
 def pending(state: RunState) -> list[dict[str, Any]]:
-    """Questions that wait for a person: of tasks that wait, failed for good or are to be accepted, and of the phase."""
+    """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase."""
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
     settled = {t.id for t in state.tasks.values() if t.status in outcome.DONE or t.status == outcome.SKIPPED}
     waiting |= {i for i, d in state.decisions.items() if exposed_secrets.ACCEPTED in i and d.get("task") not in settled}
@@ -53,14 +53,14 @@ def pending(state: RunState) -> list[dict[str, Any]]:
 
 
 def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
-    """Whether a question waits though no task does: one about the phase, or about a task that failed for good."""
+    """Return whether a question waits though no task does: about the phase, or about a task that failed for good."""
     if question.get("task") is None:
         return not _over(state, question)
     return question.get("kind") == EXHAUSTED and exhausted_tasks.stands(state, question)
 
 
 def _over(state: RunState, question: Mapping[str, Any]) -> bool:
-    """A question about a verification waits only while no later one stands in its place."""
+    """Return whether a later verification replaced the one that a question is about."""
     if question.get("kind") != VERIFICATION:
         return False
     return state.verification is None or state.verification.get("decision") != question["id"]
@@ -71,7 +71,7 @@ def _asks_for_a_word(verification: Mapping[str, Any]) -> bool:
 
 
 def _past_skipped(contract: Contract, state: RunState, shown: Mapping[str, str]) -> list[str]:
-    """What to do about tasks that are left out while others need them; empty where something can still run."""
+    """Return what to do about skipped tasks that others need; empty if something can still run."""
     if not blocked_tasks.is_stuck(shown):
         return []
     held = blocked_tasks.groups(contract, state, shown)
@@ -88,9 +88,9 @@ def next_commands(
     asked: bool = True,
     first: str | None = None,
 ) -> list[str]:
-    """What a user can do now, the most likely first. `asked` tells whether a question waits for a person.
+    """Return what a user can do now, the most likely first.
 
-    `first` is the task that ended the run.
+    `asked` tells whether a question waits for a person; `first` is the task that ended the run.
     """
     phase = contract.phase
     if schedule.settled(shown):

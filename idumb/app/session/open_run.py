@@ -1,4 +1,4 @@
-"""What every command on a run shares: ownership, entry checks, the newest run, rows of a task."""
+"""Opens the run context of a run: its workspace, agents and checks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bench(
 
 
 def _workspace(services: Services, state: RunState, kind: str) -> Workspace:
-    """`here`, or a fresh clone, which has what the run did so far."""
+    """Return the user's own tree, or a fresh clone with what the run did so far."""
     if state.attempted and builder_commits.CLONE in (kind, state.workspace):
         abandoned_clones.put_away(services, state)
     place = services.open_workspace(kind, state.id)

@@ -1,4 +1,4 @@
-"""One writing command: it owns the work tree, is recorded in the log, and leaves the projections up to date."""
+"""One writing command: it owns the working tree, is recorded in the log, and updates the documents at its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from idumb.domain.runs.run import RunState
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The right to write: an operation's id and a fencing token. `opened` are the journals that were asked for."""
+    """The right to write: an operation's id and a fencing token. `opened` are the journals in use."""
 
     services: Services
     operation: str
@@ -27,12 +27,12 @@ class Owned:
     opened: list[Journal] = field(default_factory=list)
 
     def journal(self, state: RunState) -> Journal:
-        """A journal whose first entry is the operation itself. `state` may have been read before this owner wrote."""
+        """Return a journal whose first entry is the operation. `state` may have been read before."""
         later = self.services.log.events(run=state.id, after=state.last_seq) if state.id else ()
         if any(event.kind not in BESIDE for event in later):
             raise Refusal(
                 "run.moved-on",
-                f"Another idumb went on with phase {state.phase} while this command started.",
+                f"Another idumb command continued phase {state.phase} while this one started.",
                 hint="idumb status shows where it is now",
             )
         journal = Journal(
@@ -46,17 +46,17 @@ class Owned:
         return journal
 
     def record(self) -> Journal:
-        """Record the operation where it belongs to no run, so that the log knows every writing command."""
+        """Record an operation that belongs to no run, so that the log has every writing command."""
         return self.journal(RunState())
 
     def close(self, error: str | None) -> None:
-        """Say how the operation ended; one that could not begin has no end."""
+        """Record how the operation ended. Operations that never started record nothing."""
         for journal in self.opened:
             self._project(journal)
             journal.write(journal.event("operation.finished", command=self.command, error=error))
 
     def _project(self, journal: Journal) -> None:
-        """progress.json and state.json tell of where the command leaves the run."""
+        """Update progress.json and state.json."""
         from idumb.app.contract import loading
         from idumb.app.engine import state_file
 
@@ -69,9 +69,9 @@ class Owned:
 
 @contextmanager
 def owned(services: Services, command: str, *, force: bool = False) -> Iterator[Owned]:
-    """Hold the work tree for the length of one command. One that lost it ends quietly: its record is the new owner's.
+    """Own the working tree for one command. A command that lost it ends quietly: the new owner records it.
 
-    `force` takes the work tree from an owner that cannot be proven dead.
+    `force` takes it from an owner that cannot be proven dead.
     """
     fence = services.owner.acquire(command, force=force)
     try:

@@ -1,6 +1,6 @@
-"""What a clone holds and nothing else: kept under a ref before the clone is removed.
+"""Keeps what only a clone holds under a ref before the clone is removed.
 
-An attempt that did not end has been frozen by nobody, so its clone may have the only bytes of an agent's work.
+Nothing froze an attempt that did not end, so its clone may have the only copy of an agent's work.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WHAT = "interrupted"
 
 
 def close(bench: Bench) -> None:
-    """Remove the clone of a command that ends. Where what is in it cannot be kept, it stays, and that is told."""
+    """Remove the clone of a command that ends, unless its contents cannot be kept."""
     if bench.workspace.kind != HERE:
         try:
             keep_unfinished(bench)
@@ -57,7 +57,7 @@ def put_away(services: Services, state: RunState) -> None:
 
 
 def put_away_all(services: Services) -> None:
-    """The same of every clone of the repository. Only for who holds all its work trees."""
+    """Do the same for every clone of the repository. The caller must own all its working trees."""
     for left in services.clones.abandoned():
         _put_away(services, left, _state(services, left.run))
 
@@ -73,7 +73,7 @@ def _put_away(services: Services, left: AbandonedClone, state: RunState) -> None
 
 
 def _name(services: Services, left: AbandonedClone, state: RunState) -> tuple[str, str]:
-    """Under which ref it is kept, and why: as the interrupted attempt's, where there is one that has none yet."""
+    """Return the ref to keep it under, and why: that of the interrupted attempt if it has none yet."""
     running = next((t for t in state.tasks.values() if t.attempt.running and t.attempt.opened is None), None)
     if running is not None:
         ref = attempt_ref(services, left.run, running.id, running.attempt.number, _WHAT)
@@ -129,6 +129,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
             )
 
     def put_away(symptom: Symptom) -> str:
+        """Keep what killed commands left in clones of this run, and remove those clones."""
         for one in services.clones.abandoned():
             if one.path == symptom.subject:
                 state = _state(services, one.run)

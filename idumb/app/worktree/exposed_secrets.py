@@ -1,6 +1,6 @@
-"""Known secrets that a change would expose: one in a name fails the attempt, one in a file is a person's to decide.
+"""Known secrets that a change would expose: in a file name they fail the attempt, in a file a person decides.
 
-The log has no secret, and so no name with one. What must be found again by its name is found in the trees instead.
+The log holds no secret, so it holds no such name either. What must be found by its name is found in the trees.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Measured, Prepared
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import Trees
 from idumb.domain import canonical_json, outcome, wording
@@ -31,7 +31,7 @@ _SHOWN = 20
 
 
 def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
-    """Those of the paths that hold a secret, each with what is shown of it."""
+    """Return the paths that hold a secret, each with its redacted form."""
     known = tuple(paths)
     shown = services.redaction.redact
     if not known or shown("\n".join(known)) == "\n".join(known):
@@ -40,15 +40,15 @@ def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
 
 
 def any_in(services: Services, paths: Iterable[str]) -> bool:
-    """Whether the name of a path holds a secret, or held one before it was recorded."""
+    """Return whether the name of a path holds a secret, or held one before it was recorded."""
     known = tuple(paths)
     return any(_REDACTED in path for path in known) or bool(named(services, known))
 
 
 def _new_names(services: Services, paths: Iterable[str], commit: str | None, base: str | None) -> dict[str, str]:
-    """As `named`, without names that tell nobody more than a commit does: it, or the base, has the path, or the value.
+    """Return the paths whose names expose a secret that neither the commit nor the base exposes already.
 
-    A base has files that nobody committed too, so that what is like their names is new all the same.
+    A base has uncommitted files too, so a name that only resembles theirs is new.
     """
     found = named(services, paths)
     if not found:
@@ -66,9 +66,9 @@ def _bytes(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
-    """Why an attempt has failed that changed files whose names cannot be recorded; "" where none is among them."""
-    head = None if attempt.standing is None else attempt.standing.head.commit
+def words_of_names(bench: Bench, attempt: Prepared, paths: Iterable[str]) -> str:
+    """Return why an attempt fails whose changed files have names that must not be recorded; "" if none has."""
+    head = attempt.before.head.commit
     found = _new_names(bench.services, paths, head, attempt.base)
     if not found:
         return ""
@@ -80,7 +80,7 @@ def words_of_names(bench: Bench, attempt: Attempt, paths: Iterable[str]) -> str:
 
 
 def found_again(services: Services, known: TaskState) -> TaskState:
-    """The state of a task with the names that the log does not have, as the trees have them."""
+    """Return the state of a task with the real names of files that the log redacted."""
     if known.work.base is None or known.work.left is None:
         return known
     touched, deviations = (
@@ -94,10 +94,10 @@ def found_again(services: Services, known: TaskState) -> TaskState:
 def names_in(
     services: Services, paths: Iterable[str], old: str, new: str, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Paths as the log has them; those with a secret by the names of what differs between two trees.
+    """Return recorded paths, with redacted names replaced by those that differ between two trees.
 
-    What differs nowhere is omitted. Refusal `secret.unknown-name` where the secret is not known now: its name could
-    not be found, and would be logged as it is. `others` are recorded paths that it is not.
+    What differs nowhere is omitted. Refusal `secret.unknown-name` if the secret is not known now, because its name
+    would be logged as it is. `others` are recorded paths that it cannot be.
     """
     recorded = tuple(paths)
     marked = [path for path in recorded if _REDACTED in path]
@@ -121,7 +121,7 @@ def names_in(
 
 
 def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -> tuple[str, ...]:
-    """As `names_in`, of folders: those in which something differs between two trees."""
+    """Return recorded folders, with redacted names replaced by folders in which two trees differ."""
     recorded = tuple(folders)
     if not any(_REDACTED in path for path in recorded):
         return recorded
@@ -133,33 +133,31 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
     return tuple(path for path in found if _REDACTED not in path)
 
 
-def judge(bench: Bench, attempt: Attempt) -> Attempt:
-    """Look into what would be committed. A strict run fails over a secret; else a person is asked about it later."""
-    if attempt.outcome is not None or attempt.candidate is None:
-        return attempt
+def judge(bench: Bench, attempt: Measured) -> Measured:
+    """Search what would be committed for secrets. A strict run fails over one; otherwise a person is asked later."""
     # A dry run commits nothing, and says what a run would ask.
     if COMMITTED.isdisjoint((bench.policy, bench.services.settings.git.commit)) or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
-    commits = () if attempt.offered is None else attempt.offered.commits
+    commits = () if attempt.commits is None else attempt.commits.commits
     # What one commit of a builder's added and the next took away is in the history all the same.
     changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
     # The work may have been committed by its builder already, so HEAD is that of before.
-    before = attempt.standing.head.commit if attempt.standing is not None else None
+    before = attempt.before.head.commit
     found = _added(bench.services, bench.work, changes, before)
     if found and STRICT in (attempt.plan.mode, bench.journal.state.mode):
-        if bench.commits is not None and attempt.offered is not None and attempt.offered.made:
+        if bench.commits is not None and attempt.commits is not None and attempt.commits.made:
             bench.commits.drop()
         return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, found)}; {WITHOUT_SECRET}")
     return dataclasses.replace(attempt, exposed=found)
 
 
-def question(attempt: Attempt) -> Decision:
-    """Asked before a known secret is committed; it names file, line and variable, and never the value."""
+def question(attempt: Measured) -> Decision:
+    """Return the question before a known secret is committed. It names file, line and variable, never the value."""
     return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
 
 
 def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
-    """Questions as they were put. Refusal `decision.unknown` where one was not: its answer must not be passed over."""
+    """Return questions as they were asked. Refusal `decision.unknown` if the log lacks one."""
     rows = {one: state.decisions.get(one) for one in ids}
     for missing in (one for one, row in rows.items() if row is None):
         raise Refusal(
@@ -172,9 +170,9 @@ def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Dec
 
 
 def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:
-    """What a person accepts is committed too: the same question before it, and a name with a secret is refused.
+    """Ask before a person's acceptance commits a secret, and refuse a file name that holds one.
 
-    Errors `accept.secret-name` and `accept.secret`; the question waits where nobody can be asked.
+    Errors `accept.secret-name` and `accept.secret`. The question waits if nobody can be asked.
     """
     commit = services.history.head().commit
     base = journal.state.tasks[task].work.base if task in journal.state.tasks else None
@@ -205,7 +203,7 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
 
 
 def _to_accept(state: RunState, task: str, found: Sequence[str]) -> str:
-    """The question's id: what was asked before is not asked again, unless the answer was no."""
+    """Return the question's id. It is not asked twice, unless the answer was no."""
     mark = f"{task}{ACCEPTED}{canonical_json.digest(list(found))[:8]}"
     refused = sum(1 for i, answer in state.answers.items() if i.startswith(mark) and answer["choice"] == NO)
     return f"{mark}.{refused + 1}" if refused else mark
@@ -235,7 +233,7 @@ def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decisio
 
 
 def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: str | None) -> tuple[str, ...]:
-    """A line for each known value in these files that a commit has nowhere: file, line, variable."""
+    """Return a line for each known value in these files that the commit lacks: file, line, variable."""
     redaction = services.redaction
     if not redaction.knows_secrets():
         return ()
@@ -249,7 +247,7 @@ def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: 
 
 
 def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
-    """Those of the paths, each with the id of its bytes, that hold a known secret in their name or their bytes."""
+    """Return the paths, given with the ids of their bytes, that hold a known secret in their name or bytes."""
     redaction = services.redaction
     if not redaction.knows_secrets():
         return frozenset(named(services, blobs))
@@ -258,7 +256,7 @@ def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
 
 
 def _in_commit(services: Services, commit: str | None, names: frozenset[str]) -> frozenset[str]:
-    """Those of the variables whose values a commit has in some file or name. Read only where a change has one."""
+    """Return the variables whose values a commit already has in some file or name."""
     if not names:
         return frozenset()
     history, trees, redaction = services.history, services.trees, services.redaction

@@ -1,7 +1,7 @@
-"""The workspace at the end of a run, held against what the run's tasks left: bytes, permissions, and whose the rest is.
+"""Compares the working tree at the end of a run with what its tasks left: bytes, permissions, and unexpected files.
 
-Undeclared changes that were made while a task ran stop that task. What is found here came between the tasks, or after
-them: somebody else's work in a file of the run makes the phase unproven; somebody else's file is named and stays.
+Undeclared changes during a task stop that task. Changes found here were made between or after tasks: in a file of the
+run they leave the phase unproven; elsewhere they are reported and stay.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ class Workspace:
         return {"wrong": list(self.wrong), "unexpected": list(self.unexpected), "more": self.more}
 
     def words(self) -> tuple[str, ...]:
-        """What a person should know though nothing failed by it."""
+        """Return what a person should know although nothing failed by it."""
         if not self.unexpected:
             return ()
         return (f"Changed since the run began, by no task of it: {wording.listed(self.unexpected, hidden=self.more)}",)
 
 
 def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:
+    """Compare the present tree."""
     return compare(services, state, contract, scan(services, contract))
 
 
 def scan(services: Services, contract: Contract) -> str:
-    """The present tree, with the files that tasks declare by name though git ignores them."""
+    """Return the present tree, with the ignored files that tasks declare by name."""
     return services.trees.scan(sorted(_named(contract)))
 
 
@@ -54,7 +55,7 @@ def _named(contract: Contract) -> frozenset[str]:
 
 
 def compare(services: Services, state: RunState, contract: Contract, tree: str) -> Workspace:
-    """Every expected file is there with its bytes and permissions, and nothing else changed since the run's base."""
+    """Compare a tree with what the tasks left, and with the run's base."""
     writers = _last_writers(state)
     wrong = (
         *_not_as_left(services, state, tree, writers),
@@ -65,7 +66,7 @@ def compare(services: Services, state: RunState, contract: Contract, tree: str) 
 
 
 def _last_writers(state: RunState) -> dict[str, str]:
-    """Path to the completed task that changed it last; none where a task that is not done changed it since."""
+    """Return each path with the completed task that changed it last, unless an unfinished task changed it later."""
     found: dict[str, str] = {}
     for task in sorted(state.attempted, key=state.attempted.__getitem__):
         known = state.tasks[task]
@@ -94,7 +95,7 @@ def _not_as_left(services: Services, state: RunState, tree: str, writers: Mappin
 def _missing(
     services: Services, state: RunState, contract: Contract, tree: str, writers: Mapping[str, str]
 ) -> Iterator[str]:
-    """Files that a completed task declares to create, by their names, and that are not there."""
+    """Yield a line for each file that a completed task declares to create and that is missing."""
     claims = [(c, t.id) for t in contract.tasks.values() for c in ledger.written_claims(t.files or ())]
     deleted = {claim.path for claim, _ in claims if claim.verb == "delete"}
     for claim, task in claims:
@@ -107,7 +108,7 @@ def _missing(
 
 
 def _unexpected(services: Services, state: RunState, contract: Contract, tree: str) -> Iterator[str]:
-    """Changes since the base that are neither a task's, nor idumb's own, nor left by a check or put back."""
+    """Yield changes since the base that no task, no check and not idumb made."""
     if state.workspace != "here" or not state.base.tree:
         return
     ours = {

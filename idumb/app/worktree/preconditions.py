@@ -1,14 +1,15 @@
-"""The user's repository as a place to work: refusals before anything is touched, and commits by the user's settings."""
+"""What a repository must fulfil before idumb works in it, and commits under the user's settings."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from idumb.app.core import next_actions, previous_owner
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
+from idumb.app.worktree import drift
 from idumb.domain import wording
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.runs.run import RunState
@@ -30,6 +31,7 @@ _HINTS = {
 
 
 def require_initialised(services: Services) -> None:
+    """Refuse a repository without idumb's configuration."""
     if not services.reports.exists(".idumb/config.yaml"):
         raise Refusal(
             "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"
@@ -37,7 +39,7 @@ def require_initialised(services: Services) -> None:
 
 
 def require_supported(services: Services) -> None:
-    """Refusal where nothing that is set up here could ever run: another owner, a format that idumb cannot read."""
+    """Refuse a repository where nothing could ever run: another owner, or a format that idumb cannot read."""
     _refuse(services.history.unsupported())
 
 
@@ -48,7 +50,7 @@ def _refuse(obstacle: tuple[str, str] | None) -> None:
 
 
 def require_repository(services: Services) -> None:
-    """No merge or the like in progress, and an identity where commits are to be made."""
+    """Refuse while a merge or the like is in progress, or if commits are to be made without an identity."""
     obstacle = services.history.obstacle()
     if obstacle is not None and obstacle[0] == INDEX_LOCKED:
         previous_owner.acquire_and_remove_stale_files(services)
@@ -64,7 +66,7 @@ def require_repository(services: Services) -> None:
 
 
 def require_branch(services: Services, state: RunState) -> None:
-    """A run goes on, back and forth only on the branch that it was started on."""
+    """Refuse to continue or roll back a run on another branch than its own."""
     head = services.history.head()
     if head.branch != state.branch:
         back = _way_back(services, state)
@@ -77,7 +79,7 @@ def require_branch(services: Services, state: RunState) -> None:
 
 
 def _way_back(services: Services, state: RunState) -> str:
-    """The command that leads back to where the run was: a branch may be gone, and a detached HEAD has no name."""
+    """Return the command that leads back to the run's branch, which may be gone, or to its detached HEAD."""
     branch = state.branch
     if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
         return f"git switch {shlex.quote(branch)}"
@@ -90,25 +92,25 @@ def _way_back(services: Services, state: RunState) -> str:
 
 
 def require_settled(state: RunState) -> None:
-    """No rollback or undo stands half done between plan and files."""
+    """Refuse while a rollback or undo is half done."""
     if state.restoring is not None:
         raise Refusal(
             "rollback.unfinished",
-            f"{state.restoring['words']} was ended in the middle.",
+            f"{state.restoring['words']} was interrupted.",
             hint=f"idumb rollback {state.phase} --to start --yes, idumb undo --yes or idumb resume {state.phase}"
-            " finish it first",
+            " finishes it",
             details={"phase": state.phase},
         )
 
 
 def require_guarded(services: Services, state: RunState | None, accepted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Git's own files are as they were when the last attempt began, if nobody looked since that began.
+    """Refuse if git's own files changed since the last attempt began; return the changed ones that a person accepts.
 
-    The names of those that changed and that a person lets stay. To be called before git is asked anything.
+    Call it before git is asked anything.
     """
     if state is None or not state.guarded.unchecked or state.guarded.digests is None:
         return ()
-    changed = differing(state.guarded.digests, services.history.state().guarded)
+    changed = drift.changed_names(state.guarded.digests, services.history.state().guarded)
     rest = [name for name in changed if name not in accepted]
     if rest:
         raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
@@ -116,7 +118,7 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
 
 
 def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]) -> None:
-    """Record a person's word that changed files of git's own stay; Refusal where they said it of others only."""
+    """Record that a person accepts changed files of git's own; refuse if others changed too."""
     changed = require_guarded(services, journal.state, accepted)
     if changed:
         now = dict(services.history.state().guarded)
@@ -124,18 +126,13 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
 
 
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
-    """What changed of git's own files since the last attempt began."""
+    """Return which of git's own files changed since the last attempt began."""
     before = state.guarded.digests
-    return () if before is None else differing(before, services.history.state().guarded)
+    return () if before is None else drift.changed_names(before, services.history.state().guarded)
 
 
-def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(n for n in {*before, *after} if before.get(n) != after.get(n)))
-
-
-def require_same_guarded(state: RunState, task: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """While a task ran, git's own files stayed as they were."""
-    changed = differing(before, after)
+def require_same_guarded(state: RunState, task: str, changed: Sequence[str]) -> None:
+    """Refuse if git's own files changed while a task ran."""
     if changed:
         raise _guarded_changed(f"while {task} ran", state, changed, changed)
 
@@ -145,7 +142,7 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
     return Refusal(
         "git.guarded-changed",
         f"Files of git's own changed {when}: {wording.listed(named)}",
-        hint=f"Look at them and put them back, then {next_actions.command(state)}; where they may stay:"
+        hint=f"Check and restore them, then {next_actions.command(state)}. To keep them:"
         f" {next_actions.command(state)} {flags}",
         details={
             "go_on": next_actions.command(state),
@@ -156,7 +153,7 @@ def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: 
 
 
 def commit(services: Services, paths: Sequence[str], message: str) -> CommitAttempt:
-    """Commit these paths on the present HEAD by the user's settings; nothing to commit is no refusal."""
+    """Commit these paths on HEAD under the user's settings. Nothing to commit is no refusal."""
     if not paths:
         return CommitAttempt(None)
     return services.history.commit(
@@ -169,8 +166,10 @@ def commit(services: Services, paths: Sequence[str], message: str) -> CommitAtte
 
 
 def commit_or_fail(services: Services, paths: Sequence[str], message: str, what: str) -> str | None:
-    """The commit, None where there is nothing to commit; WorkFailed with `what` and git's words when it refuses."""
+    """Return the commit, None if there is nothing to commit; WorkFailed with git's words if it refuses."""
     made = commit(services, paths, message)
     if paths and made.commit is None:
-        raise WorkFailed("git.commit-refused", f"{what}: {made.words}", hint="Mend what git names and say it again")
+        raise WorkFailed(
+            "git.commit-refused", f"{what}: {made.words}", hint="Fix what git names, then run the command again"
+        )
     return made.commit

@@ -1,4 +1,4 @@
-"""The branch that a new run begins on; a name that git cannot have is refused before anything is touched."""
+"""The branch on which a new run begins. A name that git cannot have is refused first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BRANCHES = "refs/heads/"
 
 
 def begin(services: Services, contract: Contract, wanted: str | None) -> None:
-    """The branch that a new run is to be on, where one was asked for; HEAD may be on it already."""
+    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
     settings = services.settings.git
     asked = settings.branch_name if settings.branch == BRANCH_PHASE else None
     name = wanted or (asked and asked.replace("{phase}", contract.phase))
@@ -25,7 +25,7 @@ def begin(services: Services, contract: Contract, wanted: str | None) -> None:
 
 
 def _require_free(name: str, refs: Iterable[str]) -> None:
-    """git names a branch without `refs/heads/`, and keeps none below the name of another."""
+    """Refuse a whole ref name, and a name below or above an existing branch."""
     if name.startswith("refs/"):
         short = name.removeprefix(_BRANCHES)
         raise Refusal(

@@ -1,7 +1,7 @@
-"""What was staged in the user's index while an attempt was made: it stays, is named, and never enters idumb's commits.
+"""Changes in the user's index during an attempt. They stay, are reported, and never enter idumb's commits.
 
-People stage while an agent works, and an agent that works in the same tree may stage too. One index has no authors, so
-nothing is taken back: whoever did not stage it has the command that brings back what the index had.
+People stage while an agent works, and an agent in the same tree may stage too. An index has no authors, so idumb
+restores nothing: it prints the command that restores the earlier index.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Bench, Judged
 from idumb.app.core.services import Services, attempt_ref
 from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
@@ -23,7 +23,7 @@ _REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERI
 
 
 def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
-    """Name the paths of no concern to the task of which the index has something else than at the snapshot."""
+    """Report paths outside the task whose index entries differ from the snapshot."""
     history = bench.services.history
     covers = paths.cover((*ledger.written_paths(task.files), *accepted, *_REPORTS))
     changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
@@ -33,15 +33,15 @@ def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequenc
     ref = attempt_ref(bench.services, bench.run, task.id, number, _CHANGED)
     bench.services.trees.keep_blobs(ref, {_ROWS: bench.services.trees.store(rows)}, f"the index before {task.id}")
     bench.services.reporter.note(
-        f"While {task.id} ran, the index changed: {wording.listed(changed)}. It stays so, for it may have been you, and"
-        f" idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
+        f"While {task.id} ran, the index changed: {wording.listed(changed)}. It stays so, because it may have been you,"
+        f" and idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
     )
 
 
 def hold(
     services: Services, ref: str, paths: Sequence[str], trees: Collection[str], words: str
 ) -> Mapping[str, Entry | None]:
-    """What is staged of these paths and stands in none of the trees is kept before a commit takes its place."""
+    """Keep what is staged of these paths and is in none of the trees, before a commit replaces it."""
     entry = services.trees.entry
     found = services.history.staged(paths)
     staged = {path: one for path, one in found.items() if one not in [entry(tree, path) for tree in trees]}
@@ -53,33 +53,33 @@ def hold(
 
 
 def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | None], who: str) -> None:
-    """Name the paths that were staged otherwise than idumb committed them."""
+    """Report paths that were staged with other contents than idumb committed."""
     head = services.history.head_tree()
     changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
     if changed:
         services.reporter.note(
-            f"{wording.listed(changed)} was staged otherwise than {who} left it. The commit has what {who} left, and so"
-            f" has the index now. To stage again what was staged: {_command(ref)}"
+            f"{wording.listed(changed)} was staged otherwise than {who} left it. The commit and the index"
+            f" have what {who} left. To stage again what was staged: {_command(ref)}"
         )
 
 
-def hold_of(bench: Bench, attempt: Attempt) -> Mapping[str, Entry | None]:
-    """The same of the task's own paths, before the commit of a task."""
+def hold_of(bench: Bench, attempt: Judged) -> Mapping[str, Entry | None]:
+    """Keep what is staged of the task's own paths, before its commit."""
     words = f"what was staged when {attempt.task.id} was committed"
-    tree = attempt.candidate or attempt.base
+    tree = attempt.candidate
     return hold(bench.services, _replaced(bench, attempt), attempt.ledger.changed, (tree,), words)
 
 
-def tell_replaced_of(bench: Bench, attempt: Attempt, staged: Mapping[str, Entry | None]) -> None:
+def tell_replaced_of(bench: Bench, attempt: Judged, staged: Mapping[str, Entry | None]) -> None:
     tell_replaced(bench.services, _replaced(bench, attempt), staged, attempt.task.id)
 
 
-def _replaced(bench: Bench, attempt: Attempt) -> str:
+def _replaced(bench: Bench, attempt: Judged) -> str:
     return attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
 
 
 def tell_again(bench: Bench, task: Task, number: int, *, committed: bool) -> None:
-    """The same after a kill: the words of before may have reached nobody, and what they were about is kept."""
+    """Report again after a kill what was kept: the first report may have reached nobody."""
     held = (
         (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
         *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),

@@ -1,4 +1,4 @@
-"""What earlier attempts left in the work tree: whose it is, what is put back, and what a new attempt starts from."""
+"""The tree that an attempt starts from: which changes are the task's own, which are restored, which must be refused."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ UNFINISHED = "task.unfinished-path"
 
 
 def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> None:
-    """A declared path with uncommitted changes that are not this task's to build on is refused before it starts.
+    """Refuse a task whose declared files have uncommitted changes that are not its own.
 
-    `ahead` looks at a task before its turn: what another one left may be mended until then. In an editor a failed
-    attempt may be mended before the next is begun, which goes on with the declared files as they are.
+    `ahead` checks a task before its turn, so what another task left may still be fixed. In an editor, a failed attempt
+    may be fixed before the next one begins, which continues with the files as they are.
     """
     if task.is_human or (bench.workspace.kind != "here" and bench.commits is None):
         return  # nothing is built in the user's tree; commits of a builder are delivered into it, or made in vain
@@ -39,7 +39,7 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
     if covered:
         raise Refusal(
             "task.dirty-path",
-            f"{task.id} is to create files that are there already, untracked or ignored: {wording.listed(covered)}",
+            f"{task.id} must create files that exist already, untracked or ignored: {wording.listed(covered)}",
             hint=f"Move them away, or let the task modify them; then {again}",
             details={"task": task.id, "paths": covered},
         )
@@ -56,8 +56,8 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
         status = bench.journal.state.tasks[other].status
         raise Refusal(
             UNFINISHED,
-            f"{task.id} declares {path}, in which {other} ({status}) left work that is not done.",
-            hint=f"Commit it or take it back with git, then idumb resume {bench.contract.phase};"
+            f"{task.id} declares {path}, where {other} ({status}) left unfinished work.",
+            hint=f"Commit it or restore it with git, then idumb resume {bench.contract.phase};"
             f" --retry-failed tries {other} again",
             details={"phase": bench.contract.phase, "task": task.id, "paths": list(unfinished)},
         )
@@ -72,14 +72,14 @@ def _in_editor(bench: Bench, task: Task) -> bool:
 
 
 def _is_mended_in_editor(bench: Bench, task: Task) -> bool:
-    """The next attempt starts from the base of the one before, at which the declared files had no such changes."""
+    """Return whether an editor continues a failed attempt, whose base had the declared files without such changes."""
     known = _known(bench, task.id)
     failed = known.attempt.outcome == outcome.FAILED and known.work.base is not None and known.work.left is not None
     return failed and _in_editor(bench, task)
 
 
 def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
-    """Uncommitted declared paths, but for those in which the task's own attempts worked."""
+    """Return uncommitted declared paths, except those that the task's own attempts changed."""
     known = _known(bench, task.id)
     declared = ledger.written_paths(task.files)
     if not declared:
@@ -96,7 +96,7 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
 
 
 def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
-    """Files that git ignores where the task makes new ones: of these git's own status says nothing."""
+    """Return files that the task must create and that exist already, ignored by git, so that git status is silent."""
     known = _known(bench, task.id)
     own = frozenset(known.work.touched) if known.work.base is not None else frozenset()
     named = frozenset(ledger.named_paths(task.files))
@@ -110,7 +110,7 @@ def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
 
 
 def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """A line for each reason why paths are in no snapshot, so that a person knows it before anything is run."""
+    """Return a line for each reason why snapshots omit paths, so that a person knows before anything runs."""
     by_reason: dict[str, list[str]] = {}
     for path, why in sorted(left_out.items()):
         if projection_paths.is_projection(path):
@@ -122,7 +122,7 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _last_writer(bench: Bench, path: str) -> TaskState | None:
-    """The task of this run, or carried into it, whose last attempt left the path as it is now."""
+    """Return the task of this run, or carried into it, whose last attempt left the path as it is now."""
     state, work = bench.journal.state, bench.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
         known = _known(bench, task_id)
@@ -146,9 +146,9 @@ def _made_by_run(bench: Bench, path: str) -> bool:
 
 
 def restart(bench: Bench, task: Task) -> None:
-    """Put the paths that earlier attempts touched back to the task base, only where nobody changed them since.
+    """Restore the paths that earlier attempts touched to the task base, unless somebody changed them since.
 
-    An undeclared change is never put back, for it may be the user's, and neither is what was committed since.
+    Undeclared changes may be the user's, and committed ones are settled, so both stay.
     """
     known = _known(bench, task.id)
     if known.work.base is None or known.work.left is None:
@@ -160,7 +160,7 @@ def restart(bench: Bench, task: Task) -> None:
 
 
 def made_in(bench: Bench, known: TaskState) -> str:
-    """The kind of workspace in which a task's last attempt was made; a command may choose another than its run's."""
+    """Return the kind of workspace of a task's last attempt. A command may choose another than its run's."""
     started = bench.services.log.events(
         run=bench.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
     )
@@ -168,7 +168,7 @@ def made_in(bench: Bench, known: TaskState) -> str:
 
 
 def take_back(bench: Bench, task: Task) -> None:
-    """Put back what attempts made in the user's own tree; Refusal where somebody changed it since."""
+    """Restore what attempts changed in the user's own tree; refuse if somebody changed it since."""
     known, trees = _known(bench, task.id), bench.services.trees
     if known.work.base is None or known.work.left is None:
         return
@@ -179,7 +179,7 @@ def take_back(bench: Bench, task: Task) -> None:
         named = ", ".join(c.path for c in conflicts)
         raise Refusal(
             "task.changed-since",
-            f"{task.id} must start again from its base, but these files changed since its last attempt: {named}",
+            f"{task.id} must start over from its base, but these files changed since its last attempt: {named}",
             hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
             details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
         )
@@ -188,15 +188,15 @@ def take_back(bench: Bench, task: Task) -> None:
 
 
 def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) -> None:
-    """Between an interruption and the next attempt a person may have worked in the same files."""
+    """Report where the work of an interrupted attempt is kept: a person may have worked in the same files since."""
     ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
     bench.services.reporter.note(
-        f"{task.id} starts again; what was in {wording.listed(own)} is kept: git show {kept_at(ref, own[0])}"
+        f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {kept_at(ref, own[0])}"
     )
 
 
 def _put_all_back(bench: Bench, task: Task, base: str) -> None:
-    """Nothing in a clone is the user's, so all that differs from the task base is an attempt's."""
+    """Restore the clone to the task base. Nothing in a clone is the user's."""
     literal = tuple(p for p in ledger.written_paths(task.files) if not paths.has_wildcard(p))
     present = bench.work.scan(literal)
     changed = (c.path for c in bench.work.changes(base, present))
@@ -204,9 +204,7 @@ def _put_all_back(bench: Bench, task: Task, base: str) -> None:
 
 
 def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
-    """The tree before attempt 1; later, the present with what earlier attempts left taken out of it."""
-    if not attempt.base:
-        return present
+    """Return the present tree without what earlier attempts left in it."""
     if bench.workspace.kind != "here":
         return attempt.base
     known = _known(bench, attempt.task.id)
@@ -223,7 +221,7 @@ def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
 
 
 def _own_paths(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
-    """What attempts touched and nobody else has changed and committed since."""
+    """Return what attempts touched, except what somebody else has changed and committed since."""
     touched = tuple(p for p in known.work.touched if p not in set(known.work.deviations))
     head = bench.services.history.head_tree() if touched else None
     if head is None or known.work.left is None:
@@ -237,7 +235,7 @@ def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool
 
 
 def _open_deviations(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
-    """Undeclared changes of earlier attempts that nobody has committed since."""
+    """Return undeclared changes of earlier attempts that nobody has committed since."""
     head = bench.services.history.head_tree() if known.work.deviations else None
     if head is None:
         return known.work.deviations
@@ -246,14 +244,14 @@ def _open_deviations(bench: Bench, known: TaskState, present: str) -> tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """Work of a task that an earlier run did not finish, taken back before a new run starts."""
+    """Unfinished work of an earlier run, restored before a new run starts."""
 
     task: str
     paths: tuple[str, ...]
 
 
 def put_back_unfinished(services: Services, contract: Contract, before: RunState) -> tuple[PutBack, ...]:
-    """Take back what unfinished tasks of the run before left uncommitted and nobody changed since, newest first."""
+    """Restore what unfinished tasks of the last run left uncommitted and nobody changed since, newest first."""
     if before.workspace != "here":
         return ()
     done: list[PutBack] = []
@@ -271,7 +269,7 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
 
 
 def _left_by(services: Services, contract: Contract, known: TaskState) -> tuple[str, tuple[str, ...]]:
-    """(tree, paths) that an unfinished task left; of one that was killed, its declared paths as they are now."""
+    """Return the tree and the paths that an unfinished task left; a killed one left its declared paths as they are."""
     if known.work.left is not None and not known.attempt.running:
         return known.work.left, known.work.touched
     task = contract.tasks.get(known.id)

@@ -1,12 +1,13 @@
-"""The user's work tree while the agent of a role works in its copy: saved before, compared afterwards, never written.
+"""Guards the user's working tree while the agent of a role works in its copy: saves it before, compares it afterwards.
 
-An agent runs as the user and can find the tree that its copy was made of. What changed there cannot be told from what
-the user did at the same time, so nothing is put back but idumb's own refs: all is named, with the way back. People edit
-files while an agent thinks, so that alone costs nobody an answer; another HEAD, or changed files of git's own, do.
+An agent runs as the user and can find the tree that its copy was made of. Nothing tells its changes from the user's
+own, so idumb restores only its own refs, and names everything else with the way back. People edit files while an agent
+works, so changed files cost nobody an answer. Another HEAD, or changed files of git's own, do.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,33 +15,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services, kept_at, role_ref
+from idumb.app.core.services import Services, role_ref
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import Head, RepositoryState, Snapshot
-from idumb.app.worktree import moved_refs, nested_repositories, preconditions
-from idumb.app.worktree.moved_refs import Moved
+from idumb.app.worktree import drift
+from idumb.app.worktree.drift import Drift
 from idumb.domain import wording
 from idumb.domain.errors import AdapterError, IdumbError, Refusal
 from idumb.domain.proof import ledger
 
 CODE = "role.changed-tree"
-ATTIC = "answers"
+BACKUPS = "answers"
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was there when the agent began; `name` is the folder of refs that hold what it needs."""
+    """The tree and the repository when the agent began; `name` is the folder of refs that keep what they need."""
 
     snapshot: Snapshot
-    standing: RepositoryState
+    repository: RepositoryState
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is not as it was, as words, with the commands that show or bring back what was; `rows` are for JSON.
+class DriftReport:
+    """What changed, in words, with the commands that show or restore what was; `rows` are for JSON.
 
-    `stops` where nothing may follow from the agent's answer.
+    `stops` means that the agent's answer must not be used.
     """
 
     words: tuple[str, ...] = ()
@@ -51,67 +52,66 @@ class Found:
 
 @dataclass(slots=True)
 class Heard:
-    """What the agent answered, as soon as it has."""
+    """The agent's answer, once it has one."""
 
     reply: str = ""
 
 
 @contextmanager
 def watched(services: Services, journal: Journal, role: str, number: int, taking: str = "") -> Iterator[Heard]:
-    """Names, at the end, what is not as it was; Refusal `role.changed-tree` where that stops.
+    """Report at the end what changed; Refusal `role.changed-tree` if that stops.
 
-    The snapshot stays then, as those of attempts do; otherwise it goes. What was heard is kept where it is not used:
-    `taking` is what a person says before its path to use it all the same.
+    The snapshot is kept then, as those of attempts are; otherwise it is removed. An answer that is not used is kept:
+    `taking` is the command that uses it all the same, without its path.
     """
     heard = Heard()
-    before = _look(services, journal, role, number)
+    before = _save(services, journal, role, number)
     try:
         yield heard
     except IdumbError:
-        found = _compared(services, before)
-        if found.words:
-            services.reporter.note(_told(role, found))
+        report = _compare(services, before)
+        if report.words:
+            services.reporter.note(_words(role, report))
         raise
-    found = _compared(services, before)
-    if found.stops:
+    report = _compare(services, before)
+    if report.stops:
         data = heard.reply.encode("utf-8", "surrogateescape")
-        kept = services.backups.keep(ATTIC, f"{role}-{journal.operation}-{number}.md", data) if data else None
-        use = f"; {taking} {shlex.quote(kept)} takes the answer that is kept" if kept and taking else ""
+        kept = services.backups.keep(BACKUPS, f"{role}-{journal.operation}-{number}.md", data) if data else None
+        use = f"; {taking} {shlex.quote(kept)} uses the answer that is kept" if kept and taking else ""
         raise Refusal(
             CODE,
-            f"{_told(role, found)} The answer is not used{'' if kept is None else f', but kept ({kept})'}.",
+            f"{_words(role, report)} The answer is not used{'' if kept is None else f', but kept ({kept})'}.",
             hint=f"idumb doctor; then the same command asks again{use}",
-            details={"role": role, "snapshot": before.snapshot.ref, "changed": list(found.rows), "answer": kept},
+            details={"role": role, "snapshot": before.snapshot.ref, "changed": list(report.rows), "answer": kept},
         )
-    if found.words:
-        services.reporter.note(_told(role, found))
+    if report.words:
+        services.reporter.note(_words(role, report))
         return
     services.history.delete_ref(before.snapshot.ref, before.snapshot.commit)
 
 
-def _look(services: Services, journal: Journal, role: str, number: int) -> Before:
+def _save(services: Services, journal: Journal, role: str, number: int) -> Before:
     name = role_ref(services, journal.operation, f"{role}-{number}")
-    standing = services.history.state()
+    repository = services.history.state()
     snapshot = services.trees.snapshot(f"{name}/base", f"before the {role} was asked")
-    kept = services.history.expected_refs()
-    return Before(snapshot, RepositoryState(standing.head, standing.guarded, standing.refs, kept), name)
+    return Before(snapshot, dataclasses.replace(repository, kept=services.history.expected_refs()), name)
 
 
-def _compared(services: Services, before: Before) -> Found:
-    own, gone = moved_refs.own_again(services.history, before.standing)
-    after = services.history.state()
+def _compare(services: Services, before: Before) -> DriftReport:
+    after = drift.observe(services.history, before.repository)
+    changed = drift.compare(before.repository, after, services.history.descends)
+    gone = drift.restore_own(services.history, before.repository, changed)
+    restored = [ref for ref in changed.own_refs if ref not in gone]
     parts = (
         files(services, before.snapshot, services.trees.scan()),
-        _refs(services, before, after),
+        _refs(services, before, changed),
         _index(services, before, after.head),
-        _head(before, after.head),
-        _stopping("files of git's own changed", preconditions.differing(before.standing.guarded, after.guarded)),
-        _stopping(
-            "idumb's own refs were moved or deleted, and are as they were again", [r for r in own if r not in gone]
-        ),
+        _head(changed),
+        _stopping("files of git's own changed", changed.guarded),
+        _stopping("idumb's own refs were moved or deleted, and are restored", restored),
         _stopping("idumb's own refs and their commits were deleted", gone),
     )
-    return Found(
+    return DriftReport(
         tuple(words for part in parts for words in part.words),
         tuple(back for part in parts for back in part.back),
         tuple(row for part in parts for row in part.rows),
@@ -120,81 +120,78 @@ def _compared(services: Services, before: Before) -> Found:
 
 
 def starts_a_program(who: Agent) -> bool:
-    """What starts none cannot write in the user's tree, and is spared the looks."""
+    """Return whether an agent starts a program; one that starts none cannot write in the user's tree."""
     try:
         return bool(who.describe())
-    except AdapterError:  # the agent says so itself when it is asked
+    except AdapterError:  # the agent reports that itself when it is called
         return False
 
 
-def files(services: Services, snapshot: Snapshot, present: str) -> Found:
-    """The files of the user's own tree that are not as a snapshot has them, with the commands that show its bytes."""
+def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
+    """Report files of the user's tree that differ from a snapshot, with the commands that show their bytes."""
     rows = []
-    for one in services.trees.changes(snapshot.tree, present):
-        held = one.old is not None and one.old.mode != ledger.SUBMODULE
-        back = f"git show {shlex.quote(kept_at(snapshot.ref, one.path))}" if held else None
-        rows.append({"path": one.path, "what": _what(one), "back": back})
+    for change in services.trees.changes(snapshot.tree, present):
+        saved = change.old is not None and change.old.mode != ledger.SUBMODULE
+        back = drift.show_command(snapshot.ref, change.path) if saved else None
+        rows.append({"path": change.path, "what": _what(change), "back": back})
     for inner in services.trees.inner_changes(snapshot):
-        shown = f"git show {shlex.quote(nested_repositories.place(snapshot.ref, inner.path))}" if inner.kept else None
+        shown = f"git show {shlex.quote(drift.nested_place(snapshot.ref, inner.path))}" if inner.kept else None
         rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
     rows += [{"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.gone()]
     if not rows:
-        return Found()
+        return DriftReport()
     named = wording.listed(f"{row['path']} ({row['what']})" for row in rows)
     ways = tuple(row["back"] for row in rows if row["back"] is not None)
-    return Found((f"files changed in your own work tree: {named}",), ways, tuple(rows))
+    return DriftReport((f"files changed in your own work tree: {named}",), ways, tuple(rows))
 
 
-def _what(one: ledger.Change) -> str:
-    if one.old is None:
+def _what(change: ledger.Change) -> str:
+    if change.old is None:
         return "new"
-    return "deleted" if one.new is None else "changed"
+    return "deleted" if change.new is None else "changed"
 
 
-def _refs(services: Services, before: Before, after: RepositoryState) -> Found:
-    moved = moved_refs.moved(before.standing.refs, after.refs)
-    loud = [one for one in moved if moved_refs.is_loud(services.history, one)]
-    lost = [one.name for one in moved if not moved_refs.keep(services.history, before.name, one)]
-    if not loud:
-        return Found()
-    words = f"refs moved: {wording.listed(one.words for one in loud)}"
-    words += f"; what they named is gone: {wording.listed(lost)}" if lost else ""
-    rows = tuple({"ref": one.name, "old": one.old, "new": one.new, "back": one.back} for one in loud)
-    return Found((words,), tuple(one.back for one in loud if one.name not in lost), rows)
+def _refs(services: Services, before: Before, changed: Drift) -> DriftReport:
+    gone = drift.keep_old(services.history, before.name, changed.refs)
+    if not changed.loud:
+        return DriftReport()
+    rows = tuple({"ref": ref.name, "old": ref.old, "new": ref.new, "back": ref.back} for ref in changed.loud)
+    back = tuple(ref.back for ref in changed.loud if ref not in gone)
+    return DriftReport((drift.refs_words(changed.loud, gone),), back, rows)
 
 
-def _head(before: Before, now: Head) -> Found:
-    """Where HEAD itself is another one: what is written would come elsewhere. Its branch stands with the refs."""
-    old, new = (f"refs/heads/{h.branch}" if h.branch is not None else h.commit for h in (before.standing.head, now))
-    if old == new:
-        return Found()
-    one = Moved("HEAD", old, new)
-    row = {"ref": one.name, "old": old, "new": new, "back": one.back}
-    return Found((f"HEAD moved: {one.words}",), (one.back,), (row,), stops=True)
+def _head(changed: Drift) -> DriftReport:
+    """Report that HEAD names another branch or commit: idumb would write to the wrong place."""
+    if changed.head is None:
+        return DriftReport()
+    ref = changed.head
+    row = {"ref": ref.name, "old": ref.old, "new": ref.new, "back": ref.back}
+    return DriftReport((f"HEAD moved: {ref.words}",), (ref.back,), (row,), stops=True)
 
 
-def _index(services: Services, before: Before, now: Head) -> Found:
-    """Entries that changed otherwise than by commits, which people make at the same time."""
+def _index(services: Services, before: Before, now: Head) -> DriftReport:
+    """Report index entries that changed other than by commits, which people make at the same time."""
     history, snapshot = services.history, before.snapshot.commit
-    old, new = (history.tree_of(commit) for commit in (before.standing.head.commit, now.commit))
+    old, new = (history.tree_of(commit) for commit in (before.repository.head.commit, now.commit))
     committed = {change.path for change in services.trees.changes(old, new)} if old != new else set()
     changed = [path for path in history.index_changes(snapshot, history.index()) if path not in committed]
     if not changed:
-        return Found()
+        return DriftReport()
     back = history.index_command(snapshot)
     row = {"index": list(changed), "back": back}
-    return Found(
+    return DriftReport(
         (f"the index changed: {wording.listed(changed)}",), (f"{back}  (the index, in the top folder)",), (row,)
     )
 
 
-def _stopping(words: str, names: Sequence[str]) -> Found:
+def _stopping(words: str, names: Sequence[str]) -> DriftReport:
     if not names:
-        return Found()
-    return Found((f"{words}: {wording.listed(names)}",), (), ({"what": words, "names": list(names)},), stops=True)
+        return DriftReport()
+    row = {"what": words, "names": list(names)}
+    return DriftReport((f"{words}: {wording.listed(names)}",), (), (row,), stops=True)
 
 
-def _told(role: str, found: Found) -> str:
-    """All of it in words, with the ways back, which are for a person to choose: it may have been them."""
-    words = f"While the {role} worked in its copy, {'; '.join(found.words)}. It may have been you."
-    return f"{words} As it was before: {wording.listed(found.back, between='; ')}." if found.back else words
+def _words(role: str, report: DriftReport) -> str:
+    """Return all of it in words, with the ways back. They are for a person to choose, who may have made the changes."""
+    words = f"While the {role} worked in its copy, {'; '.join(report.words)}. It may have been you."
+    return f"{words} As it was before: {wording.listed(report.back, between='; ')}." if report.back else words

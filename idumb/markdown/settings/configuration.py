@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -96,6 +97,7 @@ def _require_templates(settings: Settings) -> None:
             )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:
     """Settings from the bytes of a configuration file; None when a finding is an error."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Iterable
@@ -58,6 +59,7 @@ def _unreadable(shown: str, why: str) -> InputError:
     return InputError("policy.unreadable", f"The policy {shown} cannot be read: {why}.", hint=f"ls -l {shown}")
 
 
+@functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
     """A policy from the bytes of its file; None when a finding is an error."""
     text, why = _decoded(data)

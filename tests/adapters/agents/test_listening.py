@@ -11,9 +11,9 @@ import pytest
 
 from idumb.agents import registry, self_report, state_file_watch
 from idumb.agents.state_file_watch import Listening
-from idumb.app.ports.agents import ReportingAgent, capabilities
+from idumb.app.ports.agents import ReportingAgent
 from idumb.domain import outcome
-from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim
+from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim, capabilities
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import preset_stand_in

@@ -1,0 +1,102 @@
+"""An attempt goes through the table of its stages; one that has failed skips what would continue it (R-RUN-3)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from idumb.app.attempt import builder_commits, pipeline
+from idumb.app.attempt.pipeline import Stage
+from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, Recorded
+from idumb.app.ports.repository import Head, RepositoryState, Snapshot
+from idumb.domain import outcome
+from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.proof.ledger import Ledger
+
+TASK = Task("T1-01", "Work")
+PLAN = Plan("p", "h", "1", "01", "A plan", "Work is done", tasks=(TASK,))
+ATTEMPT = Attempt(task=TASK, plan=PLAN, number=1, base="", feedback="", started=0.0)
+PREPARED = ATTEMPT.become(
+    Prepared, snapshot=Snapshot("c", "t", "r"), before=RepositoryState(Head("c", "main"), {}), announced={}, caches=()
+)
+MEASURED = PREPARED.become(Built, result=None).become(Measured, candidate="t", changes=(), ledger=Ledger(()))
+
+
+class Calls:
+    """A run context that counts guards and interrupts, and stages that note their names."""
+
+    def __init__(self, *, commits: bool = False, number: int = 1) -> None:
+        self.guards = self.checks = 0
+        self.stages: list[str] = []
+        self.services = SimpleNamespace(
+            owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check)
+        )
+        self.commits = object() if commits else None
+        self.journal = SimpleNamespace(state=SimpleNamespace(number=number))
+
+    def _guard(self) -> None:
+        self.guards += 1
+
+    def _check(self) -> None:
+        self.checks += 1
+
+    def stage(self, name: str, **options: Any) -> Stage:
+        def run(_: Any, attempt: Attempt) -> Attempt:
+            self.stages.append(name)
+            return attempt.ended(outcome.FAILED, name) if name == "fails" else attempt
+
+        return Stage(run, **options)
+
+
+def led(calls: Calls, *stages: Stage) -> Attempt:
+    ended: Attempt = pipeline.lead(calls, ATTEMPT, stages)  # type: ignore[arg-type]
+    return ended
+
+
+def test_a_failed_attempt_skips_what_would_continue_it() -> None:
+    calls = Calls()
+    stages = (
+        calls.stage("builds"),
+        calls.stage("fails"),
+        calls.stage("judges"),
+        calls.stage("records", also_failed=True),
+    )
+    assert led(calls, *stages).outcome == outcome.FAILED
+    assert calls.stages == ["builds", "fails", "records"]
+
+
+def test_ownership_is_checked_before_each_stage_and_interrupts_only_while_nothing_failed() -> None:
+    calls = Calls()
+    led(calls, calls.stage("fails"), calls.stage("judges"), calls.stage("records", also_failed=True))
+    assert (calls.guards, calls.checks) == (3, 1)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_stage_runs_only_when_it_has_something_to_do(*, commits: bool) -> None:
+    calls = Calls(commits=commits)
+    take = next(stage for stage in pipeline.JUDGE if stage.run is builder_commits.take)
+    led(calls, calls.stage("takes", when=take.when))
+    assert calls.stages == ["takes"] * commits
+
+
+@pytest.mark.parametrize(
+    ("attempt", "phase", "added"),
+    [
+        (ATTEMPT, Prepared, {}),
+        (PREPARED, Built, {}),
+        (PREPARED, Measured, {"result": None}),
+        (MEASURED, Judged, {}),
+    ],
+)
+def test_a_phase_cannot_be_half_filled(attempt: Attempt, phase: type[Attempt], added: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        attempt.become(phase, **added)
+
+
+def test_a_phase_keeps_all_that_the_ones_before_it_have() -> None:
+    judged = MEASURED.become(Judged, outcome=outcome.COMPLETED, verdict=outcome.PASS)
+    recorded = judged.become(Recorded)
+    assert (recorded.task, recorded.snapshot, recorded.candidate) == (TASK, PREPARED.snapshot, "t")
+    assert (recorded.verdict, recorded.commit_refused) == (outcome.PASS, None)

@@ -1,0 +1,25 @@
+"""Adapters declare what they can do; nothing tests their names (R-ADAPT-1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.agents.editor import EditorAgent
+from idumb.agents.human import HumanAgent
+from idumb.agents.steps import StepsAgent
+from idumb.domain import agent
+from idumb.domain.agent import Capabilities
+
+
+@pytest.mark.parametrize("adapter", [StepsAgent, HumanAgent, EditorAgent])
+def test_an_adapter_and_its_recorded_name_tell_the_same(adapter: type[StepsAgent | HumanAgent | EditorAgent]) -> None:
+    assert agent.capabilities(adapter) == agent.capabilities_of(adapter.name) == agent.BUILT_IN[adapter.name]
+
+
+def test_an_adapter_that_declares_nothing_has_the_defaults() -> None:
+    assert agent.capabilities(object()) == agent.capabilities_of("templater") == Capabilities()
+
+
+def test_only_steps_leave_the_same_bytes_each_time_and_only_people_are_asked() -> None:
+    assert [name for name, c in agent.BUILT_IN.items() if c.deterministic] == [agent.STEPS]
+    assert [name for name, c in agent.BUILT_IN.items() if c.asks_person] == [agent.HUMAN]
