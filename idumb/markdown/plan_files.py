@@ -1,4 +1,4 @@
-"""The `.planning/` folder: which phases and plans there are. The only place where plan files are opened."""
+"""Find and open the phases and plans in `.planning/`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
-_LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have: its reader says that it is too large
+_LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
 _LARGEST_NAMED = 1024 * 1024
 _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
 
 class PlanningFolder:
-    """Implements the `PlanFiles` port on the work tree at `root`."""
+    """Implements the port `PlanFiles` for the working tree at `root`."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -67,7 +67,7 @@ class PlanningFolder:
         return InputError("phase.bad-name", message, hint="idumb help plan-format")
 
     def _foreign_tool(self, path: str) -> str | None:
-        """The tool whose plan is at a path; None where there is no such file."""
+        """Return the tool whose plan is at a path, or None."""
         if paths.problem(path) or not path.endswith(".md"):
             return None
         try:
@@ -204,5 +204,5 @@ def _unreadable(path: str, problem: OSError) -> InputError:
 
 
 def _steps_of(phase: str) -> str | None:
-    """The id of a step plan by its id or path; None for a phase of `.planning/`."""
+    """Return the id of a step plan from its id or path; None for a phase of `.planning/`."""
     return step_plan.phase_of(step_plan.path_of(phase) or posixpath.normpath(phase))

@@ -42,7 +42,7 @@ def hash_of(row: Row) -> str:
 
 
 def line(row: Row, worktree: str | None) -> bytes:
-    """Canonical JSON with a line end. `worktree` is where the event was written; the hash does not cover it."""
+    """FastTask JSON with a line end. `worktree` is where the event was written; the hash does not cover it."""
     fields = dict(zip(_NAMES, row, strict=True))
     fields["payload"] = json.loads(row[PAYLOAD])
     return canonical_json.encode({**fields, "worktree": worktree}) + b"\n"

@@ -50,8 +50,8 @@ def _differs(field: dataclasses.Field[Any], value: Any) -> bool:
     return field.default is dataclasses.MISSING or bool(value != field.default)
 
 
-def outcome(data: bytes, *, quick: bool = True) -> dict[str, Any]:
-    parsed = plan_parser.parse(data, "case.md", quick=quick)
+def outcome(data: bytes, *, fast: bool = True) -> dict[str, Any]:
+    parsed = plan_parser.parse(data, "case.md", fast=fast)
     findings = [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]
     return {"findings": findings} if parsed.plan is None else {"plan": told(parsed.plan), "findings": findings}
 
@@ -66,7 +66,7 @@ def test_case_gives_what_the_reference_says(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_common_shape_and_general_way_agree(name: str) -> None:
     data = (CASES / f"{name}.md").read_bytes()
-    assert plan_parser.parse(data, "case.md") == plan_parser.parse(data, "case.md", quick=False)
+    assert plan_parser.parse(data, "case.md") == plan_parser.parse(data, "case.md", fast=False)
 
 
 def test_there_are_enough_cases_and_each_has_its_expectation() -> None:

@@ -196,7 +196,7 @@ def test_the_quick_way_reads_large_numbers_as_the_general_one(body: str) -> None
     assert plan_parser.parse((HEAD + body).encode(), "p").plan is not None
     for changed in mutants(body):
         data = (HEAD + changed).encode()
-        assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", quick=False)
+        assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", fast=False)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import mistune
 import pytest
 
 from idumb.markdown.syntax import blocks
-from idumb.markdown.syntax.nodes import Canonical, Fence, Heading, Items, YamlItem
+from idumb.markdown.syntax.nodes import FastTask, Fence, Heading, Items, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -60,8 +60,8 @@ def mistune_sees(text: str) -> Seen:
 def scanner_sees(text: str) -> Seen:
     source = Source(text, "x")
     seen: Seen = []
-    for block in blocks.scan(source, 0, Problems(source), quick=False):
-        assert not isinstance(block, Canonical)
+    for block in blocks.scan(source, 0, Problems(source), fast=False):
+        assert not isinstance(block, FastTask)
         if isinstance(block, Heading) and source.lines[block.line].lstrip(" ").startswith("#"):
             seen.append(("heading", str(block.level), block.line))
         elif isinstance(block, Fence):
@@ -79,7 +79,7 @@ def comparable(data: bytes) -> str | None:
         return None
     source = Source(text, "x")
     problems = Problems(source)
-    found = blocks.scan(source, 0, problems, quick=False)
+    found = blocks.scan(source, 0, problems, fast=False)
     return None if problems.findings or any(isinstance(b, YamlItem) for b in found) else text
 
 

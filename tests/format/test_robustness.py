@@ -1,4 +1,4 @@
-"""Nothing that can stand in a file makes the parser raise, and the quick way never differs from the general one."""
+"""Nothing that can stand in a file makes the parser raise, and the fast path never differs from the general parser."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ LINES = st.sampled_from(
 @given(st.lists(LINES, max_size=25))
 def test_quick_and_general_way_agree_on_plans_put_together_at_random(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
-    assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", quick=False)
+    assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", fast=False)
 
 
 USUAL = [
@@ -102,7 +102,7 @@ def damaged_plans(draw: st.DrawFn) -> list[str]:
 @given(damaged_plans())
 def test_quick_and_general_way_agree_on_usual_tasks_with_a_flaw(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
-    assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", quick=False)
+    assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", fast=False)
 
 
 @settings(max_examples=200)

@@ -1,4 +1,4 @@
-"""Where the headings of a text are that people write by hand, such as a roadmap. Tolerant; fences hold no heading."""
+"""Find the headings of a handwritten text, such as a roadmap. Fences contain no headings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def levels(lines: Sequence[str]) -> dict[int, int]:
-    """Line, counted from 0, to the level of its heading, in order. Lines are without their ends."""
+    """Return the heading levels by line (from 0). `lines` have no line ends."""
     found: dict[int, int] = {}
     mark = ""
     for number, line in enumerate(lines):

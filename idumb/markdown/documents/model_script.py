@@ -1,4 +1,4 @@
-"""The script of a scripted model: `yaml model` fences are its rules, all else is for people."""
+"""Read the script of a fake model: its rules are the `yaml model` fences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOKENS = ("in", "out")
 
 
 def load(path: str) -> Script:
-    """The script in a file; raises InputError where it cannot be read or means nothing."""
+    """Return the script in a file. Raises InputError if it is unreadable or invalid."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -36,9 +36,9 @@ def load(path: str) -> Script:
 
 
 def read(data: bytes, path: str) -> Script:
-    """A script from the bytes of its file; raises InputError with every finding."""
+    """Return a script from the bytes of its file. Raises InputError with all findings."""
     _, source, problems = plan_parser.decoded(data, path)
-    rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems, quick=False), problems)
+    rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems, fast=False), problems)
     if not rules and not problems.findings:
         problems.error(
             "script.empty", 0, "The script has no rules", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"

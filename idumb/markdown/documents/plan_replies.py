@@ -1,4 +1,4 @@
-"""Finds a plan in what a model answered: the whole answer, or a fenced block among its words."""
+"""Find plans in the answer of a model: the whole answer, or a fenced block in it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _OPENS = re.compile(r"\A---\n(?!---\n)")
 
 
 def plans_in(reply: str) -> tuple[str, ...]:
-    """Each different text that begins as a plan does, with one line end behind it; none where a fence is not closed.
+    """Return each distinct text that starts like a plan, ending with one newline; nothing if a fence is not closed.
 
-    Inside a fence of the same length a fence with an info string opens another one, as models write them.
+    Unlike in CommonMark, a fence with an info string inside a fence of the same length opens a nested one, because
+    models write them so.
     """
     text = reply.removeprefix("\ufeff").replace("\r\n", "\n").strip("\n \t")
     if _OPENS.match(text + "\n"):
@@ -27,7 +28,7 @@ def plans_in(reply: str) -> tuple[str, ...]:
 
 
 def _bare(text: str, fences: list[_Fence]) -> tuple[str, ...]:
-    """A plan without a fence around it, from its first line to the end of the answer."""
+    """Return a plan without a fence, from its first line to the end of the answer."""
     for found in _FRONTMATTER.finditer(text):
         line = text.count("\n", 0, found.start())
         if not any(fence.start <= line <= fence.end for fence in fences):
@@ -37,7 +38,7 @@ def _bare(text: str, fences: list[_Fence]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Fence:
-    """The lines of its marks, counted from 0."""
+    """A fence by the lines of its marks, from 0."""
 
     start: int
     end: int
@@ -49,7 +50,7 @@ def _within(lines: list[str], fence: _Fence) -> str:
 
 
 def _fences(lines: list[str]) -> tuple[list[_Fence], bool]:
-    """The outer fences, up to one that is never closed; whether every fence is closed."""
+    """Return the outer fences up to the first that is never closed, and whether all are closed."""
     found: list[_Fence] = []
     at = 0
     while at < len(lines):

@@ -1,4 +1,4 @@
-"""The `Texts` port: each text by the module that reads it, imported when it is first needed."""
+"""Implement the port `Texts`. Each module is imported when it is first needed."""
 
 from __future__ import annotations
 

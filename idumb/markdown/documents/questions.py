@@ -1,4 +1,4 @@
-"""The section of a phase's context file in which idumb asks and people answer. Every other byte stays as it is."""
+"""Read and write the questions and answers in a phase's context file. Every other byte stays unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKED = re.compile(r"### (Q-\d+): (.+)")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A question with the lines of its body, counted from 0, the last one excluded."""
+    """A question with the lines of its body, from 0, end excluded."""
 
     id: str
     text: str
@@ -28,7 +28,7 @@ class _Part:
 
 
 def read(text: str) -> tuple[Question, ...]:
-    """Every question of the section, in order; the first one of an id counts."""
+    """Return the questions of the section in order; the first question of an id counts."""
     lines = _bare(text)
     found: dict[str, Question] = {}
     for part in _parts(lines):
@@ -41,7 +41,7 @@ def read(text: str) -> tuple[Question, ...]:
 
 
 def without_open(text: str) -> str:
-    """The text without the questions that nobody answered, for who reads what was decided; "" for headings alone."""
+    """Return the text without unanswered questions; "" if only headings remain."""
     lines = _lines(text)
     unanswered = {q.id for q in read(text) if not q.answer}
     for part in reversed(list(_parts(_bare(text)))):
@@ -55,9 +55,9 @@ def without_open(text: str) -> str:
 
 
 def written(text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
-    """The file with new questions at the end of the section, and answers in the places that wait for them.
+    """Return the file with new questions appended to the section, and with answers inserted.
 
-    `title` is the heading of a file that is not there yet. A question of an id that is there already is left out.
+    `title` is the heading of a new file. Questions with an existing id are omitted.
     """
     text = text or f"# {one_line(title)}\n"
     known = {q.id for q in read(text)}
@@ -104,7 +104,7 @@ def _appended(text: str, question: Question) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their ends; only LF ends one."""
+    """Return the lines with their ends; only LF ends a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -137,7 +137,7 @@ def _without_section(text: str) -> str:
 
 
 def _section(lines: list[str]) -> tuple[int, int] | None:
-    """The section's heading and the line behind its end."""
+    """Return the line of the section's heading and the line after its end."""
     heads = headings.levels(lines)
     start = next((n for n in heads if lines[n].rstrip() == SECTION), None)
     if start is None:

@@ -1,4 +1,4 @@
-"""ROADMAP.md: which phases it names, as headings, list items or table rows. Tolerant: it is written by hand."""
+"""Read the phases of ROADMAP.md from headings, list items and table rows. Tolerant, because people write it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CELL = re.compile(rf"(?:Phase\s+)?({_NUMBER})\.?(?:(?:\s*(?::|—|–|-(?=\s))\
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """`line` counts from 1, or is 0 where the place could not be found."""
+    """A phase of the roadmap. `line` counts from 1; it is 0 if unknown."""
 
     number: str
     title: str
@@ -26,7 +26,7 @@ class Phase:
 
 
 def read(text: str) -> tuple[Phase, ...]:
-    """Every phase once, in the order of the document; where it is named first counts."""
+    """Return each phase once, in the order of first mention."""
     import mistune
 
     markdown = mistune.create_markdown(renderer=None, plugins=["table", "strikethrough"])
@@ -40,10 +40,7 @@ def read(text: str) -> tuple[Phase, ...]:
 
 
 def section(text: str, number: str) -> str:
-    """What the roadmap says of a phase: its heading and what stands below, or the item or row that names it.
-
-    A heading is preferred to a list of names; "" where the phase is not named.
-    """
+    """Return the roadmap's section about a phase, or the item or row that names it; "" if there is none."""
     phase = next((p for p in read(text) if same_phase(p.number, number)), None)
     if phase is None:
         return ""
@@ -66,9 +63,9 @@ def _belongs(line: str, indent: int) -> bool:
 
 
 def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -> str:
-    """The roadmap with one more phase, named as those that are there; nothing else changes.
+    """Return the roadmap with one more phase in the style of the others; nothing else changes.
 
-    It stands behind phase `after` and what was inserted there before, or at the end.
+    The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
     if after:
         made = _behind(text, after, f"Phase {number}: {title}", goal)
@@ -82,7 +79,7 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 
 
 def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
-    """The levels of all headings, and line and number of those that name a phase."""
+    """Return the levels of all headings, and (line, number) of those that name a phase."""
     lines = text.replace("\r\n", "\n").split("\n")
     levels = headings.levels(lines)
     return levels, [(n, m[1]) for n in levels if (m := _TEXT.match(lines[n].strip(" #")))]
@@ -93,7 +90,7 @@ def _section_of(level: int, name: str, goal: str) -> list[str]:
 
 
 def _behind(text: str, after: str, name: str, goal: str) -> str | None:
-    """The text with the phase behind the heading or the list item of another one; None where there is neither."""
+    """Return the text with the phase inserted after the heading or list item of another; None without either."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split(end)
     levels, own = _phase_headings(text)
@@ -150,12 +147,12 @@ def _from_row(cells: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _title(text: str) -> str:
-    """A title without what often follows it: a remark behind a dash belongs to the reader, not to the name."""
+    """Return a title without a remark after a dash."""
     return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
 
 
 def _headline(token: dict[str, Any]) -> str:
-    """The text of a block, or the part in bold where it begins so, but for a box."""
+    """Return the text of a block, or its bold start, without a checkbox."""
     children = token.get("children") or []
     if children and children[0]["type"] == "text" and _BOX.fullmatch(_words(children[0])):
         children = children[1:]
@@ -171,7 +168,7 @@ def _words(token: dict[str, Any]) -> str:
 
 
 def _line(lines: list[str], number: str, title: str) -> int:
-    """mistune keeps no places; the first line with the number and the beginning of the title is the one."""
+    """Return the first line with the number and the start of the title, because mistune keeps no positions."""
     first = title.partition(" ")[0]
     pattern = re.compile(rf"(?<![\w.]){re.escape(number)}(?![\w])(?!\.\d)")
     likely = (n for n, line in enumerate(lines, 1) if pattern.search(line) and first in line)

@@ -1,4 +1,4 @@
-"""Success criteria that roadmap and context file state in words. Read leniently; nothing in them is ever run."""
+"""Read success criteria stated in roadmap and context file. Nothing in them is ever run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 100
 
 
 def criteria(text: str) -> tuple[str, ...]:
-    """The items of every list under a heading or label such as "Success criteria", in order, each text once."""
+    """Return the list items under headings or labels such as "Success criteria", in order, without duplicates."""
     return tuple(dict.fromkeys(_items(text.replace("\r\n", "\n").split("\n"))))[:_MOST]
 
 

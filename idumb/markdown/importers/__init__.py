@@ -1,1 +1,1 @@
-"""One file for each foreign plan dialect."""
+"""One module per foreign format."""

@@ -1,7 +1,7 @@
-"""Reads what an old iDumb kept below `.idumb/`: state.json, progress.json, and checkpoints as JSON or Markdown.
+"""Read the files of an old iDumb in `.idumb/`: state.json, progress.json, and checkpoints in JSON or Markdown.
 
-Everything in it is somebody's word and may be damaged: what is not understood is named with the reason, and a file
-that idumb itself wrote (it names a run) is none of theirs.
+The files are not trusted and may be damaged. Each unreadable file is reported with the reason. Files that name a run
+were written by idumb itself and are skipped.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from idumb.domain.runs.legacy import OldFile
 
 MOST_BYTES = 8 << 20
 _EXECUTION = re.compile(r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(checkpoint)-[^/]+\.(?:json|md))")
-# Where an old iDumb kept its state; whatever else lies in `.idumb/` is the project's own.
+# Folders of an old iDumb's state; everything else in `.idumb/` belongs to the project.
 _FOLDERS = (".idumb/brain/", ".idumb/sessions/", ".idumb/anchors/", ".idumb/governance/", ".idumb/config.json")
 _OURS = frozenset({".idumb/config.yaml", ".idumb/.gitignore", ".idumb/brain/README.md"})
 _MOST_DIGITS = 300
 
 
 class _Unreadable(ValueError):
-    """Why nothing can be made of a file."""
+    """The reason why a file cannot be read."""
 
 
 def read(path: str, data: bytes) -> OldFile | None:
-    """What one file says; None where it is idumb's own."""
+    """Return the content of one file; None if idumb wrote it."""
     if path in _OURS or path.endswith(".tmp") or not path.startswith(_FOLDERS):
         return None
     if len(data) > MOST_BYTES:
@@ -46,7 +46,7 @@ def read(path: str, data: bytes) -> OldFile | None:
 
 
 def _state(path: str, data: bytes) -> OldFile:
-    """All that it says; which part of it the log has already is not known here."""
+    """Return the whole state; the caller removes what the log already has."""
     try:
         found = _object(data)
     except _Unreadable as problem:
@@ -86,7 +86,7 @@ def _list(found: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _tasks(found: Mapping[str, Any], name: str) -> list[str]:
-    """Task ids; some versions write a task as an object."""
+    """Return task ids; some versions write tasks as objects."""
     rows = (row.get("id") or row.get("task_id") if isinstance(row, dict) else row for row in _list(found, name))
     return [str(row) for row in rows if row]
 
@@ -102,7 +102,7 @@ def _object(data: bytes) -> dict[str, Any]:
         raise _Unreadable(f"it is not JSON: {problem}") from problem
     if not isinstance(value, dict):
         raise _Unreadable("it is not a JSON object")
-    # What goes into the log must be text that can be written; half a surrogate pair cannot.
+    # The log cannot store half a surrogate pair.
     return dict(json.loads(json.dumps(value).encode("ascii")))
 
 
@@ -115,13 +115,13 @@ def _number(digits: str) -> float | str:
 
 
 def _metadata(data: bytes) -> dict[str, Any]:
-    """Frontmatter with strings for whatever JSON has no word for."""
+    """Return the frontmatter with strings for values that JSON does not have."""
     import frontmatter
 
     try:
         found = frontmatter.loads(data.decode("utf-8-sig")).metadata
         plain = json.loads(json.dumps(found, default=str, skipkeys=True))
-    # A report is only told, never trusted, and YAML from elsewhere makes this library raise almost anything.
+    # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception as problem:
         raise _Unreadable(f"its frontmatter cannot be read: {type(problem).__name__}") from problem
     if not isinstance(plain, dict) or not plain:

@@ -1,6 +1,6 @@
-"""Step plans, in YAML or JSON: `steps` and nothing else but an optional `scope`. One step makes one task.
+"""Read step plans in YAML or JSON: `steps` and an optional `scope`. Each step becomes one task.
 
-A step plan is strict: what is not written is not done, and no key is read that is not known.
+Step plans are strict: unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Reader = Callable[[str, Callable[[int], int], Problems, str], Node | None]
 
 
 def parse(data: bytes, path: str) -> ParsedPlan:
-    """Read a step plan. `path`, from the repository's root, is its id too. Never raises on what it reads."""
+    """Parse a step plan. Its path from the repository root is also its id. Never raises on its input."""
     text, source, problems = plan_parser.decoded(data, path)
     phase = step_plan.phase_of(path)
     if phase is None:
@@ -78,13 +78,13 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
 
 
 def _scope(declared: Scope | None, path: str) -> Scope:
-    """No step writes the plan that it stands in."""
+    """Return the scope with the plan itself protected."""
     declared = declared or Scope()
     return Scope(declared.root, (*declared.protected, path))
 
 
 def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
-    """The values of the known keys; None, and a problem, where the file holds no mapping."""
+    """Return the values of the known keys; None, with a problem, if the file is not a mapping."""
     if not isinstance(root, Mapping):
         if not problems.any_error:
             problems.error(
@@ -120,7 +120,7 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
 
 
 def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
-    """One step as a task: what it may change is its claim, its own result its proof."""
+    """Return a step as a task: its files are the claim, its result is the proof."""
     number = step.index + 1
     span = Span(node.start, node.end, step.line)
     title = " ".join(step.intent.split())
@@ -132,7 +132,7 @@ def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
         depends_on=(step_plan.task_id(phase, number - 1),) if number > 1 else (),
         files=claims,
         acceptance=(Criterion("AC-1", _promise(step), STEPS, span=span),),
-        # The step's own timeout ends it first, so that `continue_on_error` still has a say.
+        # Longer than the step's own timeout, so that `continue_on_error` still applies.
         timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),
         steps=(step,),
         notation="step",
@@ -158,7 +158,7 @@ def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]
 
 
 def _promise(step: Step) -> str:
-    """What holds when the step was done, in words."""
+    """Describe the result of a step."""
     arguments = step.arguments
     if step.tool == "run":
         return f"the command ends with exit code {arguments.get('expect_exit', 0)}"

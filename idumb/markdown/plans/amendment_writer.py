@@ -1,7 +1,7 @@
-"""Writes amendments into a plan: by span, every other byte stays, and the result is read again before it counts.
+"""Write amendments into a plan without changing any other byte.
 
-A value can stand in a plan in several forms (a list in one line, bullets, YAML). Each way to write a change is tried
-until the plan that comes out says exactly what it should; where none does, nothing is changed.
+A value can have several forms (a list on one line, bullets, YAML). Each way to write a change is tried until the
+parsed result contains exactly that change. If none does, the plan stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _PLAIN_PATH = re.compile(r"[\w./-]+", re.ASCII)
 
 
 def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
-    """The plan with the changes in it, one after the other.
+    """Return the plan with the changes applied in order.
 
-    Raises InputError: `plan.invalid` where the plan cannot be read, `task.unknown`, `amend.task-invalid` with findings
-    where an added task is none, `amend.cannot-write` where the plan's notation leaves no place for a change.
+    Raises InputError: `plan.invalid` if the plan cannot be read, `task.unknown`, `amend.task-invalid` with findings
+    if an added task is invalid, `amend.cannot-write` if the plan's notation has no place for a change.
     """
     for change in changes:
         data = _amend(data, path, change)
@@ -66,7 +66,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
 
 
 def _later(read: ParsedPlan) -> int:
-    """How many findings are of rules that came after plans were agreed to."""
+    """Count the findings of rules that are newer than approvals of plans."""
     return sum(1 for f in read.findings if f.code in LATER)
 
 
@@ -91,7 +91,7 @@ def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
 
 
 def _as_meant(old: Plan, new: Plan, change: Amendment) -> bool:
-    """Whether just this changed and nothing else."""
+    """Whether the new plan differs by exactly this change."""
     if _head(old) != _head(new):
         return False
     was = {t.id: contract.task_digest(_sorted(_changed(t, change), change)) for t in old.tasks}
@@ -103,7 +103,7 @@ def _as_meant(old: Plan, new: Plan, change: Amendment) -> bool:
 
 
 def _sorted(task: Task, change: Amendment) -> Task:
-    """A map of verbs has its own order of claims, which means nothing."""
+    """Sort the claims of the changed task: in a mapping of verbs their order has no meaning."""
     if task.id != change.task or task.files is None:
         return task
     claims = sorted(task.files, key=lambda c: (c.verb, c.path, c.target or ""))
@@ -111,7 +111,7 @@ def _sorted(task: Task, change: Amendment) -> Task:
 
 
 def _head(plan: Plan) -> Plan:
-    """All but the tasks and the places of things, which move."""
+    """Return the plan without tasks and positions."""
     criteria = tuple(dataclasses.replace(c, span=None) for c in plan.success_criteria)
     return dataclasses.replace(plan, tasks=(), sha256="", spans={}, success_criteria=criteria)
 
@@ -126,7 +126,7 @@ def _changed(task: Task, change: Amendment) -> Task:
 
 
 def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
-    """Behind the last task, and before the blank lines that follow it."""
+    """Insert after the last task, before the blank lines that follow it."""
     last = plan.tasks[-1]
     if last.span is None:
         return
@@ -137,7 +137,7 @@ def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
 
 
 def _decided(text: str, change: Amendment) -> Iterator[str]:
-    """Behind the last point of the section that ends the plan, or in a new one."""
+    """Append to the section at the end of the plan, or to a new one."""
     bullet = f"- **{prose(change.task or 'Decided')}**: {prose(change.text)}\n"
     end = len(text)
     broken = "" if text.endswith("\n") else "\n"
@@ -170,7 +170,7 @@ def _widened(text: str, task: Task, claim: FileClaim) -> Iterator[str]:
 
 
 def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
-    """A YAML mapping of verbs to paths: one more line with the verb, or one more path behind it."""
+    """Extend a YAML mapping of verbs to paths by a line, or by a path after its verb."""
     if claim.target is not None:
         return
     value = text[span.start : span.end]
@@ -194,7 +194,7 @@ def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
 
 
 def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
-    """A field of its own before the criteria, as a bullet, indented as theirs."""
+    """Insert a new field before the criteria, with the same indentation."""
     known = task.spans.get("acceptance") or task.spans.get("depends_on")
     if known is None:
         return
@@ -223,7 +223,7 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
         rf",\s*`?{escaped}`?(?![\w-])",
         rf"(?<![\w-])`?{escaped}`?\s*,\s*",
         rf"\n[ \t]*[-*+][ \t]+`?{escaped}`?",
-        rf"\A[-*+][ \t]+`?{escaped}`?[ \t]*\r?\n[ \t]*",  # the first bullet, which the span begins with
+        rf"\A[-*+][ \t]+`?{escaped}`?[ \t]*\r?\n[ \t]*",  # the first bullet, where the span starts
     )
     for pattern in patterns:
         found = re.search(pattern, value)
@@ -247,7 +247,7 @@ def _claim(claim: FileClaim, *, quoted: bool) -> str:
 
 
 def prose(text: str) -> str:
-    """Foreign words on one line of Markdown, in which no sign means anything."""
+    """Return foreign text as one line of Markdown with all markup escaped."""
     shown = escaping.show(" ".join(text.split()))
     clipped = shown if len(shown) <= MOST else shown[: MOST - 1] + "…"
     return _MARKUP.sub(lambda m: "\\" + m[0], clipped)

@@ -1,4 +1,4 @@
-"""Values that begin with a verb: files and symbols a task declares to touch."""
+"""Read claims: the files and symbols that a task declares, each after a verb."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYMBOL_VERBS = ("add", "remove")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a value; `bare` when it stands in neither backticks nor quotes."""
+    """A word of a value; `bare` means that it is not in backticks or quotes."""
 
     text: str
     at: int
@@ -25,7 +25,7 @@ class Word:
 
 
 def words(text: Text) -> Iterator[Word]:
-    """Code spans, quoted parts and bare words, in order."""
+    """Yield code spans, quoted parts and bare words, in order."""
     quotes = inline.Quotes(text.s)
     spans = {start: (start, end, size) for start, end, size in inline.code_spans(text.s)}
     position = 0
@@ -46,7 +46,7 @@ def words(text: Text) -> Iterator[Word]:
 
 
 class _Claims:
-    """Reads one value: a verb holds until the next verb or the end of the value."""
+    """Reads one value. A verb applies until the next verb or the end of the value."""
 
     def __init__(self, value: Value, verbs: tuple[str, ...], problems: Problems) -> None:
         self.value = value
@@ -100,7 +100,7 @@ class _Claims:
             verb = self._item(item, verb)
 
     def _item(self, item: Text, verb: str | None) -> str | None:
-        """One comma item; the verb that holds behind it."""
+        """Read one item of the comma list. Return the verb that applies to the next item."""
         parts = list(words(item))
         at = bare = 0
         while at < len(parts):
@@ -157,14 +157,14 @@ class _Claims:
 
 
 def files(value: Value, problems: Problems) -> tuple[FileClaim, ...]:
-    """`create`, `modify`, `delete`, `read` and paths; `move A to B`."""
+    """Read `create`, `modify`, `delete` or `read` with paths, and `move A to B`."""
     if value.is_none:
         return ()
     return tuple(FileClaim(*claim) for claim in _Claims(value, FILE_VERBS, problems).read())
 
 
 def symbols(value: Value, problems: Problems) -> tuple[SymbolClaim, ...]:
-    """`add` or `remove`, and names."""
+    """Read `add` or `remove` with names."""
     if value.is_none:
         return ()
     return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(value, SYMBOL_VERBS, problems).read())

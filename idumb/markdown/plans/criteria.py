@@ -1,4 +1,4 @@
-"""Criteria: what must hold, and what proves it."""
+"""Read acceptance and success criteria: their ids, texts and proofs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 BROKEN_BOX = re.compile(
     r"\[\](?![(\[:])|\[[ xX]{2,}\]|\[[ xX]\](?=[^\s(\[:])|\[[-~/>?!*+.oO✓✔✗✘\u3000\u00a0]\](?=\s|$)"
 )
-_MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its box, on the line of the label
+_MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its checkbox on the line of the label
 ID = re.compile(r"AC-(\d+):(?:\s+|$)")
 _NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
 _PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
@@ -33,7 +33,7 @@ PROOFS = "— check: `command`, — verify, — human or — opinion"
 
 @dataclass(slots=True)
 class Draft:
-    """A criterion before it has an id and before Verify is known. `proof` None means that there is no mark."""
+    """A criterion before ids are assigned and Verify is known. `proof` is None without a proof mark."""
 
     text: str
     at: int
@@ -46,7 +46,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Rules:
-    """Where the criteria stand: their label, whether `verify` is a proof here, and what Verify holds."""
+    """Context of a list of criteria: its label, whether it belongs to a task, and the commands of Verify."""
 
     label: str
     task: bool = True
@@ -103,7 +103,7 @@ def _without_box(text: Text, start: int, rules: Rules, problems: Problems) -> Te
 
 
 def from_text(text: Text, rules: Rules, problems: Problems, fences: Bullet | None = None) -> Draft | None:
-    """A criterion in one text: id, text, dash, proof."""
+    """Read one criterion: id, text, dash, proof."""
     number, text = _number(text, rules, problems)
     last = text.at(len(text.s) - 1) + 1 if text.s else text.at(0)
     line = problems.source.place(text.at(0))[0]
@@ -183,7 +183,7 @@ def _near_miss(tail: Text, rules: Rules, problems: Problems) -> None:
 
 
 def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
-    """A second proof, or one that is not behind a dash."""
+    """Report a second proof, or a proof without a dash before it."""
     blotted = inline.masked(draft.text)
     dashes = list(inline.DASH.finditer(blotted))
     parts = zip(dashes, [*(d.start() for d in dashes[1:]), len(blotted)], strict=False)
@@ -200,7 +200,7 @@ def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
             mend="split it into two criteria, or join the commands with &&",
         )
     elif stray and draft.proof != plan.UNPROVEN:
-        draft.proof = draft.proof or plan.UNPROVEN  # reported here, so not a second time as unproven
+        draft.proof = draft.proof or plan.UNPROVEN  # reported here; do not also report it as unproven
         _near_miss(text.part(stray.start()), rules, problems)
 
 
@@ -209,7 +209,7 @@ def _is_proof(text: str) -> bool:
 
 
 def _nested(draft: Draft, bullet: Bullet, rules: Rules, problems: Problems) -> None:
-    """Bullets below: a check, or instructions and remarks."""
+    """Read nested bullets: a check, or notes."""
     notes: list[str] = []
     for child in bullet.children:
         check = _CHECK.match(child.text.s)
@@ -267,7 +267,7 @@ def _remarks(child: Bullet, rules: Rules, problems: Problems, depth: int = 0) ->
 
 
 def settle(drafts: list[Draft], rules: Rules, problems: Problems) -> tuple[Criterion, ...]:
-    """Ids for those that have none, and what Verify proves."""
+    """Assign missing ids, and apply Verify to criteria without a proof of their own."""
     ids = _ids(drafts, rules, problems)
     any_mark = any(d.proof for d in drafts)
     covered = bool(rules.commands) and not any_mark
@@ -295,7 +295,7 @@ def _nothing_to_verify(draft: Draft, rules: Rules, problems: Problems) -> None:
 
 
 def _unproven(draft: Draft, rules: Rules, problems: Problems) -> None:
-    """Said here for plans that are not legal; of a legal plan intake says it, by the mode that it is judged by."""
+    """Warn about an unproven criterion of an invalid plan. In a valid one, intake reports it, depending on the mode."""
     message = f"Nothing proves “{draft.text}”"
     mend = "add — check: and a command in backticks, or — human"
     problems.warning("criterion.unproven", draft.at, message, field=rules.label, found=draft.text, mend=mend)

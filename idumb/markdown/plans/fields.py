@@ -1,4 +1,4 @@
-"""The fields of a task in Markdown: which bullets are fields, and what is description."""
+"""Separate the fields of a Markdown task from its description."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from idumb.markdown.plans import labels
-from idumb.markdown.plans.near_misses import STEP_FENCES, Looker
+from idumb.markdown.plans.near_misses import STEP_FENCES, NearMissChecker
 from idumb.markdown.syntax.field_values import Value, content, first_text
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
@@ -22,7 +22,7 @@ _TRAILING = " \t:\uff1a"
 
 @dataclass(slots=True)
 class Label:
-    """What a bullet begins with. `name` None: not a known label; `colon` tells whether one is there."""
+    """The label at the start of a bullet. `name` is None for an unknown label."""
 
     shown: str
     name: str | None
@@ -31,12 +31,12 @@ class Label:
     bold: bool
 
 
-_LABEL = 200  # characters in which a label, of 60 at most, must have come to its end
+_LABEL = 200  # search a label (at most 60 characters) in this many characters
 
 
 @dataclass(slots=True)
 class Body:
-    """A task's text taken apart. `taken` are the line ranges that are not description."""
+    """The parts of a task's text. `taken` are the line ranges that are not description."""
 
     values: list[Value]
     steps: list[Fence]
@@ -44,7 +44,7 @@ class Body:
 
 
 def label_of(text: str) -> Label | None:
-    """The label a bullet begins with, known or not; None when nothing stands before a colon."""
+    """Return the label at the start of a bullet, known or not; None without text before a colon."""
     m = _BOLD.match(text)
     if m:
         shown = m[2].rstrip(_TRAILING)
@@ -57,10 +57,10 @@ def label_of(text: str) -> Label | None:
     return Label(head, name, colon=False, end=len(text), bold=False) if name else None
 
 
-def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True, indent: int = 0) -> Body:
-    """Fields, steps and what is left. `fields_here` False: a known label among these blocks is an error.
+def read(blocks: Iterable[Block], checker: NearMissChecker, *, fields_here: bool = True, indent: int = 0) -> Body:
+    """Separate fields and steps from the description.
 
-    `indent` is where the fields of the task above would stand.
+    With `fields_here` False, a known label is an error; `indent` is the indentation its task expects.
     """
     body = Body([], [], [])
     run: list[Item] = []
@@ -72,15 +72,15 @@ def read(blocks: Iterable[Block], looker: Looker, *, fields_here: bool = True, i
             body.steps.append(block)
             body.taken.append((block.line, block.end_line))
             continue
-        _run(run, body, looker, fields_here=fields_here, indent=indent)
+        _run(run, body, checker, fields_here=fields_here, indent=indent)
         run = []
-        _other(block, looker)
-    _run(run, body, looker, fields_here=fields_here, indent=indent)
+        _other(block, checker)
+    _run(run, body, checker, fields_here=fields_here, indent=indent)
     return body
 
 
 def empty_label(item: Item) -> str:
-    """The label of a field that has no value, such as one whose bullets are not indented; "" for anything else."""
+    """Return the label of a field without a value, such as one whose bullets are not indented; otherwise ""."""
     text, label = _first(item)
     empty = label is not None and label.name and label.colon and label.end >= len(text.s) and len(item.children) == 1
     return label.shown if label and empty else ""
@@ -93,7 +93,7 @@ def _label_with_bullets(item: Item) -> str:
 
 
 def known_in(blocks: Iterable[Block]) -> list[tuple[Item, str]]:
-    """The bullets among these blocks that are fields, with the canonical names of their labels."""
+    """Return the bullets that are fields, each with the canonical name of its label."""
     bullets = (block for block in flattened(blocks) if isinstance(block, Item) and not block.ordered)
     labelled = ((item, _first(item)[1]) for item in bullets)
     return [(item, label.name) for item, label in labelled if label and label.name and label.colon]
@@ -107,15 +107,15 @@ def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
             yield block
 
 
-def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool, indent: int) -> None:
-    """A run of bullets is fields or description, never both."""
+def _run(run: list[Item], body: Body, checker: NearMissChecker, *, fields_here: bool, indent: int) -> None:
+    """Read a run of bullets: all are fields, or all are description."""
     found = [(item, *_first(item)) for item in run]
-    problems = looker.problems
+    problems = checker.problems
     known = any(label and label.name and label.colon for _, _, label in found)
     for number, (item, text, label) in enumerate(found):
         boxes = not (label and label.name == "acceptance")
         for child in item.children:
-            looker.look(child, boxes=boxes)
+            checker.check(child, boxes=boxes)
         if label and label.name and not label.colon:
             _no_colon(item, label, problems)
         elif known and not fields_here:
@@ -124,7 +124,7 @@ def _run(run: list[Item], body: Body, looker: Looker, *, fields_here: bool, inde
         elif known and label and label.name and label.colon:
             body.values.append(_value(item, text, label, problems.source))
             body.taken.append((item.line, item.end_line))
-        elif known and text.s[:1] != "[":  # a box that is none is reported as such
+        elif known and text.s[:1] != "[":  # malformed checkboxes are reported separately
             _unknown(item, text, label, problems, found[number - 1][0] if number else None)
 
 
@@ -143,12 +143,12 @@ def _value(item: Item, text: Text, label: Label, source: Source) -> Value:
     return Value(name, label.shown, item.start, inline, bullets, start, end, fences, others)
 
 
-def _other(block: Block, looker: Looker) -> None:
-    """Description; what looks like a field in it is an error."""
-    problems = looker.problems
+def _other(block: Block, checker: NearMissChecker) -> None:
+    """Report what looks like a field in the description."""
+    problems = checker.problems
     if isinstance(block, Item):
         for child in block.children:
-            looker.look(child, boxes=True)
+            checker.check(child, boxes=True)
     if isinstance(block, Item) and block.ordered:
         text, label = _first(block)
         if label and label.name and label.colon:
@@ -229,9 +229,9 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, ab
 
 
 def lines_left(region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0) -> str:
-    """The lines of a region that are description, as written, without comments.
+    """Return the description lines of a region as written, without comments.
 
-    Where something was taken out, the parts before and behind it are paragraphs of their own.
+    Parts separated by removed lines become separate paragraphs.
     """
     parts: list[list[str]] = [[]]
     cut = sorted(taken)

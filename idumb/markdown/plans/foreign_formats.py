@@ -1,4 +1,4 @@
-"""Which tool a file was written for, where it is no plan of idumb. It is only named; nothing is read from it."""
+"""Recognize plans of other tools, in order to name the tool. Nothing is read from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GSD = frozenset({"wave", "files_modified", "files-modified", "must_haves", "aut
 _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
 _BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
 
-# A tool, what one line of its files looks like, and what another line must look like too.
+# Tool, pattern of one line of its files, and pattern that another line must match (if any).
 _LINES: tuple[tuple[str, str, str], ...] = (
     ("GSD", r"<task type=", ""),
     ("spec-kitty", r"## Work Package WP\d", ""),
@@ -28,7 +28,7 @@ _LINES: tuple[tuple[str, str, str], ...] = (
 
 
 def tool(lines: Sequence[str]) -> tuple[str, int] | None:
-    """The tool and the line, from 0, that shows it; None for what may be a plan of idumb with mistakes."""
+    """Return the tool and the line (from 0) that identifies it; None for a possible idumb plan."""
     keys = _keys(lines)
     if {"title", "goal"} <= keys.keys():
         return None
@@ -44,7 +44,7 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
 
 
 def findings(source: Source) -> tuple[Finding, ...]:
-    """That a file is another tool's; nothing more, for all that its keys and lines are not would hide it."""
+    """Return the one finding that names the other tool; further errors would hide it."""
     named = tool(source.lines)
     if named is None:
         return ()
@@ -74,7 +74,7 @@ _BY_KEYS: tuple[tuple[str, Callable[[frozenset[str]], bool]], ...] = (
 
 
 def _keys(lines: Sequence[str]) -> dict[str, int]:
-    """The keys of the frontmatter with their lines."""
+    """Return the keys of the frontmatter with their lines."""
     found: dict[str, int] = {}
     if not lines or lines[0].rstrip() != "---":
         return found

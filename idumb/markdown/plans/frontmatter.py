@@ -1,4 +1,4 @@
-"""The YAML between the `---` lines at the top of a plan."""
+"""Read the frontmatter of a plan: the YAML between the `---` lines at its start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[^\s,`\"'\[\]{}]+")
 
 @dataclass(slots=True)
 class Frontmatter:
-    """The plan without its tasks; `end_line` is the line behind the closing `---`."""
+    """The keys of a plan; `end_line` is the line after the closing `---`."""
 
     end_line: int
     values: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Frontmatter:
 
 
 def read(source: Source, problems: Problems) -> Frontmatter | None:
-    """None when there is no frontmatter to be found at all."""
+    """Read the frontmatter; None if there is none."""
     end = _closing(source, problems)
     if end is None:
         return None
@@ -93,7 +93,7 @@ def _closing(source: Source, problems: Problems) -> int | None:
 
 
 class _Reader:
-    """Reads key by key into `found`; each method of `_KEYS` takes the key and its node."""
+    """Reads each key with its method in `_KEYS`."""
 
     def __init__(self, found: Frontmatter, problems: Problems) -> None:
         self.found = found
@@ -141,7 +141,7 @@ class _Reader:
         self._error("plan.bad-value", node.start, name, message, found=self._shown(node))
 
     def _shown(self, node: Node) -> str:
-        """What stands there: of a list or a map its first line."""
+        """Return the text of a scalar, or the first line of a list or mapping."""
         if isinstance(node, Scalar):
             return node.value
         return self.problems.source.text[node.start : node.end].partition("\n")[0].strip()
@@ -284,7 +284,7 @@ class _Reader:
         return []
 
     def _fields(self, name: str, node: Node, keys: dict[str, bool]) -> dict[str, Node] | None:
-        """The values of a mapping with these keys (True: required), or None when it is none."""
+        """Return the values of a mapping by key (True: required); None if it is invalid."""
         if not isinstance(node, Mapping):
             self._bad(name, node)
             return None
@@ -343,7 +343,7 @@ _KEYS: dict[str, Callable[[_Reader, str, Node], Any]] = {
     "validator": _Reader.name,
     "limits": _Reader.limits,
 }
-# The keys of maps inside; True: required.
+# Keys of nested mappings; True means required.
 _INNER: dict[str, dict[str, bool]] = {
     "scope": {"root": False, "protected": False},
     "non_goals": {"id": True, "text": True, "paths": False},
@@ -373,7 +373,7 @@ _ACCEPTED = {
 
 
 def scope(node: Node, problems: Problems) -> Scope | None:
-    """The value of the key `scope`; None, and problems, where it holds something else."""
+    """Read the key `scope`; None, with problems, if it is invalid."""
     return _Reader(Frontmatter(0), problems).scope("scope", node)
 
 
@@ -382,12 +382,12 @@ def _is_id(text: str) -> bool:
 
 
 def _command(text: str) -> str:
-    """A command in YAML needs no backticks; those around the whole are taken off."""
+    """Return a command in YAML without surrounding backticks."""
     return inline.code(text) or text
 
 
 def plain(node: Node) -> Any:
-    """A node as lists, maps and texts."""
+    """Return a node as lists, dicts and texts."""
     if isinstance(node, Scalar):
         return node.value
     if isinstance(node, Sequence):

@@ -1,4 +1,4 @@
-"""Says in the remedy of an error which indentation is wrong, where it can be what caused the error."""
+"""Add a hint about wrong indentation to errors that it may have caused."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import replace
 from idumb.domain.finding import ERROR, Finding
 from idumb.markdown.plans import fields, near_misses
 from idumb.markdown.syntax import indentation
-from idumb.markdown.syntax.nodes import Block, Canonical, Fence, YamlItem
+from idumb.markdown.syntax.nodes import Block, FastTask, Fence, YamlItem
 from idumb.markdown.syntax.source import Source
 
-_BELOW = 20  # lines in which the next one with text is looked for
+_BELOW = 20  # lines to search for the next line with text
 
 
 def explained(findings: Sequence[Finding], source: Source, first: int, found: Iterable[Block]) -> tuple[Finding, ...]:
-    """`first` is the line behind the frontmatter, `found` the blocks of the plan."""
-    inner = (inner.fence if isinstance(inner, Canonical) else inner for one in found for inner in near_misses.walk(one))
+    """Return the findings with hints. `first` is the line after the frontmatter, `found` the blocks of the plan."""
+    inner = (inner.fence if isinstance(inner, FastTask) else inner for one in found for inner in near_misses.walk(one))
     data = {n for one in inner if isinstance(one, Fence | YamlItem) for n in range(one.line + 1, one.end_line)}
     return tuple(_explained(one, source, first, data) if one.severity == ERROR else one for one in findings)
 

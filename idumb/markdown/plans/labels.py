@@ -1,4 +1,4 @@
-"""The labels of the fields, in the spellings that people use."""
+"""The labels of task fields and their accepted spellings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from idumb.domain.finding import nearest
 
-# Canonical name (as in `Task`) and the labels that mean it; the first is the one that is shown.
+# Field name (as in `Task`) and its labels; messages show the first.
 FIELDS: dict[str, tuple[str, ...]] = {
     "kind": ("Kind",),
     "requirements": ("Requirements",),
@@ -64,7 +64,7 @@ _BY_LABEL = {_folded(label): name for name, labels in FIELDS.items() for label i
 
 @lru_cache(maxsize=1024)
 def known(label: str) -> str | None:
-    """The canonical name of a label, `x-…` for a label of the user's own, None for an unknown one."""
+    """Return the field name of a label, `x-…` for a custom label, or None for an unknown one."""
     stripped = label.strip()
     if stripped[:2] in {"x-", "X-"} and len(stripped) > 2:
         return "x-" + stripped[2:]
@@ -73,11 +73,11 @@ def known(label: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def nearest_label(label: str) -> str | None:
-    """The label, as it is shown, that the writer may have meant."""
+    """Return the nearest label, or None."""
     return nearest(label.strip(), [one for spellings in FIELDS.values() for one in spellings])
 
 
 @lru_cache(maxsize=1024)
 def nearest_key(key: str, extra: tuple[str, ...]) -> str | None:
-    """The same among the keys of a YAML task."""
+    """Return the nearest key of a YAML task, or None."""
     return nearest(key.strip(), [*FIELDS, *extra])

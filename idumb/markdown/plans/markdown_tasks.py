@@ -1,26 +1,26 @@
-"""From a task in the document to a `Task`, whatever notation it has."""
+"""Turn a draft of any notation into tasks."""
 
 from __future__ import annotations
 
 from idumb.domain.plans.plan import Span, Task
 from idumb.markdown.plans import fields, outline, steps, task_reader, yaml_tasks
-from idumb.markdown.plans.near_misses import Looker
+from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.plans.outline import Draft
 from idumb.markdown.plans.task_reader import Context, Reading, Spans
 from idumb.markdown.syntax import blocks, fast_path
-from idumb.markdown.syntax.nodes import Block, Canonical
+from idumb.markdown.syntax.nodes import Block, FastTask
 
 
 def read(draft: Draft, context: Context) -> list[Task]:
-    """One task, or several where a YAML fence holds a list."""
+    """Read one task, or several if a YAML fence contains a list."""
     if draft.notation in {outline.FENCE, outline.LIST}:
         return yaml_tasks.read(draft, context)
-    if draft.canonical:
-        return [_from_canonical(draft, draft.canonical, context)]
+    if draft.fast_task:
+        return [_from_fast_task(draft, draft.fast_task, context)]
     return [_from_markdown(draft, context)]
 
 
-def _from_canonical(draft: Draft, block: Canonical, context: Context) -> Task:
+def _from_fast_task(draft: Draft, block: FastTask, context: Context) -> Task:
     source = context.problems.source
     found = fast_path.read(block, context.common)
     if found is None:
@@ -31,7 +31,7 @@ def _from_canonical(draft: Draft, block: Canonical, context: Context) -> Task:
     m = block.match
     end = fast_path.end_of_text(m)
     if draft.body:
-        _group(draft.body, context.looker)
+        _group(draft.body, context.checker)
     if block.fence:
         end = source.end_of(block.fence.end_line - 1)
         ranges["steps"] = (block.fence.start, end)
@@ -46,18 +46,18 @@ def _from_markdown(draft: Draft, context: Context) -> Task:
     task = _begun(draft, draft.id, draft.title, draft.title_at, context)
     split = _split_at_group(draft)
     if draft.item:
-        inner = fields.read(draft.item.children[1:], context.looker)
-        outer = fields.read(split[0], context.looker, fields_here=False, indent=draft.item.column)
+        inner = fields.read(draft.item.children[1:], context.checker)
+        outer = fields.read(split[0], context.checker, fields_here=False, indent=draft.item.column)
         inner.steps += outer.steps
         text = fields.lines_left((draft.item.line + 1, draft.item.end_line), inner.taken, source, draft.item.column)
         region = (draft.item.end_line, draft.text_end or draft.end_line)
         behind = fields.lines_left(region, outer.taken, source)
         task.given["description"] = "\n\n".join(filter(None, (text, behind)))
     else:
-        inner = fields.read(split[0], context.looker)
+        inner = fields.read(split[0], context.checker)
         region = (draft.body_line, draft.text_end or draft.end_line)
         task.given["description"] = fields.lines_left(region, inner.taken, source)
-    _group(split[1], context.looker)
+    _group(split[1], context.checker)
     for value in inner.values:
         task_reader.read_field(task, value, context)
     task_reader.step_fences(task, inner.steps, problems)
@@ -71,11 +71,11 @@ def _split_at_group(draft: Draft) -> tuple[list[Block], list[Block]]:
     return own, draft.body[len(own) :]
 
 
-def _group(blocks: list[Block], looker: Looker) -> None:
-    """Text under a group heading belongs to no task."""
-    body = fields.read(blocks, looker, fields_here=False)
+def _group(blocks: list[Block], checker: NearMissChecker) -> None:
+    """Report data under a group heading, which belongs to no task."""
+    body = fields.read(blocks, checker, fields_here=False)
     for fence in body.steps:
-        looker.problems.error(
+        checker.problems.error(
             "steps.no-task",
             fence.start,
             "These steps are under a group heading, outside a task",

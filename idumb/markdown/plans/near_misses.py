@@ -1,4 +1,7 @@
-"""What looks like a task, a box or a data fence and is none: always an error, never quietly text."""
+"""Report text that looks like a task, a checkbox or a data fence but is not one.
+
+Ignoring it would run a plan without one of its tasks and call it complete.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +39,37 @@ _TAG = re.compile(r"<task[\s>]", re.IGNORECASE)
 _TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
 _LINE_FENCE = re.compile(r"(?:`{3,}|~{3,})([^`]*)$")
 
+TASK = "yaml task"
+STEPS = "yaml steps"
+# First words of fences that may be meant as data, and whether any `id` in them makes them a task.
+_LANGUAGES = {"yaml": True, "yml": True, **dict.fromkeys(("", "json", "task", "tasks", "step", "steps"), False)}
+_KEY = re.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
+_FLOW_ID = re.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
+_FLOW_TOOL = re.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
+_CORE = frozenset({"depends_on", "files", "acceptance", "verify"})
+OF_TASKS = _CORE | {"kind", "requirements", "tests", "preconditions", "postconditions", "rollback"}
+_STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
+_KEYS = frozenset({"id", "title", "description", "steps", *labels.FIELDS})
+
 
 @dataclass(frozen=True, slots=True)
-class Looker:
-    """`prefix` begins every task id of the plan, `T1-`, or is `T` where the phase is unknown."""
+class NearMissChecker:
+    """`prefix` starts every task id of the plan, such as `T1-`; it is `T` if the phase is unknown."""
 
     prefix: str
     problems: Problems
 
     @property
     def free(self) -> str:
-        """An id that a new task of the plan can have."""
+        """A free id for a new task of the plan."""
         return self.problems.source.free_id(self.prefix if len(self.prefix) > 1 else "T1-")
 
     def like_task(self, text: str) -> bool:
-        """Whether a heading begins like the heading of a task."""
+        """Whether a heading starts like a task heading."""
         return bool(_LIKE_TASK.match(text)) or text.startswith(self.prefix if len(self.prefix) > 1 else "\n")
 
     def like_id(self, text: str) -> bool:
-        """Whether a text begins with what looks like a task id."""
+        """Whether a text starts with something like a task id."""
         return bool(LIKE_ID.match(text)) or (len(self.prefix) > 1 and text.startswith(self.prefix))
 
     def like_titled(self, text: str) -> bool:
@@ -62,10 +77,10 @@ class Looker:
         titled = _TITLED.match(text)
         return titled is not None and self.like_task(text[titled.start(1) :])
 
-    def look(self, block: Block, *, boxes: bool, top: bool = False) -> None:
-        """Report what looks like data in a block that is none.
+    def check(self, block: Block, *, boxes: bool, top: bool = False) -> None:
+        """Report what looks like data in a block of text.
 
-        `boxes`: whether any box here is a mistake. `top`: the block stands in no item, whose box is read elsewhere.
+        With `boxes`, every checkbox is a mistake. `top` means that the block is not in a list item.
         """
         for inner in walk(block):
             if isinstance(inner, Paragraph | Raw):
@@ -106,9 +121,9 @@ class Looker:
             self._box(offset, box[1], boxes=boxes)
 
     def _unread(self, block: Paragraph | Raw, *, first: bool) -> None:
-        """Lines that were a task before they lost a marker, and tasks in the tags of another tool.
+        """Report lines that are tasks without their marker, and tasks in the tags of another tool.
 
-        `first`: whether a box on the first line is one of them.
+        `first` includes the first line of the block.
         """
         for number, (offset, line) in enumerate(block.pieces):
             text = line.strip()
@@ -129,7 +144,7 @@ class Looker:
             self.unread(*block.pieces[0])
 
     def like_start(self, text: str) -> bool:
-        """Whether a line begins a task, but for a marker that is missing or too much."""
+        """Whether a line would start a task with one marker more or less."""
         yaml_id, deep, box = _LINE_ID.match(text), _LINE_DEEP.match(text), criteria.BOX.match(text)
         return bool(
             (yaml_id and self.like_id(yaml_id[1]))
@@ -212,7 +227,7 @@ def broken_box(at: int, text: str, problems: Problems) -> None:
 
 
 def near_fence(info: str, at: int, problems: Problems) -> bool:
-    """Report a fence that was meant to be data and is not, by its info string; whether it is one."""
+    """Report a fence whose info string resembles that of a data fence. Return whether it does."""
     meant = _NEAR_FENCES.get(re.sub(r"[\s_-]", "", info.casefold()).replace("yml", "yaml"))
     if meant is None:
         return False
@@ -230,7 +245,7 @@ def near_fence(info: str, at: int, problems: Problems) -> bool:
 
 
 def walk(block: Block) -> Iterator[Block]:
-    """The block and everything inside it, in order."""
+    """Yield the block and everything in it, in order."""
     stack = [block]
     while stack:
         one = stack.pop()
@@ -239,38 +254,10 @@ def walk(block: Block) -> Iterator[Block]:
             stack.extend(reversed(one.children))
 
 
-TASK = "yaml task"
-
-
-STEPS = "yaml steps"
-
-
-# First words of a fence whose content may have been meant as data, and whether any `id` in it makes it a task.
-_LANGUAGES = {"yaml": True, "yml": True, **dict.fromkeys(("", "json", "task", "tasks", "step", "steps"), False)}
-
-
-_KEY = re.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
-
-
-_FLOW_ID = re.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
-
-
-_FLOW_TOOL = re.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
-
-
-_CORE = frozenset({"depends_on", "files", "acceptance", "verify"})
-
-
-OF_TASKS = _CORE | {"kind", "requirements", "tests", "preconditions", "postconditions", "rollback"}
-
-
-_STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
-
-
 def in_fence(info: str, lines: Iterable[str], prefix: str) -> str | None:
-    """The data fence that a fence was meant to be, by its content: `yaml task`, `yaml steps`, or None.
+    """Return the data fence that this fence's content resembles: `yaml task`, `yaml steps`, or None.
 
-    `prefix` begins the ids of the plan's tasks. An `example` is text, whatever it holds.
+    `prefix` starts the task ids of the plan. An `example` is always text.
     """
     words = re.findall(r"\w+", info.casefold())
     language = words[0] if words else ""
@@ -311,9 +298,9 @@ def _begins_like_id(text: str, prefix: str) -> bool:
 
 
 def like_section_of_task(heading: str, names: Collection[str], *, like_tasks: bool = False) -> bool:
-    """Whether a section outside of the tasks is one by its heading and the fields right below it.
+    """Whether a section resembles a task, by its heading and the fields right below it.
 
-    `like_tasks`: the heading is of a level that tasks have.
+    `like_tasks` means that the heading has a level that tasks use.
     """
     if like_tasks and "acceptance" in names:
         return True
@@ -324,14 +311,11 @@ def like_section_of_task(heading: str, names: Collection[str], *, like_tasks: bo
 
 
 def like_task_fields(names: Collection[str]) -> bool:
-    """Whether fields below a deeper heading of a task are more than one field of that task."""
+    """Whether fields below a deeper heading resemble a task of their own."""
     return "kind" in names or len(OF_TASKS.intersection(names)) >= 2
 
 
 def like_yaml_task(lines: Iterable[str]) -> bool:
-    """Whether lines of a paragraph are the keys of a YAML task that lost its first line."""
+    """Whether the lines of a paragraph are keys of a YAML task without its first line."""
     keys = {m[1] for line in lines if (m := re.match(r"([a-z_]+):(?:[ \t]|$)", line))}
     return len(keys & _KEYS) >= 2 and not keys.isdisjoint({"title", "depends_on", "acceptance"})
-
-
-_KEYS = frozenset({"id", "title", "description", "steps", *labels.FIELDS})

@@ -1,4 +1,4 @@
-"""Where the tasks are: sections, groups, the four notations, and what only looks like a task."""
+"""Find the tasks of a plan: its sections, group headings and the four notations of tasks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cached_property
 
 from idumb.domain import whole_numbers
 from idumb.markdown.plans import criteria, fields, labels, near_misses
-from idumb.markdown.plans.near_misses import Looker
+from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.syntax import blocks, indentation
-from idumb.markdown.syntax.nodes import Block, Canonical, Fence, Heading, Item, Items, Paragraph, YamlItem
+from idumb.markdown.syntax.nodes import Block, FastTask, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -29,9 +29,9 @@ LIST = "list"
 
 @dataclass(slots=True)
 class Draft:
-    """A task as it stands in the document: where it begins and ends, and the blocks that belong to it.
+    """A task of the document before its fields are read: its range, and the blocks that belong to it.
 
-    `inner` are the blocks of a box task's own item; `body` the top-level blocks behind the start.
+    `body` are the top-level blocks after its start.
     """
 
     notation: str
@@ -43,13 +43,13 @@ class Draft:
     end_line: int = 0
     level: int = 7
     title_at: int = 0
-    canonical: Canonical | None = None
+    fast_task: FastTask | None = None
     fence: Fence | None = None
     yaml: YamlItem | None = None
     item: Item | None = None
     body: list[Block] = field(default_factory=list)
-    bad: bool = False  # reported already; what would follow from that is not
-    text_end: int | None = None  # the line of the group heading that ends the text of the task
+    bad: bool = False  # already reported; suppress errors that would follow
+    text_end: int | None = None  # line of the group heading that ends the task's text
 
 
 @dataclass(slots=True)
@@ -64,20 +64,20 @@ def read(found: list[Block], source: Source, phase: str | None, problems: Proble
 
 
 class _Outliner:
-    """Goes through the top-level blocks once."""
+    """Walks the top-level blocks once."""
 
     def __init__(self, found: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
         self.found = found
         self.source = source
         self.prefix = f"T{phase}-" if phase else "T"
         self.problems = problems
-        self.looker = Looker(self.prefix, problems)
+        self.checker = NearMissChecker(self.prefix, problems)
         self.outline = Outline([])
         self.task: Draft | None = None
         self.section = ""
         self.tasks_line: int | None = None
         self.has_tasks = any(_section(b) == "tasks" for b in found)
-        self.heading: Heading | None = None  # the last one that is no task, since the last task began
+        self.heading: Heading | None = None  # the last heading after the current task started that is not a task
         self.last: Block | None = None
         self.told: set[int] = set()
         self.above: Item | None = None
@@ -90,8 +90,8 @@ class _Outliner:
         return self.outline
 
     def _block(self, block: Block) -> None:
-        if isinstance(block, Canonical):
-            self._canonical(block)
+        if isinstance(block, FastTask):
+            self._fast_task(block)
         elif isinstance(block, Heading):
             self._heading(block)
         elif isinstance(block, Items):
@@ -105,21 +105,21 @@ class _Outliner:
 
     @property
     def _free(self) -> str:
-        return self.looker.free
+        return self.checker.free
 
     @property
     def _boxes_count(self) -> bool:
-        """Whether boxes are data here."""
+        """Whether checkboxes are data in the current section."""
         return self.section in {"tasks", "success criteria"} or self._in_free_task
 
     @property
     def _in_criteria(self) -> bool:
-        """In the success criteria, and in no task of a plan without a section `## Tasks`."""
+        """Whether the current block is in the success criteria, outside any task."""
         return self.section == "success criteria" and self.task is None
 
     @property
     def _in_free_task(self) -> bool:
-        """Inside a task of a plan without a section `## Tasks`."""
+        """Whether the current block is in a task of a plan without a section `## Tasks`."""
         return not self.has_tasks and self.task is not None and self.task.text_end is None
 
     def _error(self, code: str, at: int, message: str, found: str, mend: str, accepted: str = "") -> None:
@@ -139,18 +139,18 @@ class _Outliner:
             self.above = item
 
     def _behind_box(self, block: Items, field: Item) -> bool:
-        """Whether a checklist task of this very list comes before the field, which should be indented below it."""
+        """Whether a checklist task precedes the field in its list, so that the field should be indented below it."""
         if self.section != "tasks":
             return False
         texts = (_text_of(item) for item in block.children if item.line < field.line)
         boxes = ((text, criteria.BOX.match(text)) for text in texts)
-        return any(box and self.looker.like_id(text[box.end() :]) for text, box in boxes)
+        return any(box and self.checker.like_id(text[box.end() :]) for text, box in boxes)
 
     def _indent(self, item: Item) -> int:
         return self.source.place(item.start)[1] - 1
 
     def _fields_of_no_task(self, known: list[tuple[Item, str]]) -> bool:
-        """Report fields that belong to no task, at the line that should begin it; whether they do."""
+        """Report fields outside a task, at the line that should start one. Return whether it found any."""
         task, heading = self.task, self.heading
         if (self.section == "tasks" or not self.has_tasks) and self._titled_line():
             return True
@@ -165,7 +165,7 @@ class _Outliner:
         ):
             return False
         elif task is not None and (heading is None or not self._begins_another(task, known)):
-            return False  # fields of the task; those of a checklist or YAML task are reported where they are read
+            return False  # fields of this task; checklist and YAML tasks report theirs when they are read
         if heading is not None:
             self._no_id_heading(heading)
             return True
@@ -180,27 +180,27 @@ class _Outliner:
         return True
 
     def _titled_line(self) -> bool:
-        """Report the line above, if it is the heading of a task without its signs; whether it is."""
+        """Report the line above if it is a task heading without `#`. Return whether it is."""
         above = self.last
         if not isinstance(above, Paragraph):
             return False
         at, text = above.pieces[-1]
-        if text.startswith("#") or not self.looker.like_titled(text):  # a heading that is none is told by itself
+        if text.startswith("#") or not self.checker.like_titled(text):  # reported as a near miss of a heading
             return False
-        self.looker.unread(at, text)
+        self.checker.unread(at, text)
         return True
 
     @staticmethod
     def _begins_another(task: Draft, known: list[tuple[Item, str]]) -> bool:
-        """Whether fields below a heading are those of a task that has no id, and not of the task above it.
+        """Whether fields below a heading belong to a new task without an id, not to the task above.
 
-        A task may write its fields below a deeper heading, if it has none above, and any one of them in any case.
+        A task may have its fields below a deeper heading if it has none above it, and a single field anywhere.
         """
         if task.text_end is not None or task.notation != HEADING:
             return True
         if not near_misses.like_task_fields({name for _, name in known} - {"acceptance"}):
             return False
-        if task.canonical:
+        if task.fast_task:
             return True
         first = next((b.line for b in task.body if isinstance(b, Heading)), 0)
         return bool(fields.known_in(b for b in task.body if b.line < first))
@@ -218,21 +218,21 @@ class _Outliner:
             f"{'#' * max(heading.level, 3)} {self._free}: Title",
         )
 
-    def _canonical(self, block: Canonical) -> None:
+    def _fast_task(self, block: FastTask) -> None:
         m = block.match
         if not self._valid(m[2]) or (self.has_tasks and self.section != "tasks"):
             for part in blocks.expand(self.source, block, self.problems):
                 self._block(part)
             return
         level = len(m[1])
-        draft = Draft(HEADING, m[2], m[3].rstrip(), m.start(), block.line, block.line + 1, level=level, canonical=block)
+        draft = Draft(HEADING, m[2], m[3].rstrip(), m.start(), block.line, block.line + 1, level=level, fast_task=block)
         draft.title_at = m.start(3)
         self._begin(draft)
 
     def _keep(self, block: Block) -> None:
         if self.task:
             self.task.body.append(block)
-        self.looker.look(block, boxes=self._boxes_count, top=True)
+        self.checker.check(block, boxes=self._boxes_count, top=True)
 
     def _heading(self, heading: Heading) -> None:
         self.heading = heading
@@ -240,10 +240,10 @@ class _Outliner:
             self._end(heading.line)
             self._open_section(heading)
             self.heading = None if self.section else heading
-            if self.looker.like_task(heading.text):
+            if self.checker.like_task(heading.text):
                 self._no_task_heading(heading)
             return
-        if self.looker.like_task(heading.text):
+        if self.checker.like_task(heading.text):
             self._task_heading(heading)
             return
         if self.task and heading.level <= self.task.level and self.task.text_end is None:
@@ -310,7 +310,7 @@ class _Outliner:
 
     @cached_property
     def _indented_section(self) -> int | None:
-        """The line of a heading `## Tasks` that is indented and so may be none."""
+        """Return the line of an indented `## Tasks`, which Markdown may not read as a heading."""
         lines = enumerate(self.source.lines)
         return next((n for n, line in lines if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
 
@@ -332,19 +332,19 @@ class _Outliner:
         elif self._titled_item(item, text):
             self._look_inside(item)
             return
-        elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.looker.like_id(text.partition("]")[2])):
+        elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.checker.like_id(text.partition("]")[2])):
             near_misses.broken_box(item.start, text, self.problems)
         elif self._in_criteria and self.outline.success is not None and not item.ordered:
             self.outline.success.append(item)
             return
         if self.task:
-            self.task.body.append(item)  # looked at where fields are told from description
+            self.task.body.append(item)  # checked when fields are separated from the description
         else:
             self._look_inside(item)
 
     def _box(self, item: Item, text: str, box: re.Match[str]) -> None:
         rest = text[box.end() :]
-        like = self.looker.like_id(rest)
+        like = self.checker.like_id(rest)
         if self._in_criteria and self.outline.success is not None:
             self.outline.success.append(item)
             if item.ordered:
@@ -362,17 +362,17 @@ class _Outliner:
             self._look_inside(item)
 
     def _titled_item(self, item: Item, text: str) -> bool:
-        """Report a bullet with a task id and fields below, or another almost right one; whether it is one."""
+        """Report a bullet that resembles a task. Return whether it does."""
         area = self.section == "tasks" or not self.has_tasks
-        titled = self.looker.like_id(text) and fields.known_in(item.children)
-        if not area or not (titled or self.looker.like_start(text)):
+        titled = self.checker.like_id(text) and fields.known_in(item.children)
+        if not area or not (titled or self.checker.like_start(text)):
             return False
-        self.looker.unread(item.start, text)
+        self.checker.unread(item.start, text)
         return True
 
     def _look_inside(self, item: Item) -> None:
         for child in item.children:
-            self.looker.look(child, boxes=self._boxes_count)
+            self.checker.check(child, boxes=self._boxes_count)
 
     def _numbered(self, item: Item, text: str) -> None:
         self._error(
@@ -458,20 +458,20 @@ class _Outliner:
 
 
 def _text_of(item: Item) -> str:
-    """The first line of an item."""
+    """Return the first line of an item."""
     first = item.children[0] if item.children else None
     return first.pieces[0][1] if isinstance(first, Paragraph) else ""
 
 
 def _innermost(item: Item) -> Item:
-    """The item that stands last in it."""
+    """Return the last item nested in `item`."""
     while item.children and isinstance(last := item.children[-1], Items) and last.children:
         item = last.children[-1]
     return item
 
 
 def _section(block: Block) -> str:
-    """What a heading of level 1 or 2 opens: tasks, success criteria, or anything else."""
+    """Return `tasks` or `success criteria` if the block is that heading, otherwise an empty text."""
     if not isinstance(block, Heading) or block.level != 2:
         return ""
     text = " ".join(block.text.casefold().split())

@@ -1,4 +1,4 @@
-"""Names of phase folders and plan files. Pure: takes the names, opens nothing."""
+"""Interpret the names of phase folders and plan files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _PARTS = re.compile(r"\d+|\D+")
 
 
 def number(name: str) -> str | None:
-    """The phase that a folder holds: `01-name` → `01`, `06.1` → `06.1`; None when it begins with no number."""
+    """Return the phase of a folder: `01-name` → `01`, `06.1` → `06.1`; None without a leading number."""
     m = _NUMBER.match(name)
     return m[0] if m else None
 
 
 def other_number(name: str) -> str | None:
-    """The phase of a folder that is named in another way: `phase-1`, `Phase 01`, `phase_1-auth`, `01.auth`."""
+    """Return the phase of a folder with an alternative name: `phase-1`, `Phase 01`, `phase_1-auth`, `01.auth`."""
     m = _OTHER.match(name) if number(name) is None else None
     return m[1] if m else None
 
 
 def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
-    """(number, folder) of every phase; a folder named in another way counts where no other has its number."""
+    """Return (number, folder) of every phase. An alternative name counts if no other folder has its number."""
     known = list(names)
     found = [(n, name) for name in known if (n := number(name)) is not None]
     taken = {_bare(n) for n, _ in found}
@@ -36,7 +36,7 @@ def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def same_phase(one: str, other: str) -> bool:
-    """Whether two spellings mean one phase: zeros before the number do not count (`1` and `01`, `6.1` and `06.1`)."""
+    """Whether two spellings mean one phase; leading zeros do not count (`1` and `01`, `6.1` and `06.1`)."""
     return _bare(one) == _bare(other)
 
 
@@ -46,10 +46,9 @@ def _bare(phase: str) -> str:
 
 
 def matching_folders(names: Iterable[str], phase: str) -> list[str]:
-    """The folders that are phase `phase`: `1`, `01` and `01-name` for `1`, in natural order.
+    """Return the folders of a phase in natural order: `1`, `01` and `01-name` for `1`.
 
-    Only where there is none, those named in another way (`other_number`). One is right; none and several are for the
-    caller to report.
+    If there is none, return those with alternative names. The caller reports none or several.
     """
     known = list(names)
     found = [name for name in known if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
@@ -59,7 +58,7 @@ def matching_folders(names: Iterable[str], phase: str) -> list[str]:
 
 
 def plan_files(names: Iterable[str]) -> list[str]:
-    """The files of a phase folder that are plans, `*PLAN.md`, in natural order (`2-PLAN.md` before `10-PLAN.md`)."""
+    """Return the plans of a folder, `*PLAN.md`, in natural order (`2-PLAN.md` before `10-PLAN.md`)."""
     return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=_natural)
 
 

@@ -1,6 +1,6 @@
-"""The front door: the bytes of a plan in, the plan or everything that is wrong with it out.
+"""Parse the bytes of a plan into a plan, or into findings.
 
-`parse` never raises on what it reads, and loads nothing by halves: with one error there is no plan.
+`parse` never raises on its input, and returns no plan if there is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
 from idumb.markdown.syntax import blocks, fast_path
 from idumb.markdown.syntax.field_values import from_item
-from idumb.markdown.syntax.nodes import Block, Canonical, Fence
+from idumb.markdown.syntax.nodes import Block, FastTask, Fence
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -38,11 +38,11 @@ MAX_TASKS = 10_000
 __all__ = ["ParsedPlan", "parse"]
 
 
-def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, quick: bool = True) -> ParsedPlan:
-    """Read a plan. `path` is only written into the findings and the plan; the text keeps a byte-order mark.
+def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = True) -> ParsedPlan:
+    """Parse a plan. `path` is only recorded in the findings and the plan; the text keeps a byte-order mark.
 
-    `others` are the other plans of the phase, whose ids are not free.
-    `quick` False reads every task the general way; the result is the same.
+    `others` are the other plans of the phase, whose ids are taken.
+    `fast` False disables the fast path; the result is the same.
     """
     text, source, problems = decoded(data, path, others)
     if problems.findings:
@@ -52,7 +52,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, quick: bool =
         return ParsedPlan(None, other, text)
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
-    found = blocks.scan(source, head.end_line, problems, quick=quick)
+    found = blocks.scan(source, head.end_line, problems, fast=fast)
     _long_lines(source, head.end_line, found, problems)
     plan = _plan(data, path, head, found, problems)
     if not problems.any_error:
@@ -62,7 +62,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, quick: bool =
 
 
 def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, Source, Problems]:
-    """The text of a file as far as it can be read, and what is wrong with it as a whole."""
+    """Decode a file. Return the text up to the first bad byte, and problems with the file as a whole."""
     too_large = len(data) > MAX_BYTES
     try:
         text = "" if too_large else data.decode("utf-8")
@@ -87,7 +87,7 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
 
 
 def _long_lines(source: Source, first: int, found: list[Block], problems: Problems) -> None:
-    """A line holds at most 64 KiB, except inside step fences."""
+    """Report lines over 64 KiB outside step fences."""
     if max(map(len, source.lines)) <= MAX_LINE_BYTES // 4:
         return
     long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
@@ -106,9 +106,9 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
 
 
 def _step_fences(found: list[Block]) -> Iterator[Fence]:
-    """In the order of their lines."""
+    """Yield step fences in line order."""
     for block in found:
-        fence = block.fence if isinstance(block, Canonical) else block
+        fence = block.fence if isinstance(block, FastTask) else block
         if isinstance(fence, Fence) and fence.info in near_misses.STEP_FENCES:
             yield fence
 
@@ -134,14 +134,14 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
 
 
 def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> None:
-    """What must hold of all tasks together."""
+    """Check the tasks as a set: there is at least one, not too many, and no duplicate id."""
     problems = context.problems
     if not read and not drawn.tasks:
         problems.error(
             "plan.no-tasks",
             problems.source.starts[0],
             "The plan has no tasks",
-            accepted=f"### {context.looker.free}: Title in a section ## Tasks",
+            accepted=f"### {context.checker.free}: Title in a section ## Tasks",
             mend="write a task",
         )
     if len(read) > MAX_TASKS:
@@ -160,7 +160,7 @@ def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> No
                 field="id",
                 found=task.id,
                 accepted="unique ids",
-                mend=f"give one of them the id {context.looker.free}",
+                mend=f"give one of them the id {context.checker.free}",
             )
         if task.id:
             first.setdefault(task.id, task)

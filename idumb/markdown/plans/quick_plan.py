@@ -1,4 +1,4 @@
-"""The plan of one task that a person named on the command line. JSON texts are YAML, so no word of it can be syntax."""
+"""Write the plan of `idumb quick`. All texts are JSON strings, which are valid YAML, so none of them becomes syntax."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ goal: {title}
 
 
 def text(phase: str, wanted: QuickRequest) -> str:
-    """The plan's text; the same for the same wish, so that it can be agreed to before it is written."""
+    """Return the text of the plan. It depends on the request alone, so that you can approve it before it is written."""
     given: dict[str, object] = {"id": f"T{phase}-01", "title": wanted.title}
     if " ".join(wanted.words.split()) != wanted.title:
         given["description"] = wanted.words.strip()

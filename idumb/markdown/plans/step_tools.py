@@ -1,4 +1,4 @@
-"""The tools of steps: their arguments, and what each kind of argument may hold."""
+"""The tools of steps, their arguments, and the values each kind of argument accepts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ACCEPTED = {
 
 
 class Plain(str):
-    """A plain YAML scalar: its source text, which may also stand for a number."""
+    """The source text of a plain YAML scalar, which may also be a number."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Steps: declared tool calls in a `yaml steps` or `json steps` fence, or under `steps` in a YAML task."""
+"""Read steps: tool calls in a `yaml steps` or `json steps` fence, or under `steps` in a YAML task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST = re.compile(r"\S")
 
 
 class _Bad(Exception):
-    """A step cannot be read; `at` is an offset."""
+    """A problem in a step; `at` is a source offset."""
 
     def __init__(
         self, code: str, message: str, at: int, *, found: str = "", accepted: str = "", mend: str = ""
@@ -33,7 +33,7 @@ class _Bad(Exception):
 
 
 class _Pairs(dict[str, Any]):
-    """A JSON object; says when a key stood twice."""
+    """A JSON object that remembers a duplicate key."""
 
     twice: str | None = None
 
@@ -56,14 +56,14 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant,
 
 
 def from_fence(fence: Fence, problems: Problems) -> tuple[Step, ...]:
-    """The steps of a top-level fence."""
+    """Read the steps of a top-level fence."""
     body, place = body_of(fence, problems.source)
     entries = _json(body, place, problems) if fence.info.startswith("json") else _yaml(body, place, problems)
     return _steps(entries, fence.start, problems)
 
 
 def body_of(fence: Fence, source: Source) -> tuple[str, Callable[[int], int]]:
-    """The text inside a top-level fence with LF only, and the source offset of an index into it."""
+    """Return the text in a top-level fence with LF line ends, and a function from its indexes to source offsets."""
     begin = source.starts[fence.line + 1] if fence.line + 1 < len(source.starts) else len(source.text)
     last = fence.end_line - 1 if fence.closed else fence.end_line
     end = source.starts[last] if last < len(source.starts) else len(source.text)
@@ -76,7 +76,7 @@ def _shifted(begin: int) -> Callable[[int], int]:
 
 
 def _unfold(body: str, begin: int) -> tuple[str, Callable[[int], int]]:
-    """The body with LF only; places are still those of the source."""
+    """Convert CRLF to LF; the returned function still maps to source offsets."""
     from bisect import bisect_right
 
     lines = body.split("\r\n")
@@ -87,7 +87,7 @@ def _unfold(body: str, begin: int) -> tuple[str, Callable[[int], int]]:
 
 
 def from_nodes(node: yaml_nodes.Node, problems: Problems) -> tuple[Step, ...]:
-    """The steps of a YAML task."""
+    """Read the steps of a YAML task."""
     return _steps(_entries(node, problems), node.start, problems)
 
 
@@ -149,7 +149,7 @@ def _skip(body: str, at: int) -> int:
 
 
 def _after(body: str, end: int, *, listed: bool) -> int:
-    """Where the next object may begin: behind a comma in a list, on another line otherwise."""
+    """Return where the next object may start: after a comma in a list, otherwise on another line."""
     at = _skip(body, end)
     if listed:
         if body[at : at + 1] == ",":
@@ -166,7 +166,7 @@ def _after(body: str, end: int, *, listed: bool) -> int:
 
 
 def _yaml(body: str, place: Callable[[int], int], problems: Problems) -> Iterator[_Entry]:
-    """JSON lines as JSON, what lies between them as YAML."""
+    """Read JSON lines as JSON, and everything between them as YAML."""
     position = 0
     for m in _JSON_LINE.finditer(body):
         value = _json_line(body, m.start() + 2, m.end())
@@ -268,7 +268,7 @@ def _checked(key: str, kind: str, value: Any, at: int, found: list[_Bad]) -> Any
 
 
 def _mapping(entry: Any, at: int, subject: str) -> tuple[dict[str, Any], Callable[[str], int]]:
-    """Keys and plain values, and where each key stands."""
+    """Return plain values by key, and a function from keys to offsets."""
     if isinstance(entry, yaml_nodes.Mapping):
         starts = {key.value: key.start for key, _ in entry.pairs}
         values = {key.value: _plain(value) for key, value in entry.pairs}
@@ -283,7 +283,7 @@ def _mapping(entry: Any, at: int, subject: str) -> tuple[dict[str, Any], Callabl
 
 
 def _plain(node: yaml_nodes.Node) -> Any:
-    """Texts stay texts; a mapping keeps its nodes, so that places are known."""
+    """Return texts as texts and mappings as nodes, which keep their positions."""
     from idumb.markdown.syntax import json_nodes
 
     if isinstance(node, json_nodes.Literal):

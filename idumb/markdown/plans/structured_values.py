@@ -1,4 +1,4 @@
-"""Values with a grammar of their own: tests, conditions, interfaces, limits, rollback, options, handoffs, free text."""
+"""Read field values with a grammar: tests, conditions, interfaces, limits, rollback, options, handoffs, free text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _malformed(code: str, text: Text, label: str, accepted: str, problems: Probl
 
 
 def tests(value: Value, problems: Problems) -> tuple[TestIntent, ...]:
-    """A command, a dash, when it passes, a colon and the intent."""
+    """Read test intents: command, dash, when it passes, colon, intent."""
     found = []
     for text in [] if value.is_none else value.texts():
         one = _test(text, value.label, problems)
@@ -90,7 +90,7 @@ def _condition(text: Text) -> Condition | None:
 
 
 def interfaces(value: Value, problems: Problems) -> tuple[Interface, ...]:
-    """One public name a bullet, its properties nested."""
+    """Read interfaces: one public name per bullet, with its properties in nested bullets."""
     if value.is_none:
         return ()
     if value.inline.s:
@@ -131,7 +131,7 @@ def _interface(bullet: Bullet, label: str, problems: Problems) -> Interface:
 
 
 def limits(value: Value, problems: Problems) -> Limits | None:
-    """`files N`, `lines N`, `paths GLOB…`."""
+    """Read `files N`, `lines N`, `paths GLOB…`."""
     if value.is_none:
         return None
     found: dict[str, Any] = {"paths": []}
@@ -151,7 +151,7 @@ def limits(value: Value, problems: Problems) -> Limits | None:
 
 
 def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: Problems) -> str:
-    """One comma item; `paths` holds for the items behind it."""
+    """Read one item of the comma list; `paths` also applies to the items after it."""
     parts = list(claims.words(item))
     head = parts[0].text.removesuffix(":") if parts[0].bare else ""
     number = whole_numbers.parse(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
@@ -182,14 +182,14 @@ def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], label: str,
 
 
 def limits_of(node: yaml_nodes.Mapping, label: str, problems: Problems) -> Limits:
-    """The limits of a plan's frontmatter."""
+    """Read the limits in the frontmatter of a plan."""
     found: dict[str, Any] = {"paths": []}
     _limits_mapping(node, found, label, problems)
     return Limits(found.get("files"), found.get("lines"), tuple(found["paths"]))
 
 
 def rollback(value: Value, problems: Problems) -> RollbackClass:
-    """`reversible`; `compensatable` and commands below; `irreversible: reason`."""
+    """Read `reversible`, `compensatable` with commands below it, or `irreversible: reason`."""
     accepted = "reversible, compensatable with commands in nested bullets, or irreversible: reason"
     text = value.inline
     if text.s == "reversible" and not value.bullets:
@@ -223,7 +223,7 @@ def _rollback_mapping(node: yaml_nodes.Mapping, value: Value, accepted: str, pro
 
 
 def options(value: Value, problems: Problems) -> tuple[Option, ...]:
-    """Bullets `id: text`."""
+    """Read bullets `id: text`."""
     found: dict[str, Option] = {}
     texts = [] if value.is_none else [*value.texts(), *_option_nodes(value.node)]
     for text in texts:
@@ -243,7 +243,7 @@ def _option_nodes(node: yaml_nodes.Node | None) -> Iterator[Text]:
 
 
 def handoffs(value: Value, problems: Problems) -> tuple[Handoff, ...]:
-    """An agent, and in brackets the type; several as bullets."""
+    """Read agents, each with an optional type in brackets."""
     found = []
     for text in [] if value.is_none else value.texts():
         m = _HANDOFF.fullmatch(text.s)
@@ -256,7 +256,7 @@ def handoffs(value: Value, problems: Problems) -> tuple[Handoff, ...]:
 
 
 def free_text(value: Value, _: Problems) -> str:
-    """What a person wrote, wrapped lines joined, nested bullets as they stand."""
+    """Return free text with wrapped lines joined and nested bullets kept."""
     if value.is_none:
         return ""
     if not value.bullets:
@@ -271,14 +271,14 @@ def _outline(bullets: list[Bullet], depth: int = 0) -> Iterator[str]:
 
 
 def yes(value: Value, problems: Problems) -> bool:
-    """`yes` or `no`; in YAML `true` or `false` too."""
+    """Read `yes` or `no`; YAML also allows `true` and `false`."""
     if isinstance(value.node, yaml_nodes.Scalar) and value.node.plain and value.node.value in {"true", "false"}:
         return value.node.value == "true"
     return scalars.choice(value, ("yes", "no"), problems) == "yes"
 
 
 def yaml_value(name: str, key: yaml_nodes.Scalar, node: yaml_nodes.Node) -> Value:
-    """A key of a YAML task as the value of a field."""
+    """Return a key of a YAML task as a field value."""
     value = Value(name, key.value, key.start, Text("", [(0, node.start)]), [], node.start, node.end, node=node)
     if isinstance(node, yaml_nodes.Scalar):
         value.inline = yaml_text(node, literal=name == "verify")

@@ -1,4 +1,4 @@
-"""A task while it is read: its fields one by one, each by its reader, and what must hold of it as a whole."""
+"""Read the fields of a task, whatever its notation, and check the task as a whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from idumb.domain import whole_numbers
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Span, Task
 from idumb.markdown.plans import claims, criteria, labels, outline, steps, structured_values, yaml_criteria
-from idumb.markdown.plans.near_misses import Looker
+from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.syntax import fast_path, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value
 from idumb.markdown.syntax.inline import Text
@@ -21,7 +21,7 @@ from idumb.markdown.syntax.source import Source
 
 @dataclass(slots=True)
 class Context:
-    """What the tasks of one plan share."""
+    """Context shared by the tasks of one plan."""
 
     phase: str | None
     requirements: Iterable[str]
@@ -30,13 +30,13 @@ class Context:
     common: fast_path.Shared
 
     @property
-    def looker(self) -> Looker:
-        return Looker(f"T{self.phase}-" if self.phase else "T", self.problems)
+    def checker(self) -> NearMissChecker:
+        return NearMissChecker(f"T{self.phase}-" if self.phase else "T", self.problems)
 
 
 @dataclass(slots=True)
 class Reading:
-    """A task while it is read: keyword arguments of `Task`, and the places of its fields."""
+    """A task in progress: keyword arguments of `Task`, and the ranges of its fields."""
 
     notation: str
     id: str
@@ -51,7 +51,7 @@ class Reading:
 
 
 def read_field(reading: Reading, value: Value, context: Context) -> None:
-    """Put the value of one field into `reading`."""
+    """Read one field into `reading`."""
     problems = context.problems
     name = value.name
     if name in reading.spans:
@@ -124,7 +124,7 @@ def _bad_dependency(one: str, at: int, context: Context) -> None:
 
 
 def is_id(text: str, phase: str) -> bool:
-    """Whether `text` is a task id of the phase, spelled as the frontmatter spells it."""
+    """Whether `text` is a task id of the phase, with the phase spelled as in the frontmatter."""
     prefix = f"T{phase}-"
     digits = text[len(prefix) :]
     if digits[-1:].isascii() and digits[-1:].islower():
@@ -247,7 +247,7 @@ def _no_acceptance(reading: Reading, problems: Problems) -> None:
 
 
 class Spans(Mapping[str, Span]):
-    """Field names to spans. Reads like a dict of `Span`."""
+    """Maps field names to spans, and creates each `Span` on access."""
 
     __slots__ = ("_ranges", "_source")
 
@@ -269,7 +269,7 @@ class Spans(Mapping[str, Span]):
         return repr(dict(self))
 
 
-# What may stand below the line: commands in a fence, and a value on the line together with bullets.
+# Fields that accept fences, and fields that accept a value on the line together with bullets.
 _WITH_FENCES = frozenset({"verify", "rollback"})
 
 
@@ -277,7 +277,7 @@ _BOTH = frozenset({"rollback", "limits"})
 
 
 def usable(value: Value, problems: Problems) -> bool:
-    """Whether the value has a shape that its reader can look at."""
+    """Whether the value has a shape that its reader accepts. Reports it otherwise."""
     if value.node is not None:
         return _usable_node(value, problems)
     below = bool(value.bullets or (value.fences and value.name in _WITH_FENCES))

@@ -1,4 +1,4 @@
-"""Criteria in YAML: a text, or a mapping."""
+"""Read criteria in YAML: texts or mappings."""
 
 from __future__ import annotations
 

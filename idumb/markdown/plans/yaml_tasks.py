@@ -1,4 +1,4 @@
-"""Tasks in YAML: a fence `yaml task`, or an item of a bare list."""
+"""Read tasks in YAML: a fence `yaml task`, or an item of a bare list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _YAML_ONLY = ("id", "title", "description", "steps")
 
 def read(draft: Draft, context: Context) -> list[Task]:
     problems = context.problems
-    node = _of(draft, problems)
+    node = _yaml_node(draft, problems)
     found: list[Reading | None] = []
     if isinstance(node, yaml_nodes.Sequence) and (draft.fence or len(node.items) == 1):
         found = [_task(draft, item, context) for item in node.items]
@@ -40,7 +40,7 @@ def _not_a_task(at: int, problems: Problems) -> None:
     )
 
 
-def _of(draft: Draft, problems: Problems) -> yaml_nodes.Node | None:
+def _yaml_node(draft: Draft, problems: Problems) -> yaml_nodes.Node | None:
     source = problems.source
     if draft.fence:
         first = draft.fence.line + 1
@@ -84,7 +84,7 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
     value = pairs[name][1] if name in pairs else None
     if isinstance(value, yaml_nodes.Scalar) and value.value.strip():
         return value.value.strip()
-    given = f"{name}: {context.looker.free}" if name == "id" else f"{name}:"
+    given = f"{name}: {context.checker.free}" if name == "id" else f"{name}:"
     context.problems.error(
         f"task.no-{name}",
         value.start if value else node.start,
@@ -104,7 +104,7 @@ def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
             f"`{task.id}` is not a task id of phase {context.phase}",
             field="id",
             found=task.id,
-            accepted=context.looker.free,
+            accepted=context.checker.free,
             mend=f"write T{context.phase}-, two or more digits and optionally a lower-case letter",
         )
 
@@ -136,9 +136,9 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
 
 
 def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> None:
-    """What follows a YAML task up to the next task: its steps; nothing else of it is data."""
+    """Read the steps after a YAML task, and report all other data before the next task."""
     problems = context.problems
-    body = fields.read(draft.body, context.looker, fields_here=False)
+    body = fields.read(draft.body, context.checker, fields_here=False)
     if readings:
         task_reader.step_fences(readings[-1], body.steps, problems)
     previous = draft.body[0] if draft.body else None
@@ -149,6 +149,6 @@ def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> Non
             "Each item in a YAML list of tasks must start with its id",
             field="task",
             found=problems.source.lines[previous.line].strip(),
-            accepted=f"- id: {context.looker.free}",
+            accepted=f"- id: {context.checker.free}",
             mend="write id first",
         )

@@ -1,4 +1,4 @@
-"""`.idumb/config.yaml` as `Settings`: every problem at once, with its line; defaults where the file says nothing."""
+"""Read `.idumb/config.yaml` as `Settings`. All problems are reported at once, with their lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 
 def load(root: str) -> Settings:
-    """The settings of the repository at `root`; raises InputError with findings, gives defaults without a file."""
+    """Return the settings of the repository at `root`; defaults without a file. Raises InputError with findings."""
     try:
         data = named_files.read(os.path.join(root, PATH), MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
@@ -70,7 +70,7 @@ def load(root: str) -> Settings:
 
 
 def place(root: str, *keys: str) -> tuple[int, int]:
-    """Line and column of the key that these lead to, from the top; of the last that is there where not all are."""
+    """Return line and column of a nested key, or of its nearest existing parent."""
     try:
         text = _decoded(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1))
     except (OSError, ValueError):
@@ -86,7 +86,7 @@ def place(root: str, *keys: str) -> tuple[int, int]:
 
 
 def _require_templates(settings: Settings) -> None:
-    """Every template that a role names is there; InputError `prompt.missing`."""
+    """Check that every template used by a role exists. Raises InputError `prompt.missing`."""
     for role in settings.roles:
         named = roles.resolve(settings, role).prompt
         if named not in settings.prompts and named not in agent.ROLES:
@@ -99,7 +99,7 @@ def _require_templates(settings: Settings) -> None:
 
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:
-    """Settings from the bytes of a configuration file; None when a finding is an error."""
+    """Return settings from the bytes of a configuration file; None if a finding is an error."""
     try:
         text = _decoded(data)
     except ValueError as problem:
@@ -123,7 +123,7 @@ def _decoded(data: bytes) -> str:
 
 
 class _Reading:
-    """Turns nodes into settings and notes what is wrong."""
+    """Turns nodes into settings and collects problems."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
@@ -172,7 +172,7 @@ class _Reading:
         )
 
     def _gates(self, node: Any) -> dict[str, GateSettings]:
-        """Level and timeout of gates and roles; a timeout is in the range of the level."""
+        """Read level and timeout of gates and roles, and check the timeout against the level."""
         found: dict[str, GateSettings] = {}
         for key, value in self._pairs(node, "gates"):
             where = f"gates.{key.value}"
@@ -192,7 +192,7 @@ class _Reading:
         return found
 
     def _times(self, node: Any) -> dict[str, int]:
-        """The usual timeout of a level, in its range."""
+        """Read the default timeout of each level, and check its range."""
         found: dict[str, int] = self._section(node, "levels", _LEVELS)
         for number, timeout in found.items():
             self._in_range(f"levels.{number}", node.start, int(number), timeout)
@@ -228,7 +228,7 @@ class _Reading:
         return self._chosen(where or role, named, (*bindings, *built_in), "bindings")
 
     def _chosen(self, where: str, named: tuple[str, int], known: Iterable[str], section: str) -> str | None:
-        """A name that must be one of those that are defined in a section."""
+        """Return the name if it is defined in the section; report it otherwise."""
         name, at = named
         known = tuple(known)
         if name in known:
@@ -239,7 +239,7 @@ class _Reading:
         return None
 
     def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
-        """How each role is filled; where its binding was named is kept in `_places`."""
+        """Read the settings of each role; `_places` keeps the offset of its binding."""
         found: dict[str, RoleSettings] = {}
         for key, value in self._of_roles(node, "roles"):
             where = f"roles.{key.value}"
@@ -255,7 +255,7 @@ class _Reading:
         return found
 
     def _profiles(self, node: Any) -> dict[str, dict[str, str]]:
-        """The model of each role, by the name of a profile."""
+        """Read the profiles: for each, the model of each role."""
         found: dict[str, dict[str, str]] = {}
         for key, value in self._pairs(node, "profiles"):
             where = f"profiles.{key.value}"
@@ -283,7 +283,7 @@ class _Reading:
                 self._unknown(f"{where}.{key.value}", key, agent.ROLES)
 
     def _section(self, node: Node | None, where: str, readers: Mapping[str, values.Reader]) -> dict[str, Any]:
-        """The values of one mapping, by key; what is wrong is noted and left out."""
+        """Return the valid values of a mapping by key, and report the others."""
         found: dict[str, Any] = {}
         for key, value in self._pairs(node, where):
             name = f"{where}.{key.value}" if where else key.value

@@ -1,4 +1,4 @@
-"""`.idumb/policy/tools.yaml` and the system-wide one as a `Policy`: every problem at once, with its line."""
+"""`.idumb/policy/tools.yaml` and the system-wide policies as a `Policy`. All problems are reported at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _KEYS = ("allow", "deny")
 
 
 def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
-    """The policy of the repository at `root`, narrowed by system-wide files, each a path and whether it must be there.
+    """Return the policy of the repository at `root`, narrowed by system-wide files (path, required).
 
-    Raises InputError `policy.unreadable` or `policy.invalid`: a policy that cannot be read allows nothing.
+    Raises InputError `policy.unreadable` or `policy.invalid`: an unreadable policy must not allow anything.
     """
     found = [_one(path, path, required=required) for path, required in system]
     found.append(_one(os.path.join(root, PATH), PATH, required=False))
@@ -61,7 +61,7 @@ def _unreadable(shown: str, why: str) -> InputError:
 
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
-    """A policy from the bytes of its file; None when a finding is an error."""
+    """Return a policy from the bytes of its file; None if a finding is an error."""
     text, why = _decoded(data)
     problems = Problems(Source(text, path))
     if why:
@@ -76,7 +76,7 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
-    """The text, and why there is none."""
+    """Return the text, and the reason if there is none."""
     if len(data) > MAX_BYTES:
         return "", f"The policy is larger than {MAX_BYTES} bytes"
     try:
@@ -86,7 +86,7 @@ def _decoded(data: bytes) -> tuple[str, str]:
 
 
 def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
-    """Key to tools."""
+    """Return the tools by key."""
     if node is None or (isinstance(node, Scalar) and node.is_null):
         return {}
     if not isinstance(node, Mapping):

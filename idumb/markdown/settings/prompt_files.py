@@ -1,4 +1,4 @@
-"""The user's own prompt templates, `.idumb/prompts/<name>.md`: read once, with the configuration they belong to."""
+"""Read the user's prompt templates, `.idumb/prompts/<name>.md`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ MAX_FILES = 100
 
 
 def load(root: str) -> Mapping[str, str]:
-    """Name to text; InputError `prompt.unreadable` for a link, a file that is no text, or one that is too long.
+    """Return the templates by name. Raises InputError `prompt.unreadable` for links, large and non-UTF-8 files.
 
-    Links are never followed, neither of the folder nor in it: a repository could show any file of the user's to a
-    model that way.
+    Links are never followed: through them a repository could show any file of the user to a model.
     """
     folder = os.path.join(root, FOLDER)
     try:

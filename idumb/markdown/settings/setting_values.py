@@ -1,4 +1,4 @@
-"""What a single setting may be: readers from a node of YAML to a value, which say what they accept."""
+"""Readers of single settings: each turns a YAML node into a value, or raises `WrongValue` with what it accepts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME = re.compile(r"[\w.:/@+-]+")
 TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_MOST_DIGITS = 300  # of an adapter's own number: more is no float
+_MOST_DIGITS = 300  # of a number for an adapter; a float has no more
 _NUMBER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
 
 
 class WrongValue(Exception):
-    """A value that a key cannot have; `at` is its offset."""
+    """An invalid value; `at` is its offset."""
 
     def __init__(self, at: int, found: str, accepted: str, mend: str = "") -> None:
         super().__init__(accepted)
@@ -68,7 +68,7 @@ def count(node: Node) -> int:
 
 
 def money(node: Node) -> float:
-    """An amount in US dollars."""
+    """Read an amount in US dollars."""
     plain = (
         isinstance(node, Scalar) and node.plain and (_NUMBER.fullmatch(node.value) or _DECIMAL.fullmatch(node.value))
     )
@@ -79,7 +79,7 @@ def money(node: Node) -> float:
 
 
 def template_name(node: Node) -> str:
-    """The name of a prompt template: a file name without its ending, so it never leads out of a folder."""
+    """Read the name of a prompt template: a file name without extension, which cannot leave its folder."""
     name = words(node)
     if not TEMPLATE.fullmatch(name) or name.endswith(".md"):
         raise WrongValue(node.start, name, "the name of a template in .idumb/prompts/, without .md")
@@ -133,7 +133,7 @@ def list_of(item: Callable[[Node], str]) -> Reader:
 
 
 def argument(node: Node) -> str:
-    """One element of an argument list; it may be empty."""
+    """Read one element of an argument list, which may be empty."""
     if not isinstance(node, Scalar) or "\0" in node.value:
         raise WrongValue(node.start, shown(node), "a text")
     return str(node.value)
@@ -162,7 +162,7 @@ def branch_name(node: Node) -> str:
 
 
 def anything(node: Node) -> Any:
-    """What an adapter of a third party reads: the value by the core schema."""
+    """Read any value by YAML's core schema, for third-party adapters."""
     if isinstance(node, MappingNode):
         return {key.value: anything(value) for key, value in node.pairs}
     if isinstance(node, Sequence):

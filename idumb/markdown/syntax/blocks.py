@@ -1,6 +1,6 @@
-"""Block structure, line by line, as CommonMark has it; comments, top-level fences and bare YAML items as plans have it.
+"""Split a document into blocks, line by line, as CommonMark does, plus comments and bare YAML items.
 
-The scanner decides only where blocks begin and end. What they mean is decided in `outline` and behind it.
+The scanner only decides where blocks start and end; `plans/` interprets them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from idumb.markdown.syntax import comments, fast_path, fences
 from idumb.markdown.syntax.nodes import (
     Block,
     Break,
-    Canonical,
+    FastTask,
     Fence,
     Heading,
     Item,
@@ -39,17 +39,17 @@ _YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
 Leaf = Paragraph | Fence | Raw
 
 
-def scan(source: Source, first: int, problems: Problems, *, quick: bool = True) -> list[Block]:
-    """The top-level blocks from line `first` on. Comments are cut out of headings and paragraphs.
+def scan(source: Source, first: int, problems: Problems, *, fast: bool = True) -> list[Block]:
+    """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs.
 
-    `quick` lets tasks in the common shape through as one block.
+    With `fast`, each task in the common shape is one block.
     """
     scanner = _Scanner(source, problems)
     line = first
     lines = source.lines
     total = len(lines)
     while line < total:
-        if quick and lines[line].startswith("###") and scanner.comment < 0:
+        if fast and lines[line].startswith("###") and scanner.comment < 0:
             task = fast_path.find(source, line)
             if task is not None and scanner.takes(task):
                 line = task.end_line
@@ -59,8 +59,8 @@ def scan(source: Source, first: int, problems: Problems, *, quick: bool = True) 
     return scanner.root
 
 
-def expand(source: Source, block: Canonical, problems: Problems) -> list[Block]:
-    """The same task the general way."""
+def expand(source: Source, block: FastTask, problems: Problems) -> list[Block]:
+    """Return the blocks of a fast-path task, scanned by the general parser."""
     scanner = _Scanner(source, problems)
     line = block.line
     while line < block.end_line:
@@ -70,7 +70,7 @@ def expand(source: Source, block: Canonical, problems: Problems) -> list[Block]:
 
 
 def _untab(line: str) -> str:
-    """Tabs in the part of a line that makes structure, as blanks to the next stop of four."""
+    """Expand tabs in the structural prefix of a line to tab stops of four."""
     out: list[str] = []
     width = 0
     for at, c in enumerate(line):
@@ -87,7 +87,7 @@ def _untab(line: str) -> str:
 
 
 class _Scanner:
-    """The open containers and the open leaf while the lines go by."""
+    """The scanner's state: open containers and the open leaf."""
 
     __slots__ = ("comment", "commented", "idx", "in_tasks", "leaf", "matched", "n", "problems", "root", "s", "shift",
                  "source", "stack")  # fmt: skip
@@ -104,8 +104,8 @@ class _Scanner:
         self.n = self.idx = self.matched = self.shift = 0
         self.s = ""
 
-    def takes(self, task: Canonical) -> bool:
-        """A heading at the margin ends everything that is open, but for HTML that runs to its own end."""
+    def takes(self, task: FastTask) -> bool:
+        """Add a fast-path task. Return False inside an HTML block, which its heading does not end."""
         if self.leaf.__class__ is Raw and not self.stack:
             return False
         self.matched = 0
@@ -176,7 +176,7 @@ class _Scanner:
             matched += 1
         self.idx, self.matched = idx, matched
 
-    # Leaves that go on
+    # Continuing leaves
 
     def _fence_goes_on(self, raw: str) -> int:
         fence = self.leaf
@@ -190,7 +190,7 @@ class _Scanner:
                 self.leaf = None
                 fence.end_line = self.n + 1
                 return self.n + 1
-        if raw[: self.idx] == self.s[: self.idx]:  # keep tabs behind the containers as they are
+        if raw[: self.idx] == self.s[: self.idx]:  # keep tabs after the containers
             rest = raw[self.idx :]
         cut = min(len(rest) - len(rest.lstrip(" ")), fence.indent)
         fence.pieces.append((self._offset(self.idx + cut), rest[cut:]))
@@ -238,7 +238,7 @@ class _Scanner:
         comments.check_end(raw[end + 3 :], begin, self.problems)
 
     def _comment_line(self) -> bool:
-        """A line that begins with a comment is as if it were not there."""
+        """Hide a line that starts with a comment. Return whether it does."""
         if self.leaf.__class__ is Raw and self.leaf.until:
             return False
         rest = self.s[self.idx :].lstrip(" \t")
@@ -277,7 +277,7 @@ class _Scanner:
         return self._text(stripped, indent, opened=opened)
 
     def _special(self, rest: str, indent: int, *, opened: bool) -> int | None:
-        """Try every construct that begins with a sign: the next line, 0 for an opened container, None for none."""
+        """Try each construct. Return the next line, 0 for an opened container, or None if none matches."""
         c = rest[0]
         if c == "#":
             return self._atx(rest, indent)
@@ -372,7 +372,7 @@ class _Scanner:
         return self.n + 1
 
     def _jump(self, fence: Fence) -> int:
-        """A fence at the top level ends where its closing line is, without looking at the lines between."""
+        """Jump to the end of a top-level fence without scanning its lines."""
         lines = len(self.source.lines)
         if self.n + 1 < lines:
             closing = fences.closing(self.source.text, self.source.starts[self.n + 1], fence.mark)
@@ -385,7 +385,7 @@ class _Scanner:
         return lines
 
     def _html(self, rest: str, indent: int, *, opened: bool) -> int | None:
-        if rest.startswith("<!--"):  # behind a list marker; at the beginning of a line it is read before
+        if rest.startswith("<!--"):  # after a list marker; a line that starts with a comment was handled before
             return None
         from idumb.markdown.syntax import html_blocks
 
@@ -457,7 +457,7 @@ class _Scanner:
         return end
 
     def _yaml_end(self, line: int, indent: int) -> int:
-        """The item runs to the next item, heading or fence; comments at its margin are skipped."""
+        """Return the line after the item, which ends at the next item, heading or fence; skip comments."""
         lines = self.source.lines
         end = line
         while line < len(lines):
@@ -515,6 +515,6 @@ class _Scanner:
 
 
 def _without_closing(text: str) -> str:
-    """The text of a heading without the signs that may close it."""
+    """Return the text of a heading without its closing `#`."""
     bare = text.rstrip("#")
     return bare.rstrip(" \t") if bare != text and (not bare or bare[-1] in " \t") else text

@@ -1,4 +1,4 @@
-"""Comments: cut out of lines of text, as if they were not there."""
+"""Remove comments from lines of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from idumb.markdown.syntax.source import Source
 
 
 def cut(paragraph: Paragraph, source: Source, problems: Problems) -> None:
-    """Take the comments out of the lines of a paragraph or heading."""
+    """Remove the comments from a paragraph or heading."""
     ranges, unclosed = cut_comments(paragraph.pieces)
     if unclosed is not None:
         problems.error(
@@ -41,7 +41,7 @@ def _without(text: str, cuts: list[tuple[int, int]]) -> str:
 
 
 def check_end(rest: str, begin: int, problems: Problems) -> None:
-    """`rest` stands behind a comment that began its line: nothing may but more comments."""
+    """Report text after a comment that starts its line; more comments are allowed."""
     if re.sub(r"<!--.*?-->", "", rest).strip(" \t"):
         problems.error(
             "comment.text-after",

@@ -1,10 +1,10 @@
-"""Where a fence at the margin closes, without looking at the lines between."""
+"""Find the end of a top-level fence by a text search."""
 
 from __future__ import annotations
 
 
 def closing(text: str, position: int, mark: str) -> int | None:
-    """The offset of the line that closes a fence opened with `mark`, from the line at `position` on, or None."""
+    """Return the offset of the line that closes a fence opened with `mark`, searching from `position`, or None."""
     at = text.find(mark, position)
     while at != -1:
         begin = text.rfind("\n", position, at) + 1 or position

@@ -1,4 +1,4 @@
-"""A field's value before it is understood: the text on the line and the bullets below, from Markdown or from YAML."""
+"""The raw value of a field, from Markdown or YAML: the text on its line and the bullets below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from idumb.markdown.syntax.source import Source
 
 @dataclass(slots=True)
 class Bullet:
-    """A nested bullet: its text, what hangs below it, and what a field cannot hold (`others`)."""
+    """A nested bullet with its children; `others` are blocks that no field accepts."""
 
     text: Text
     start: int
@@ -24,7 +24,7 @@ class Bullet:
 
 @dataclass(slots=True)
 class Value:
-    """The value of one field. `label_at` is where the field begins, `[start, end)` is the value in the source."""
+    """The value of one field. `label_at` is the start of the field, `[start, end)` the range of the value."""
 
     name: str
     label: str
@@ -38,7 +38,7 @@ class Value:
     node: yaml_nodes.Node | None = None
 
     def texts(self) -> Iterator[Text]:
-        """Every text of the value: the one on the line, or one a bullet."""
+        """Yield the text on the line, then the text of each bullet."""
         if self.inline.s:
             yield self.inline
         for bullet in self.bullets:
@@ -46,7 +46,7 @@ class Value:
 
     @property
     def is_none(self) -> bool:
-        """`none`, `[]` or `-`, alone, says that there is nothing."""
+        """Whether the value is `none`, `[]` or `-`."""
         if self.bullets:
             return len(self.bullets) == 1 and not self.inline.s and _says_none(self.bullets[0])
         return self.inline.s.casefold() in {"none", "[]", "-"} or _empty_list(self.node)
@@ -61,7 +61,7 @@ def _empty_list(node: yaml_nodes.Node | None) -> bool:
 
 
 def content(blocks: list[Block], source: Source) -> tuple[list[Bullet], list[Fence], list[Block]]:
-    """What hangs below a paragraph of an item: bullets, fences, and everything else."""
+    """Split the blocks below an item's first paragraph into bullets, fences and others."""
     bullets: list[Bullet] = []
     fences: list[Fence] = []
     others: list[Block] = []
@@ -82,14 +82,14 @@ def from_item(item: Item, source: Source) -> Bullet:
 
 
 def first_text(item: Item) -> tuple[Text, list[Block]]:
-    """The paragraph an item begins with, as one line, and the blocks behind it."""
+    """Return the first paragraph of an item as one line, and the blocks after it."""
     if item.children and isinstance(item.children[0], Paragraph):
         return joined(item.children[0].pieces), item.children[1:]
     return Text("", [(0, item.start)]), item.children
 
 
 def fence_text(fence: Fence, source: Source) -> str:
-    """The lines inside a fence."""
+    """Return the lines inside a fence."""
     if fence.top:
         last = fence.end_line - (1 if fence.closed else 0)
         return "\n".join(source.lines[fence.line + 1 : last])
@@ -97,7 +97,7 @@ def fence_text(fence: Fence, source: Source) -> str:
 
 
 def yaml_text(node: yaml_nodes.Scalar, *, literal: bool = False) -> Text:
-    """A scalar as a text; its characters are taken to stand one behind the other in the source."""
+    """Return a scalar as a text; offsets assume that its characters are contiguous in the source."""
     at = node.start if node.plain else node.start + 1
     value = node.value.strip()
     return Text(value, [(0, at)], literal=literal)

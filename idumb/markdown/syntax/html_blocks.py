@@ -1,4 +1,4 @@
-"""How HTML blocks begin and end, as in CommonMark; comments are read elsewhere."""
+"""Recognize HTML blocks, as CommonMark defines them; `comments` handles comments."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TAG = re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z]
 
 
 def begins(line: str, *, in_text: bool) -> str | None:
-    """The pattern that ends the block which `line` begins, "" where a blank line ends it, None where none begins.
+    """Return the pattern that ends the block that `line` starts, "" if a blank line ends it, None if it starts none.
 
-    `in_text`: the line would interrupt a paragraph, which a lone tag cannot.
+    With `in_text`, the line follows a paragraph, which a lone tag cannot interrupt.
     """
     until = next((end for begin, end in _UNTIL if begin.match(line)), "")
     if until or _ELEMENT.match(line) or (not in_text and _TAG.match(line)):

@@ -1,4 +1,4 @@
-"""What is wrong with the indentation of a line, and what to do about it."""
+"""Find wrong indentation of a line, and its fix."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 _BULLETS = re.compile(r" *(?:(?:[-+*]|\d{1,9}[.)]) +)+")
 _STRUCTURE = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|`{3,}|~{3,}|---$")
 
-_ABOVE = 500  # lines; what stands higher is not what a line was indented by
+_ABOVE = 500  # lines above that can explain an indentation
 
 Fault = tuple[str, str]
-"""What is wrong, and the fix."""
+"""The fault and its fix."""
 
 
 def in_yaml(lines: Sequence[str], number: int) -> Fault | None:
-    """YAML continues a mapping or a list exactly where one of its lines begins."""
+    """Check a line of YAML, which continues a mapping or list exactly where one of its lines starts."""
     if has_tab(lines[number]):
         return "This line is indented with a tab, but YAML requires spaces", "replace the tab with spaces"
     levels = sorted({level for pair in _levels(lines, number) for level in pair})
@@ -28,9 +28,9 @@ def in_yaml(lines: Sequence[str], number: int) -> Fault | None:
 
 
 def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
-    """A bullet stands beside the ones above it, or below the text of one by at most three more; all else at the margin.
+    """Check a heading, a fence or a list item.
 
-    Only for lines that make structure: a heading, a fence, a list item.
+    A bullet aligns with a bullet above it, or with its text plus at most three spaces; all others are not indented.
     """
     line = lines[number]
     if not _STRUCTURE.match(line.strip()):
@@ -50,7 +50,7 @@ def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
 
 
 def _levels(lines: Sequence[str], number: int) -> list[tuple[int, int]]:
-    """Of every line above that could be continued, where it begins and where the text behind its bullets does."""
+    """Return, for each line above that could continue, its start and the start of the text after its bullets."""
     found: list[tuple[int, int]] = []
     last = len(lines[number]) + 10**6
     for line in reversed(lines[max(0, number - _ABOVE) : number]):
@@ -76,6 +76,6 @@ def spaces(count: int) -> str:
 
 
 def bullet_of(line: str) -> int:
-    """Where the text behind the bullets of a line begins; 0 where it has none."""
+    """Return the start of the text after a line's bullets; 0 without bullets."""
     bullets = _BULLETS.match(line)
     return bullets.end() if bullets else 0

@@ -1,4 +1,4 @@
-"""Inside a line of text: code spans, comments, comma lists, quotes and dashes."""
+"""Scan a line of text: code spans, comments, comma lists, quotes and dashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPACE = " \t\r\n"
 
 
 def code_spans(text: str) -> list[tuple[int, int, int]]:
-    """Every code span as (start, end, number of backticks); as in CommonMark, a run closes at an equal run."""
+    """Return each code span as (start, end, number of backticks), as CommonMark defines them."""
     if "`" not in text:
         return []
     ticks = _Ticks(text)
@@ -44,8 +44,8 @@ class _Ticks:
             self._by_size.setdefault(size, []).append(at)
 
     def span(self, run: int) -> tuple[int, int, int] | None:
-        """The code span that opens with the run at `run`, if it is closed."""
-        escaped = _escaped(self.text, run)  # an escaped backtick does not belong to the run it begins
+        """Return the code span that opens at `run`, or None if it is never closed."""
+        escaped = _escaped(self.text, run)  # an escaped backtick is not part of the run
         at, size = run + escaped, self.runs[run] - escaped
         same = self._by_size.get(size, [])
         after = bisect_right(same, at + size - 1)
@@ -60,7 +60,7 @@ def _escaped(text: str, at: int) -> bool:
 
 
 def masked(text: str) -> str:
-    """`text` with every code span blotted out, character for character."""
+    """Return the text with each character of a code span masked."""
     spans = code_spans(text)
     if not spans:
         return text
@@ -73,7 +73,7 @@ def masked(text: str) -> str:
 
 
 def code(text: str) -> str | None:
-    """The content of a text that is one code span and nothing else, else None."""
+    """Return the content of a text that is exactly one code span, otherwise None."""
     spans = code_spans(text)
     if len(spans) != 1 or spans[0][:2] != (0, len(text)):
         return None
@@ -81,7 +81,7 @@ def code(text: str) -> str | None:
 
 
 def span_content(text: str, span: tuple[int, int, int]) -> str:
-    """One blank on both sides is taken off, as in CommonMark, unless there is nothing else."""
+    """Return the content of a code span without one space on both sides, as in CommonMark."""
     start, end, size = span
     content = text[start + size : end - size]
     if len(content) > 1 and content[0] == " " == content[-1] and content.strip(" "):
@@ -90,14 +90,14 @@ def span_content(text: str, span: tuple[int, int, int]) -> str:
 
 
 def unquote(text: str) -> str:
-    """Backticks or quotes around the whole are taken off."""
+    """Return the text without surrounding backticks or quotes."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
     return text if (inner := code(text)) is None else inner
 
 
 class Quotes:
-    """Quoted parts of a text: they close at an equal quote that ends a word."""
+    """The quoted parts of a text. A quote closes at an equal quote at the end of a word."""
 
     __slots__ = ("_closing",)
 
@@ -107,16 +107,16 @@ class Quotes:
             self._closing[m[0]].append(m.start())
 
     def end(self, mark: str, at: int) -> int:
-        """Where the part that opens at `at` ends (behind the closing quote), or -1."""
+        """Return the index after the closing quote of the part that opens at `at`, or -1."""
         places = self._closing[mark]
         after = bisect_right(places, at)
         return places[after] + 1 if after < len(places) else -1
 
 
 def split_commas(text: str) -> list[tuple[int, int]]:
-    """The items of a comma list as ranges without surrounding blanks.
+    """Return the items of a comma list as ranges without surrounding spaces.
 
-    Commas inside code spans, braces, and quotes that open at the start of a word do not split.
+    Commas in code spans, braces, and quotes that open at the start of a word do not split.
     """
     blotted = masked(text)
     if _QUOTED_OR_BRACE.search(blotted):
@@ -152,7 +152,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def last_dash(text: str) -> re.Match[str] | None:
-    """The last dash outside code spans: an em or en dash, `--`, or a hyphen between blanks."""
+    """Return the last dash outside code spans: an em or en dash, `--`, or a hyphen between spaces."""
     last = None
     for last in DASH.finditer(masked(text)):  # noqa: B007 (the loop only looks for the last one)
         pass
@@ -160,9 +160,9 @@ def last_dash(text: str) -> re.Match[str] | None:
 
 
 def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int | None]:
-    """For every line of a paragraph the ranges that are comments; and the offset of one that does not end.
+    """Return the ranges of comments in each line, and the offset of a comment that does not end.
 
-    What stands in code spans is no comment, and what stands in comments is no code span.
+    Comments in code spans and code spans in comments do not count.
     """
     ranges: list[list[tuple[int, int]]] = [[] for _ in pieces]
     bases: list[int] = []
@@ -191,7 +191,7 @@ def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int 
 
 
 class Text:
-    """A text put together from source lines, which knows where each character comes from."""
+    """A text joined from source lines that maps each character to its source offset."""
 
     __slots__ = ("literal", "marks", "s")
 
@@ -201,14 +201,14 @@ class Text:
         self.literal = literal  # a YAML list item: nothing in it splits
 
     def at(self, index: int) -> int:
-        """The source offset of the character at `index`."""
+        """Return the source offset of the character at `index`."""
         if len(self.marks) == 1:
             return self.marks[0][1] + index - self.marks[0][0]
         base, offset = self.marks[max(bisect_right(self.marks, (index, 1 << 62)) - 1, 0)]
         return offset + index - base
 
     def part(self, start: int, end: int | None = None) -> Text:
-        """The range without blanks around it."""
+        """Return the range without surrounding spaces."""
         start, end = _trim(self.s, start, len(self.s) if end is None else end)
         return Text(self.s[start:end], [(0, self.at(start)), *self._marks_within(start, end)], literal=self.literal)
 
@@ -217,7 +217,7 @@ class Text:
 
 
 def joined(pieces: list[Piece]) -> Text:
-    """The lines of a paragraph as one line; wrapped lines are joined by one blank."""
+    """Join the lines of a paragraph with single spaces."""
     if len(pieces) == 1:
         return Text(pieces[0][1].rstrip(_SPACE), [(0, pieces[0][0])])
     marks = []

@@ -1,4 +1,4 @@
-"""JSON as nodes with places: strictly JSON, duplicate keys and numbers that JSON does not have are errors."""
+"""Read strict JSON as nodes with positions; duplicate keys, NaN and Infinity are errors."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class _Refused(Exception):
 
 
 def read(text: str, place: Callable[[int], int], problems: Problems, field: str) -> Node | None:
-    """The only value of `text`, or None when it is empty or refused; `place` maps an index to a source offset."""
+    """Return the value of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
     reader = _Reader(text, place, problems, field)
     try:
         return reader.document()
     except _Refused as refused:
         code, message, at, found, mend = refused.problem
-    except ValueError as error:  # of a string that is never closed, or holds a bad escape or a control character
+    except ValueError as error:  # a string that is never closed, or has a bad escape or a control character
         at = min(int(getattr(error, "pos", reader.at)), max(len(text) - 1, 0))
         code, message = "json.unreadable", f"Invalid JSON: {getattr(error, 'msg', error)}"
         found, mend = _shown(text, at), "check quotes and escapes"
@@ -100,7 +100,7 @@ class _Reader:
 
     def _string(self) -> Scalar:
         begin = self.at
-        # As strict as it is by default: no control characters.
+        # Strict by default: no control characters.
         value, self.at = _SCAN(self.text, begin + 1)
         return Scalar(value, plain=False, start=self.place(begin), end=self.place(self.at))
 
@@ -129,7 +129,7 @@ class _Reader:
         return Sequence(items, self.place(begin), self.place(self.at))
 
     def _another(self, close: str) -> bool:
-        """Whether a comma leads to one more; stands on the closing bracket otherwise."""
+        """Consume a comma and return True, or stop at the closing bracket and return False."""
         sign = self._skip()
         if sign not in {",", close} or not sign:
             raise self._unexpected(f"a comma or {close}")

@@ -1,6 +1,6 @@
-"""The blocks of a Markdown document, as far as a plan needs them.
+"""The blocks of a Markdown document.
 
-`line` is the first line and `end_line` the one behind the last, both from 0. A piece of text is `(offset, text)`.
+`line` is the first line and `end_line` the line after the last, both from 0. A piece of text is `(offset, text)`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Paragraph:
 
 @dataclass(slots=True)
 class Fence:
-    """`pieces` are the lines inside; for a fence at the top level they are read from the source when needed."""
+    """`pieces` are the lines inside; top-level fences read them from the source when needed."""
 
     line: int
     end_line: int
@@ -46,7 +46,7 @@ class Fence:
 
 @dataclass(slots=True)
 class Raw:
-    """Indented code (`kind` code) or an HTML block (html): shown or hidden, never data."""
+    """Indented code (`kind` is `code`) or an HTML block (`html`); never data."""
 
     line: int
     end_line: int
@@ -63,7 +63,7 @@ class Break:
 
 @dataclass(slots=True)
 class Item:
-    """A list item. `offset` is the width a line must be indented to belong to it; `start` is its marker."""
+    """A list item. Lines indented by `offset` belong to it; `start` is the offset of its marker."""
 
     line: int
     start: int
@@ -83,7 +83,7 @@ class Item:
 
 @dataclass(slots=True)
 class Items:
-    """A list: items of one kind of marker."""
+    """A list: consecutive items with one kind of marker."""
 
     line: int
     marker: str
@@ -106,7 +106,7 @@ class Quote:
 
 @dataclass(slots=True)
 class YamlItem:
-    """An item of a bare YAML list, `- id: T1-01`, with the lines that belong to it."""
+    """An item of a bare YAML list, `- id: T1-01`, with its lines."""
 
     line: int
     end_line: int
@@ -115,8 +115,8 @@ class YamlItem:
 
 
 @dataclass(slots=True)
-class Canonical:
-    """A whole task in its most common shape, `match` of its lines; `fence` holds its steps (see `canonical`)."""
+class FastTask:
+    """A whole task in the most common shape, which `fast_path` reads; `fence` contains its steps."""
 
     line: int
     end_line: int
@@ -124,4 +124,4 @@ class Canonical:
     fence: Fence | None
 
 
-Block = Canonical | Heading | Paragraph | Fence | Raw | Break | Items | Item | Quote | YamlItem
+Block = FastTask | Heading | Paragraph | Fence | Raw | Break | Items | Item | Quote | YamlItem

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, collected while it is read, so that everything is reported at once."""
+"""Collect problems while a document is read, so that all are reported at once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from idumb.markdown.syntax.source import Source
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
-_MOST = 100  # findings of one code; a reader of a hundred has seen what is wrong
-_WORDS = 600  # characters of a message, which may quote any text of the plan
+_MOST = 100  # findings reported per code
+_WORDS = 600  # characters of a message, which may quote the plan
 
 
 class Problems:
-    """Takes offsets and makes findings with line and column of them."""
+    """Turns offsets into findings with line and column."""
 
     __slots__ = ("findings", "source")
 
@@ -55,9 +55,10 @@ class Problems:
         return any(f.severity == ERROR for f in self.findings)
 
     def sorted(self) -> tuple[Finding, ...]:
-        """In the order of the places. A habit of the author is told once, at its first place, with the other lines.
+        """Return the findings in source order.
 
-        Of any other code the first hundred are told, and how many more there are.
+        A habit of the author is reported once, with the other lines. Of any other code, the first hundred findings
+        are reported, with the number of the rest.
         """
         habits: dict[str, list[Finding]] = {}
         told: list[Finding] = []

@@ -1,4 +1,4 @@
-"""The small values of fields: durations, names, choices, commands, lists of ids and paths."""
+"""Read simple field values: durations, names, choices, commands, lists of ids and paths."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from idumb.markdown.syntax.problems import Problems
 
 _DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 _NAME = re.compile(r"[\w.:/@+-]+")
-_MANY = 100  # findings; who has more is not helped by a guess, and guessing is slow
+_MANY = 100  # findings, after which no nearest name is searched, because searching is slow
 DURATIONS = "1h30m, 45m or 90s"
 COMMANDS = "commands in backticks"
 
 
 @lru_cache(maxsize=256)
 def seconds(text: str) -> int | None:
-    """A duration like `1h30m` in seconds, or None."""
+    """Return a duration such as `1h30m` in seconds, or None."""
     m = _DURATION.fullmatch(text)
     if not m:
         return None
@@ -30,7 +30,7 @@ def seconds(text: str) -> int | None:
 
 
 def single(value: Value, problems: Problems, accepted: str) -> Text | None:
-    """The one text of a field that holds one value; backticks and quotes around it are taken off."""
+    """Return the single text of a field without surrounding backticks and quotes."""
     texts = list(value.texts())
     if len(texts) == 1 and not any(b.children or b.fences or b.others for b in value.bullets):
         return Text(inline.unquote(texts[0].s), texts[0].marks)
@@ -86,7 +86,7 @@ def chosen(text: Text, label: str, choices: tuple[str, ...], problems: Problems)
 
 
 def name(value: Value, problems: Problems) -> str | None:
-    """The name of a role binding; `none` leaves the choice to the plan."""
+    """Return the name of a role binding; None for `none`, which leaves the choice to the plan."""
     if value.is_none:
         return None
     text = single(value, problems, "a name")
@@ -107,14 +107,14 @@ def name(value: Value, problems: Problems) -> str | None:
 
 
 def listed(value: Value, problems: Problems) -> Iterator[Text]:
-    """The items of a field that splits at commas; each as written, quotes and backticks included."""
+    """Yield the comma-separated items of a field as written, with quotes and backticks."""
     for text in value.texts():
         yield from split(text, value.label, problems)
     below(value, problems)
 
 
 def below(value: Value, problems: Problems) -> None:
-    """Nothing may hang below the bullets of a simple list."""
+    """Report content below the bullets of a simple list."""
     for bullet in value.bullets:
         for stray in [c.start for c in bullet.children] + [f.start for f in bullet.fences]:
             _unexpected(value.label, stray, problems)
@@ -132,7 +132,7 @@ def _unexpected(label: str, at: int, problems: Problems) -> None:
 
 
 def split(text: Text, label: str, problems: Problems) -> Iterator[Text]:
-    """The items of one comma list or flow list; a literal text is one item."""
+    """Yield the items of a comma list or flow list; a literal text is one item."""
     if text.literal:
         yield text
         return
@@ -156,14 +156,14 @@ def split(text: Text, label: str, problems: Problems) -> Iterator[Text]:
 
 
 def names(value: Value, problems: Problems) -> list[tuple[str, int]]:
-    """Ids, paths or names with the place of each; backticks and quotes around them are taken off."""
+    """Return ids, paths or names, each with its offset, without surrounding backticks and quotes."""
     if value.is_none:
         return []
     return [(inline.unquote(t.s), t.at(0)) for t in listed(value, problems)]
 
 
 def paths(value: Value, problems: Problems) -> tuple[str, ...]:
-    """Paths, globs or symbols."""
+    """Return paths, globs or symbols."""
     found = []
     for text in [] if value.is_none else listed(value, problems):
         one = inline.unquote(text.s)
@@ -187,7 +187,7 @@ def _blank_in_path(text: Text, label: str, problems: Problems) -> None:
 
 
 def commands(value: Value, problems: Problems) -> tuple[str, ...]:
-    """Commands in backticks, one a bullet or several with commas, or `sh` fences."""
+    """Return commands: in backticks, one per bullet or separated by commas, or in `sh` fences."""
     if value.is_none:
         return ()
     found = list(_commands_of(value.inline, value.fences, value.label, problems)) if _has_inline(value) else []
@@ -221,7 +221,7 @@ def _commands_of(text: Text, fences: list[Fence], label: str, problems: Problems
 
 
 def one_command(text: Text, label: str, problems: Problems) -> str | None:
-    """The command in a code span; a bare one is an error."""
+    """Return the command of a code span; report a command without backticks."""
     command = inline.code(text.s)
     if command is not None and command.strip():
         return command
@@ -242,7 +242,7 @@ def bare_command(text: Text, label: str, problems: Problems, *, empty: bool = Fa
 
 
 def fenced(fence: Fence, label: str, problems: Problems) -> str | None:
-    """A command of several lines."""
+    """Return the command of several lines in a `sh` fence."""
     command = fence_text(fence, problems.source)
     if fence.info == "sh" and command.strip():
         return command
@@ -261,7 +261,7 @@ def fenced(fence: Fence, label: str, problems: Problems) -> str | None:
 def unknown_ids(
     found: Iterable[tuple[str, int]], known: Iterable[str], problems: Problems, *, code: str, label: str, what: str
 ) -> None:
-    """An error for every id that is not among the known ones, with the nearest."""
+    """Report each undeclared id with the nearest declared one."""
     ids = set(known)
     for one, at in found:
         if one in ids:

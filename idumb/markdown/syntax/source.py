@@ -1,4 +1,4 @@
-"""The text of a plan as lines, and where an offset stands in it."""
+"""The text of a document as lines, with a mapping from offsets to lines and columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from idumb.domain import whole_numbers
 
 
 class Source:
-    """Decoded text with its lines (without line ends) and the offset at which each begins.
+    """Decoded text with its lines (without line ends) and the offset of each.
 
-    Lines end at LF or CRLF and nowhere else. `lines` count from 0; everything shown to a person counts from 1.
-    A byte-order mark belongs to the text but to no line. `others` are the other plans of the phase.
+    Lines end only at LF or CRLF. `lines` counts from 0; messages count from 1. A byte-order mark is part of the text
+    but of no line. `others` are the other plans of the phase.
     """
 
     __slots__ = ("cuts", "free", "hidden", "lines", "others", "path", "starts", "text")
@@ -28,26 +28,26 @@ class Source:
         if text.startswith("\ufeff"):
             self.lines[0] = self.lines[0][1:]
             self.starts[0] = 1
-        self.hidden: set[int] = set()  # lines that are nothing but a comment
-        self.cuts: dict[int, str] = {}  # lines as they read without their inline comments
+        self.hidden: set[int] = set()  # lines that contain only a comment
+        self.cuts: dict[int, str] = {}  # lines without their inline comments
         self.others = others
         self.free: dict[str, str] = {}
 
     def line_of(self, offset: int) -> int:
-        """The line, from 0, on which `offset` stands."""
+        """Return the line of an offset, from 0."""
         return min(max(bisect_right(self.starts, offset) - 1, 0), len(self.lines) - 1)
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column, both from 1."""
+        """Return the line and column of an offset, both from 1."""
         line = self.line_of(offset)
         return line + 1, max(offset - self.starts[line], 0) + 1
 
     def end_of(self, line: int) -> int:
-        """The offset behind the last character of `line`, before its line end."""
+        """Return the offset after the last character of a line, before its line end."""
         return self.starts[line] + len(self.lines[line])
 
     def free_id(self, prefix: str) -> str:
-        """A task id that nothing in the plans of the phase has or names, for a remedy to propose."""
+        """Return a task id that no plan of the phase uses or mentions."""
         if prefix not in self.free:
             named = re.compile(re.escape(prefix) + r"(\d+)", re.ASCII)
             texts = (self.text, *(data.decode("utf-8", "replace") for data in self.others))

@@ -1,4 +1,4 @@
-"""Changing a plan by spans: what an edit does not name stays byte for byte as it was."""
+"""Edit a text by spans; every byte outside the spans stays unchanged."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Edit = tuple[Span, str]
 
 
 def edit(text: str, edits: Sequence[Edit]) -> str:
-    """`text` with each span replaced. Spans must lie inside the text and not overlap.
+    """Return `text` with each span replaced. Spans must be inside the text and not overlap.
 
-    Two insertions at one place keep their order. Raises InputError `edit.overlap` or `edit.outside`.
+    Insertions at the same offset keep their order. Raises InputError `edit.overlap` or `edit.outside`.
     """
     parts: list[str] = []
     position = 0
@@ -28,21 +28,21 @@ def edit(text: str, edits: Sequence[Edit]) -> str:
 
 
 def replace_field(text: str, spans: Mapping[str, Span], name: str, value: str) -> str:
-    """`text` with the value of one field replaced, in its line ends. Raises KeyError for an absent field."""
+    """Return `text` with the value of one field replaced. Raises KeyError for an absent field."""
     return edit(text, [(spans[name], with_line_ends(value, text))])
 
 
 def insert_after(text: str, span: Span, new: str) -> str:
-    """`text` with `new` behind the end of `span`."""
+    """Return `text` with `new` inserted after `span`."""
     return edit(text, [(Span(span.end, span.end, span.line), with_line_ends(new, text))])
 
 
 def with_line_ends(new: str, text: str) -> str:
-    """`new` with CRLF where the text has nothing else."""
+    """Return `new` with CRLF if the text uses only CRLF."""
     crlf = text.count("\r\n")
     return new.replace("\n", "\r\n") if crlf and crlf == text.count("\n") else new
 
 
 def encode(text: str) -> bytes:
-    """The bytes of a decoded plan; a byte-order mark that was read is written."""
+    """Return the bytes of a decoded plan, with its byte-order mark."""
     return text.encode("utf-8")

@@ -1,7 +1,7 @@
-"""YAML as nodes with places, in the small part of YAML 1.2 that plans allow.
+"""Read the subset of YAML 1.2 that plans allow, as nodes with positions.
 
 Duplicate keys, anchors, aliases, merge keys, tags and second documents are errors. Plain scalars keep their source
-text: nothing turns `06.2` into a number or `no` into false behind the writer's back.
+text: `06.2` does not become a number, nor `no` a boolean.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Refused(Exception):
 
 
 def read(text: str, place: Callable[[int], int], problems: Problems, field: str) -> Node | None:
-    """The only document of `text`, or None when it is empty or refused; `place` maps an index to a source offset."""
+    """Return the document of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -84,14 +84,14 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
 def _events(text: str) -> Iterator[Any]:
     from ruamel.yaml import YAML
 
-    # libyaml also ends lines at the breaks of YAML 1.1, and folds them, and refuses escapes of surrogates, which JSON
-    # writers make of names that are not UTF-8; only then the slow reader is worth its price.
+    # libyaml treats the line breaks of YAML 1.1 as line ends, and rejects escaped surrogates, which JSON writers
+    # produce for names that are not UTF-8. Use the slow reader only for these texts.
     slow = _LINE_BREAKS.search(text) or _SURROGATE.search(text)
     return iter(YAML(typ="safe", pure=bool(slow)).parse(text))
 
 
 def _paired(value: str) -> str:
-    """Two escapes of one character, as JSON writes it, put together."""
+    """Combine escaped surrogate pairs, as JSON writes them, into characters."""
     return _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
 
 
@@ -177,7 +177,7 @@ class _Reader:
 
 
 def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> None:
-    """A key for the second time in one mapping; `first` is where it stood before."""
+    """Report a duplicate key; `first` is the offset of its first use."""
     line = problems.source.place(first)[0]
     problems.error(
         "yaml.duplicate-key",
