@@ -95,10 +95,10 @@ class PlanningFolder:
         numbered = phase_names.numbered(self._names(PHASES))
         return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
 
-    def quick_text(self, phase: str, wanted: QuickRequest) -> str:
+    def quick_text(self, phase: str, request: QuickRequest) -> str:
         from idumb.markdown.plans import quick_plan
 
-        return quick_plan.text(phase, wanted)
+        return quick_plan.text(phase, request)
 
     def _quick(self) -> tuple[tuple[str, str], ...]:
         numbered = [(n, f"{quick.FOLDER}/{name}") for name in self._names(quick.FOLDER) if (n := quick.number_in(name))]
@@ -119,8 +119,8 @@ class PlanningFolder:
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         steps = step_plan.path_in(folder)
         if steps is not None:
-            there = os.path.isfile(os.path.join(self._root, steps))
-            return ((steps, self._read(steps)),) if there else ()
+            exists = os.path.isfile(os.path.join(self._root, steps))
+            return ((steps, self._read(steps)),) if exists else ()
         names = phase_names.plan_files(self._names(folder, files=True))
         return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
 

@@ -1,4 +1,4 @@
-"""What to do next, as commands: for failed and blocked tasks, by the chain rules of iDumb."""
+"""The next commands for failed and blocked tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def accept(task_id: str) -> str:
 
 
 def remediation(phase: str, task_id: str, ended: str | None) -> str:
-    """What mends a failed task, by how its last attempt ended; one plain sentence with its commands in it."""
+    """Return how to fix a failed task, by the outcome of its last attempt, as one sentence with commands."""
     again = f"then `{retry(phase)}`"
     if ended == outcome.TIMED_OUT:
         return f"Find out what takes so long (`{show(task_id)}`), or declare a longer Timeout in the plan, {again}."
@@ -44,7 +44,7 @@ def remediation(phase: str, task_id: str, ended: str | None) -> str:
 
 
 def unblock(phase: str, causes: Sequence[str], *, skipped: bool = False) -> str:
-    """The ways out for a blocked task: mend or accept the cause, or take the dependency away."""
+    """Return how to unblock a task: fix or accept the cause, or remove the dependency."""
     if not causes:
         return f"`{resume(phase)}`"
     root = causes[0]

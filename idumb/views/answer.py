@@ -1,8 +1,8 @@
-"""What commands print: one JSON object for programs, plain text for people. Both are made from the same data."""
+"""Render the answer of a command: one JSON object for programs, or plain text for people, from the same data."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-# Command to module and function. The module is imported when its command is run: `idumb status` pays for no other.
+# Command to module and function. A module is imported only when its command runs.
 _RENDERERS = {
     "init": ("plan", "init"),
     "discuss": ("planning", "discuss"),
@@ -63,7 +63,7 @@ _RENDERERS = {
 
 
 def render(command: str, data: Data) -> str:
-    """The text for people, ending with a newline where there is any. `data` is the `data` of the JSON answer."""
+    """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer."""
     from importlib import import_module
 
     module, function = _RENDERERS[command]
@@ -74,7 +74,7 @@ def render(command: str, data: Data) -> str:
 def whole(
     command: str, *, data: Data | None, warnings: Sequence[str] = (), error: Data | None = None
 ) -> dict[str, Any]:
-    """The object that `--json` prints: docs/json.md. `error` has code, message, hint and details."""
+    """Return the object that `--json` prints (docs/json.md). `error` has code, message, hint and details."""
     return {
         "schema": SCHEMA,
         "command": command,
@@ -86,7 +86,7 @@ def whole(
 
 
 def _stated(error: dict[str, Any]) -> dict[str, Any]:
-    """The error with all that a refusal states, from its code where it does not say so itself."""
+    """Return the error with every detail of a refusal, completed from its code."""
     from idumb.domain.refusals import table
 
     return {**error, "details": table.complete(error["code"], error["message"], error["hint"], error["details"])}
@@ -95,7 +95,7 @@ def _stated(error: dict[str, Any]) -> dict[str, Any]:
 def failure(
     code: str, message: str, hint: str | None, findings: Sequence[Data] = (), details: Data | None = None
 ) -> str:
-    """What goes to standard error: every finding, what went wrong, the evidence, the next command and all choices."""
+    """Return the text for standard error: findings, error, evidence, next command and choices."""
     from idumb.views import markup, phrases
 
     found = [line for one in findings for line in phrases.finding(one)]

@@ -1,4 +1,4 @@
-"""The `Documents` port: each document by the module that renders it."""
+"""Implement the port `Documents`. Each module is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ Filled = Callable[[str | None, str, Mapping[str, str]], str]
 
 
 class MarkdownDocuments:
-    """Implements `Documents`. `prompt` and `filled` render what agents read, which is not this room's affair.
-
-    The modules are imported when first used: most commands write no document.
-    """
+    """Implements `Documents`. `prompt` and `filled` are functions that render prompts, injected from outside."""
 
     def __init__(self, prompt: Callable[[PromptRequest], str], filled: Filled = lambda _, name, __: name) -> None:
         self.prompt = prompt

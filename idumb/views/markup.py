@@ -1,4 +1,4 @@
-"""Markdown, YAML and XML around text of foreign origin: nothing in it may become markup or a control sequence."""
+"""Write Markdown, YAML and XML around foreign text, which must not become markup or control sequences."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Scalar = str | int | float | bool | None
 
 
 def visible(text: str) -> str:
-    """The same text with every character that could move a cursor or hide something written as an escape."""
+    """Return the text with control and invisible characters as escapes."""
     return escaping.show(text)
 
 
 def one_line(text: str) -> str:
-    """Prose on one line, whatever it was before; no markup is escaped."""
+    """Return the text on one line, without escaping markup."""
     return visible(" ".join(text.split()))
 
 
@@ -35,7 +35,7 @@ def clip(text: str, width: int) -> str:
 
 
 def prose(text: str) -> str:
-    """Foreign prose inside Markdown: one line, every sign that Markdown or HTML would read is escaped."""
+    """Return foreign prose as one line of Markdown, with all Markdown and HTML escaped."""
     escaped = _MARKUP.sub(lambda m: _ENTITIES.get(m[0]) or "\\" + m[0], one_line(text))
     start = _BLOCK_START.match(escaped)
     if start is None:
@@ -45,7 +45,7 @@ def prose(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """A code span; its fence is longer than any run of backticks inside."""
+    """Return a code span with more backticks than any run inside it."""
     shown = visible(text.replace("\n", "\\n").replace("\t", "\\t")) or " "
     fence = "`" * (_longest_run(shown) + 1)
     pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
@@ -53,7 +53,7 @@ def code(text: str) -> str:
 
 
 def block(text: str, info: str = "") -> list[str]:
-    """A fenced block; nothing inside can close it."""
+    """Return a fenced block that nothing inside can close."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return [f"{fence}{info}", *(visible(line) for line in text.rstrip("\n").split("\n")), fence]
 
@@ -63,21 +63,21 @@ def _longest_run(text: str) -> int:
 
 
 def link(shown: str, target: str) -> str:
-    """A link; `shown` is Markdown already, `target` a relative path."""
+    """Return a link; `shown` is Markdown, `target` a relative path."""
     from urllib.parse import quote  # noqa: PLC0415 (costs start-up time)
 
     return f"[{shown}]({quote(target.encode('utf-8', 'surrogateescape'))})"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A GFM table. Cells are Markdown already; only here are pipes escaped, in code spans too, as GFM wants it."""
+    """Return a GFM table of Markdown cells. Escapes pipes, also in code spans, as GFM requires."""
     lines = ["| " + " | ".join(headers) + " |", "|" + " --- |" * len(headers)]
     lines.extend("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
     return lines
 
 
 def frontmatter(fields: Mapping[str, Scalar | Sequence[Scalar]]) -> list[str]:
-    """YAML between `---` lines, in the given order; texts are quoted unless they are plain words."""
+    """Return YAML between `---` lines, in the given order; texts are quoted unless they are plain words."""
     lines = ["---"]
     for key, value in fields.items():
         if isinstance(value, str | int | float | None):
@@ -92,7 +92,7 @@ def frontmatter(fields: Mapping[str, Scalar | Sequence[Scalar]]) -> list[str]:
 
 
 def yaml_scalar(value: Scalar) -> str:
-    """A scalar of YAML's core schema; JSON's strings are YAML's, but for a few characters."""
+    """Return a scalar of YAML's core schema; JSON strings are valid YAML except for a few characters."""
     if not isinstance(value, str):
         return json.dumps(value)
     if len(value) < _PLAIN_LENGTH and _PLAIN_YAML.fullmatch(value) and value not in _YAML_WORDS:
@@ -102,7 +102,7 @@ def yaml_scalar(value: Scalar) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON for people: indented, ending with a newline; bytes that are not UTF-8 stay readable escapes."""
+    """Return indented JSON ending with a newline; bytes that are not UTF-8 become escapes."""
     return _SURROGATE.sub(_escaped, json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
 
 

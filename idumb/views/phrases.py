@@ -1,4 +1,4 @@
-"""The lines that several answers share. Plain text, one foreign text a line, nothing that moves a cursor."""
+"""Lines shared by several answers, in plain text without control characters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from idumb.views import markup, quantities
 Data = Mapping[str, Any]
 _WIDTH = 160
 MOST_EVIDENCE = 12
-_DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # what people read, and the JSON key
+_DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # shown label, JSON key
 
 
 def finding(found: Data) -> list[str]:
-    """`path:line: severity: message [code]`, then what was found, what is accepted, and the mend."""
+    """Return `path:line: severity: message [code]`, then what was found, what is accepted, and the fix."""
     place = f"{markup.one_line(found['path'])}:{found['line']}"
     lines = [f"{place}: {found['severity']}: {markup.one_line(found['message'])} [{found['code']}]"]
     details = [(label, str(found[key])) for label, key in _DETAILS if found.get(key)]
@@ -23,7 +23,7 @@ def finding(found: Data) -> list[str]:
 
 
 def untracked(data: Data) -> list[str]:
-    """Plans and settings that a clone would not have, and the command that puts them into git."""
+    """Return plans and settings that are not in git, and the command that adds them."""
     found = data.get("untracked")
     if not found:
         return []
@@ -35,19 +35,19 @@ def untracked(data: Data) -> list[str]:
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Cells padded to the widest of their column, but for the last one."""
+    """Return rows as lines, padding each cell to its column except the last."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def commands(data: Data) -> list[str]:
-    """The lines that name what can be done next; the first is the likeliest."""
-    known = [markup.one_line(command) for command in data.get("next", ())]
-    return [f"Next: {known[0]}", *(f"  or: {command}" for command in known[1:])] if known else []
+    """Return the next commands, the likeliest first."""
+    following = [markup.one_line(command) for command in data.get("next", ())]
+    return [f"Next: {following[0]}", *(f"  or: {command}" for command in following[1:])] if following else []
 
 
 def choices(rows: Sequence[Data]) -> list[str]:
-    """What a person can decide: each choice with its consequence and the command that takes it."""
+    """Return the choices, each with its consequence and command."""
     lines = []
     for row in rows:
         words = f"{row['text']}; {row['consequence']}"
@@ -57,7 +57,7 @@ def choices(rows: Sequence[Data]) -> list[str]:
 
 
 def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
-    """`2 completed, 1 failed`, in the order of `most`; statuses that are not named there follow."""
+    """Return `2 completed, 1 failed`: first the statuses in `most`, then the others."""
     order = [*most, *(status for status in numbers if status not in most)]
     return ", ".join(f"{numbers[s]} {s}" for s in order if numbers.get(s) and s != "total")
 

@@ -1,4 +1,4 @@
-"""Durations, counts and object ids as people read them."""
+"""Format durations, counts, object ids, times, and the usage of agents."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def short(object_id: str | None) -> str:
-    """The first seven digits of a commit; a word where there is no commit."""
+    """Return the first seven digits of a commit, or `none`."""
     return object_id[:7] if object_id else "none"
 
 
 def moment(at: str) -> str:
-    """An ISO time to the second, `2026-01-02 03:04:05 UTC`; anything else as it is."""
+    """Return an ISO time as `2026-01-02 03:04:05 UTC`; any other text unchanged."""
     return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 20 and at[10] == "T" and at.endswith("Z") else at
 
 
@@ -41,18 +41,18 @@ UNKNOWN = "unknown"
 
 def usage(usage: Mapping[str, Any] | None) -> str:
     """`1200 tokens in, 300 out, $0.02`."""
-    known = usage or {}
-    if all(known.get(name) is None for name in ("tokens_in", "tokens_out", "cost_usd")):
+    reported = usage or {}
+    if all(reported.get(name) is None for name in ("tokens_in", "tokens_out", "cost_usd")):
         return UNKNOWN
-    tokens = f"{count(known.get('tokens_in'))} tokens in, {count(known.get('tokens_out'))} out"
-    return f"{tokens}, {money(known.get('cost_usd'))}"
+    tokens = f"{count(reported.get('tokens_in'))} tokens in, {count(reported.get('tokens_out'))} out"
+    return f"{tokens}, {money(reported.get('cost_usd'))}"
 
 
-def sum_of(known: float, unknown: int, words_of: str) -> str:
-    """A sum with what is missing in it: `1200 and 1 unknown call`, or `unknown` where nobody reported anything."""
+def sum_of(reported: float, unknown: int, words_of: str) -> str:
+    """Return a sum with its unknown part: `1200 and 1 unknown call`, or `unknown` without any report."""
     if not unknown:
         return words_of
-    return f"{words_of} and {counted(unknown, 'unknown call')}" if known else UNKNOWN
+    return f"{words_of} and {counted(unknown, 'unknown call')}" if reported else UNKNOWN
 
 
 def count(value: int | None) -> str:
@@ -60,7 +60,7 @@ def count(value: int | None) -> str:
 
 
 def money(value: float | None) -> str:
-    """Dollars; small amounts with the digits that they need."""
+    """Return dollars; amounts below a cent have four decimals."""
     if value is None:
         return f"cost {UNKNOWN}"
     return f"${value:.2f}" if value >= 0.01 or not value else f"${value:.4f}"

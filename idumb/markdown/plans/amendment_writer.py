@@ -45,12 +45,12 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         raise InputError("plan.invalid", message, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
-        made = writeback.encode(candidate)
-        found = plan_parser.parse(made, path)
+        edited = writeback.encode(candidate)
+        found = plan_parser.parse(edited, path)
         if _later(found) <= _later(read):
             found = found.as_agreed
         if found.plan is not None and _as_meant(plan, found.plan, change):
-            return made
+            return edited
         if found.plan is None and change.kind == amendment.ADD:
             raise InputError(
                 "amend.task-invalid",
@@ -195,14 +195,14 @@ def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
 
 def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
     """Insert a new field before the criteria, with the same indentation."""
-    known = task.spans.get("acceptance") or task.spans.get("depends_on")
-    if known is None:
+    anchor = task.spans.get("acceptance") or task.spans.get("depends_on")
+    if anchor is None:
         return
-    at = _line_start(text, known.start)
+    at = _line_start(text, anchor.start)
     while at > 0 and not re.match(r"[ \t]*[-*+] (\*\*|__)?[A-Z]", text[at:]):
         at = _line_start(text, at - 1)
     indent = re.match(r"[ \t]*", text[at:])
-    place = Span(at, at, known.line)
+    place = Span(at, at, anchor.line)
     yield writeback.insert_after(text, place, f"{indent[0] if indent else ''}{line}\n")
 
 

@@ -45,8 +45,8 @@ def _fault(finding: Finding, lines: Sequence[str], at: int, line: int) -> indent
     )
     if fault is not None or line == at or not label or not below:
         return fault
-    known = fields.label_of(lines[line][below:])
-    field = known is not None and known.name is not None
+    field_label = fields.label_of(lines[line][below:])
+    field = field_label is not None and field_label.name is not None
     if finding.code == "field.empty" and not field and width < label:
         return (
             f"it is indented by {indentation.spaces(width)}",

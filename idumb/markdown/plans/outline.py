@@ -79,7 +79,7 @@ class _Outliner:
         self.has_tasks = any(_section(b) == "tasks" for b in found)
         self.heading: Heading | None = None  # the last heading after the current task started that is not a task
         self.last: Block | None = None
-        self.told: set[int] = set()
+        self.reported_lines: set[int] = set()
         self.above: Item | None = None
 
     def read(self) -> Outline:
@@ -130,8 +130,8 @@ class _Outliner:
 
     def _items(self, block: Items) -> None:
         owned = self.task is not None and self.task.text_end is None and self.heading is None
-        known = [] if owned and not isinstance(self.last, Paragraph) else fields.known_in([block])
-        if known and not self._behind_box(block, known[0][0]) and self._fields_of_no_task(known):
+        labelled = [] if owned and not isinstance(self.last, Paragraph) else fields.known_in([block])
+        if labelled and not self._behind_box(block, labelled[0][0]) and self._fields_of_no_task(labelled):
             return
         self.above = None
         for item in block.children:
@@ -149,12 +149,12 @@ class _Outliner:
     def _indent(self, item: Item) -> int:
         return self.source.place(item.start)[1] - 1
 
-    def _fields_of_no_task(self, known: list[tuple[Item, str]]) -> bool:
+    def _fields_of_no_task(self, labelled: list[tuple[Item, str]]) -> bool:
         """Report fields outside a task, at the line that should start one. Return whether it found any."""
         task, heading = self.task, self.heading
         if (self.section == "tasks" or not self.has_tasks) and self._titled_line():
             return True
-        names = {name for _, name in known}
+        names = {name for _, name in labelled}
         if task is None and self.section != "tasks":
             if heading is None or self.section or (self.has_tasks and heading.level > 2):
                 return False
@@ -164,12 +164,12 @@ class _Outliner:
             heading is None and not near_misses.like_task_fields(names)
         ):
             return False
-        elif task is not None and (heading is None or not self._begins_another(task, known)):
+        elif task is not None and (heading is None or not self._begins_another(task, labelled)):
             return False  # fields of this task; checklist and YAML tasks report theirs when they are read
         if heading is not None:
             self._no_id_heading(heading)
             return True
-        item, name = known[0]
+        item, name = labelled[0]
         self._error(
             "field.no-task",
             item.start,
@@ -191,14 +191,14 @@ class _Outliner:
         return True
 
     @staticmethod
-    def _begins_another(task: Draft, known: list[tuple[Item, str]]) -> bool:
+    def _begins_another(task: Draft, labelled: list[tuple[Item, str]]) -> bool:
         """Whether fields below a heading belong to a new task without an id, not to the task above.
 
         A task may have its fields below a deeper heading if it has none above it, and a single field anywhere.
         """
         if task.text_end is not None or task.notation != HEADING:
             return True
-        if not near_misses.like_task_fields({name for _, name in known} - {"acceptance"}):
+        if not near_misses.like_task_fields({name for _, name in labelled} - {"acceptance"}):
             return False
         if task.fast_task:
             return True
@@ -206,9 +206,9 @@ class _Outliner:
         return bool(fields.known_in(b for b in task.body if b.line < first))
 
     def _no_id_heading(self, heading: Heading) -> None:
-        if heading.line in self.told:
+        if heading.line in self.reported_lines:
             return
-        self.told.add(heading.line)
+        self.reported_lines.add(heading.line)
         self._error(
             "task.heading-without-id",
             heading.start,
@@ -416,7 +416,7 @@ class _Outliner:
         assert m  # noqa: S101 (one of the two matched)
         draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, item=item)
         first = item.children[0]
-        assert isinstance(first, Paragraph)  # noqa: S101 (the box stands in it)
+        assert isinstance(first, Paragraph)  # noqa: S101 (it contains the checkbox)
         draft.title_at = first.pieces[0][0] + box.end() + m.start(2)
         draft.bad = bad
         self._begin(draft)

@@ -24,24 +24,24 @@ goal: {title}
 """
 
 
-def text(phase: str, wanted: QuickRequest) -> str:
+def text(phase: str, request: QuickRequest) -> str:
     """Return the text of the plan. It depends on the request alone, so that you can approve it before it is written."""
-    given: dict[str, object] = {"id": f"T{phase}-01", "title": wanted.title}
-    if " ".join(wanted.words.split()) != wanted.title:
-        given["description"] = wanted.words.strip()
-    given["files"] = _files(quick_plan.ANYWHERE if wanted.files is None else wanted.files)
-    given["acceptance"] = _acceptance(wanted)
-    if wanted.builder is not None:
-        given["builder"] = wanted.builder
+    given: dict[str, object] = {"id": f"T{phase}-01", "title": request.title}
+    if " ".join(request.words.split()) != request.title:
+        given["description"] = request.words.strip()
+    given["files"] = _files(quick_plan.ANYWHERE if request.files is None else request.files)
+    given["acceptance"] = _acceptance(request)
+    if request.builder is not None:
+        given["builder"] = request.builder
     lines = (f"{name}: {_json(value)}" for name, value in given.items())
-    return _PLAN.format(phase=phase, title=_json(wanted.title), task="\n".join(lines))
+    return _PLAN.format(phase=phase, title=_json(request.title), task="\n".join(lines))
 
 
-def _acceptance(wanted: QuickRequest) -> list[dict[str, object]]:
-    done = f"It is done: {wanted.title}"
-    checked: list[dict[str, object]] = [{"text": done, "check": wanted.check}] if wanted.check else []
-    if wanted.files is None:
-        return [*checked, {"text": f"What changed is what should change: {wanted.title}", "human": True}]
+def _acceptance(request: QuickRequest) -> list[dict[str, object]]:
+    done = f"It is done: {request.title}"
+    checked: list[dict[str, object]] = [{"text": done, "check": request.check}] if request.check else []
+    if request.files is None:
+        return [*checked, {"text": f"What changed is what should change: {request.title}", "human": True}]
     words = "Something changed, and only in the declared files; nothing proves more"
     return checked or [{"text": words, "changed": True}]
 

@@ -90,11 +90,11 @@ def _twice(reading: Reading, value: Value, problems: Problems) -> None:
     )
 
 
-def _ids(value: Value, known: Iterable[str], what: str, context: Context) -> tuple[str, ...]:
+def _ids(value: Value, declared: Iterable[str], what: str, context: Context) -> tuple[str, ...]:
     found = scalars.names(value, context.problems)
     label = labels.SHOWN[value.name]
     code = f"task.unknown-{what}"
-    scalars.unknown_ids(found, known, context.problems, code=code, label=label, what=what)
+    scalars.unknown_ids(found, declared, context.problems, code=code, label=label, what=what)
     return tuple(one for one, _ in found)
 
 

@@ -61,18 +61,18 @@ class Problems:
         are reported, with the number of the rest.
         """
         habits: dict[str, list[Finding]] = {}
-        told: list[Finding] = []
-        known: Counter[str] = Counter(f.code for f in self.findings)
-        left = dict.fromkeys(known, _MOST)
+        reported: list[Finding] = []
+        counts: Counter[str] = Counter(f.code for f in self.findings)
+        left = dict.fromkeys(counts, _MOST)
         for finding in sorted(self.findings, key=lambda f: (f.line, f.column, f.code)):
             if finding.code in _HABITS:
                 habits.setdefault(finding.code, []).append(finding)
             elif left[finding.code]:
                 left[finding.code] -= 1
-                more = 0 if left[finding.code] else known[finding.code] - _MOST
-                told.append(_and_more(finding, more) if more else finding)
-        told += (_once(found) for found in habits.values())
-        return tuple(sorted(told, key=lambda f: (f.line, f.column, f.code)))
+                more = 0 if left[finding.code] else counts[finding.code] - _MOST
+                reported.append(_and_more(finding, more) if more else finding)
+        reported += (_once(found) for found in habits.values())
+        return tuple(sorted(reported, key=lambda f: (f.line, f.column, f.code)))
 
 
 def _once(found: list[Finding]) -> Finding:

@@ -259,10 +259,10 @@ def fenced(fence: Fence, label: str, problems: Problems) -> str | None:
 
 
 def unknown_ids(
-    found: Iterable[tuple[str, int]], known: Iterable[str], problems: Problems, *, code: str, label: str, what: str
+    found: Iterable[tuple[str, int]], declared: Iterable[str], problems: Problems, *, code: str, label: str, what: str
 ) -> None:
     """Report each undeclared id with the nearest declared one."""
-    ids = set(known)
+    ids = set(declared)
     for one, at in found:
         if one in ids:
             continue

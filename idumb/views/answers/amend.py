@@ -1,4 +1,4 @@
-"""What plan-diff and amend print."""
+"""Output of `plan-diff` and `amend`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _lines(data: phrases.Data) -> list[str]:
 
 
 def amend(data: phrases.Data) -> str:
-    """The new version of the contract, what it changes, and which tasks may be tried again."""
+    """Return the new contract version, its changes, and the tasks that can be retried."""
     lines = [f"Phase {markup.one_line(data['phase'])} continues with version {data['version']} of its contract."]
     lines += [f"  {markup.one_line(line)}" for line in data["what"]]
     lines += [f"  {markup.one_line(one['words'])}" for one in data["completed_work"]]

@@ -1,4 +1,4 @@
-"""What approve prints."""
+"""Output of `approve`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from idumb.views import markup, phrases, quantities
 
 
 def approve(data: phrases.Data) -> str:
-    """What was approved and until when; everything that it is bound to was shown before, or is in the JSON answer."""
+    """Return what was approved, by whom and until when."""
     phase = markup.one_line(data["phase"])
     if data["status"] == "revoked":
         parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]

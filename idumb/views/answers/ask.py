@@ -1,4 +1,4 @@
-"""What `execute-phase --ask` prints."""
+"""Output of `execute-phase --ask`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _RULE = "-" * 72
 
 
 def prepared(data: phrases.Data) -> str:
-    """Who would be asked, and the prompt; where prompts were written to files, their names instead."""
+    """Return each agent and its prompt, or the names of the prompt files."""
     if not data["prepared"]:
         return "\n".join([f"No task of phase {data['phase']} can run now.", *phrases.commands(data)]) + "\n"
     written = data.get("written")

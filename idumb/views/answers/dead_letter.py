@@ -1,4 +1,4 @@
-"""What dlq prints."""
+"""Output of `dlq`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from idumb.views.answers import run
 
 
 def dlq(data: phrases.Data) -> str:
-    """A list, one of them, or the end of the run that was tried again: whichever the data holds."""
+    """Return the list, one dead letter, or the outcome of a retry."""
     if "dead_letters" in data:
         return _list(data)
     return _one(data["dead_letter"]) if "dead_letter" in data else run.ended(data)

@@ -1,4 +1,4 @@
-"""What debug prints: a bundle that a person can read from top to bottom, and hand on as a file."""
+"""Output of `debug`: a bundle to read from top to bottom, or to share as a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NOT_BAD = frozenset({"passed", "opinion", "tolerated"})
 
 
 def debug(data: phrases.Data) -> str:
-    """Tasks, what changed since, the verification, the checklist, the diagnosis; in this order."""
+    """Return tasks, changes, verification, checklist and diagnosis, in this order."""
     why = f": {markup.one_line(data['reason'])}" if data["reason"] else ""
     lines = [f"Phase {data['phase']}, run {data['run']}: {data['state']}{why}"]
     for task in data["tasks"]:
@@ -37,7 +37,7 @@ def _task(task: phrases.Data) -> list[str]:
 
 
 def _envelope(row: phrases.Data) -> list[str]:
-    """In what two attempts differ, and in what nobody knows whether they do."""
+    """Return how the environments of two attempts differ, and which parts are unknown."""
     one, other = row["attempts"]
     parts, unknown = ", ".join(row["parts"]), ", ".join(row["unknown"])
     differ = [f"  attempts {one} and {other} had a different {parts}"] if parts else []

@@ -1,4 +1,4 @@
-"""What doctor and deinit print."""
+"""Output of `doctor` and `deinit`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
 def _check(check: phrases.Data, width: int) -> list[str]:
     """One line for each thing found; what it means and the next step once for those that share them."""
     seen = check["symptoms"]
-    told = [one for one in seen if one["state"] != "ok"]
-    if not told:
+    reported = [one for one in seen if one["state"] != "ok"]
+    if not reported:
         found = next((one["found"] for one in seen if one["found"]), check["about"])
         return [f"ok       {check['code']:<{width}}  {markup.one_line(found)}"]
     causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
-    for one in told:
+    for one in reported:
         causes.setdefault((one["state"], one["means"], _mend(one)), []).append(one)
     return [line for same in causes.values() for line in _cause(check["code"], same, width)]
 
@@ -63,7 +63,7 @@ def _mend(symptom: phrases.Data) -> str:
 
 
 def deinit(data: phrases.Data) -> str:
-    """What went and what stays."""
+    """Return what was removed and what was kept."""
     if not data["removed"]:
         return "idumb has no data in this repository's git folder.\n"
     lines = ["Removed idumb from this repository."]

@@ -1,4 +1,4 @@
-"""What a dry run prints: each task's part, what ran, what a run would commit, what was left out, and the diff."""
+"""Output of a dry run: tasks, commands that ran, commits a run would make, skipped parts, and the diff."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ _ENDS = {
 
 
 def rehearsed(data: phrases.Data) -> str:
-    told = data["dry_run"]
+    rehearsal = data["dry_run"]
     lines = [f"Dry run of phase {data['phase']}: {_ENDS.get(data['outcome'], data['outcome'])}. Nothing was changed."]
     lines += [f"Reason: {markup.one_line(data['reason'])}"] if data.get("reason") else []
-    lines += ["", "Tasks:", *phrases.columns([_task(row) for row in told["tasks"]])]
-    lines += _part("Not rehearsed:", [(row["task"], markup.one_line(row["why"])) for row in told["not_rehearsed"]])
-    lines += _part("Ran in the copy:", [_command(row) for row in told["commands"]])
-    lines += _part("Would commit:", [(row["task"], markup.one_line(row["subject"])) for row in told["would_commit"]])
-    lines += _part("Files left behind:", [(markup.one_line(path),) for path in told["left_behind"]])
+    lines += ["", "Tasks:", *phrases.columns([_task(row) for row in rehearsal["tasks"]])]
+    lines += _part("Not rehearsed:", [(row["task"], markup.one_line(row["why"])) for row in rehearsal["not_rehearsed"]])
+    lines += _part("Ran in the copy:", [_command(row) for row in rehearsal["commands"]])
+    lines += _part(
+        "Would commit:", [(row["task"], markup.one_line(row["subject"])) for row in rehearsal["would_commit"]]
+    )
+    lines += _part("Files left behind:", [(markup.one_line(path),) for path in rehearsal["left_behind"]])
     record = data.get("verification")
     lines += ["", f"Verification {record['status']}: {markup.one_line(record['reason'])}"] if record else []
-    if not told["files"]:
+    if not rehearsal["files"]:
         return "\n".join([*lines, "", "No file would change.", *phrases.commands(data)]) + "\n"
-    rows = [(file["change"], markup.one_line(file["path"]), _lines(file)) for file in told["files"]]
+    rows = [(file["change"], markup.one_line(file["path"]), _lines(file)) for file in rehearsal["files"]]
     lines += _part(f"{quantities.counted(len(rows), 'file')} would change:", rows)
-    return "\n".join([*lines, *phrases.commands(data), ""]) + "\n" + markup.visible(told["diff"])
+    return "\n".join([*lines, *phrases.commands(data), ""]) + "\n" + markup.visible(rehearsal["diff"])
 
 
 def _task(row: phrases.Data) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a builder that drives idumb is shown: its task, the verdict on its work, and what comes next."""
+"""Output for builders that drive idumb: the task, the verdict on the work, and the next step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from idumb.views import markup, phrases
 
 
 def started(data: phrases.Data) -> str:
-    """The prompt of the task that is open now; where it could not be opened, how its run stands."""
+    """Return the prompt of the task that was opened, or the state of the run if none could be."""
     if "open" not in data:
         from idumb.views.answers import run
 
@@ -20,7 +20,7 @@ def started(data: phrases.Data) -> str:
 
 
 def upcoming(data: phrases.Data) -> str:
-    """The next task of a phase with its prompt, and why the others wait."""
+    """Return the next task of a phase with its prompt, and why the others wait."""
     lines = []
     if data["open"]:
         found = data["open"]

@@ -1,4 +1,4 @@
-"""What envelope prints: the parts of one attempt, or the difference of two."""
+"""Output of `envelope`: the parts of one attempt, or the difference between two."""
 
 from __future__ import annotations
 

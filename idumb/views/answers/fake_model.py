@@ -1,4 +1,4 @@
-"""What `idumb fake-model` prints."""
+"""Output of `fake-model`."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def serving(data: Mapping[str, Any]) -> str:
-    """The address alone, so that a script can read it as it is."""
+    """Return only the address, for scripts."""
     return f"{data['address']}\n"

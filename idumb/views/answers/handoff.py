@@ -1,4 +1,4 @@
-"""What handoff prints."""
+"""Output of `handoff`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ID = 8
 
 
 def handoff(data: phrases.Data) -> str:
-    """A list, one of them, or the counts: whichever the data holds."""
+    """Return the list, one handoff, or the statistics."""
     if "stats" in data:
         return _stats(data["stats"])
     return _one(data["handoff"]) if "handoff" in data else _list(data)

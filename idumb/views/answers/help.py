@@ -1,4 +1,4 @@
-"""Words for `idumb help`."""
+"""Output of `help`."""
 
 from __future__ import annotations
 

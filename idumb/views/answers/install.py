@@ -1,4 +1,4 @@
-"""What install prints."""
+"""Output of `install`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEPT = {"edited": "kept, changed by you", "foreign": "kept, not created by idum
 
 
 def install(data: phrases.Data) -> str:
-    """The files with what became of each; or, of `--list`, each place with what is there."""
+    """Return each file with its action; for `--list`, each location with its files."""
     if "installed" in data:
         return _list(data)
     words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}

@@ -1,4 +1,4 @@
-"""Words for `idumb backup` and `idumb archive`."""
+"""Output of `backup` and `archive`."""
 
 from __future__ import annotations
 

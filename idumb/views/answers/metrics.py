@@ -1,4 +1,4 @@
-"""What metrics prints: a line for each call of an agent, then the sums."""
+"""Output of `metrics`: a line for each agent call, then the sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What init, check-plan and graph print."""
+"""Output of `init`, `check-plan` and `graph`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def init(data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-def _taken_over(told: phrases.Data | None) -> list[str]:
-    """What an old iDumb left: told, not witnessed."""
-    if not told:
+def _taken_over(imported: phrases.Data | None) -> list[str]:
+    """Return what was imported from an old iDumb."""
+    if not imported:
         return []
-    files = quantities.counted(len(told["files"]), "file")
+    files = quantities.counted(len(imported["files"]), "file")
     lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
-    lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in told["phases"]]
-    lines += [f"  state: phase {markup.one_line(told['phase'])}"] if told.get("phase") else []
-    known = [quantities.counted(len(told[key]), one, many) for key, one, many in _TOLD if told[key]]
-    lines += [f"  {', '.join(known)}"] if known else []
-    lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in told["not_understood"]]
+    lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
+    lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
+    parts = [quantities.counted(len(imported[key]), one, many) for key, one, many in _TOLD if imported[key]]
+    lines += [f"  {', '.join(parts)}"] if parts else []
+    lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in imported["not_understood"]]
     return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
 
 
@@ -36,24 +36,24 @@ def _unread(file: phrases.Data) -> str:
     return f"{file['path']} ({file['why']})"
 
 
-def _old_phase(told: phrases.Data) -> str:
-    counted = ((len(told[word]), word) for word in ("completed", "failed", "blocked"))
+def _old_phase(imported: phrases.Data) -> str:
+    counted = ((len(imported[word]), word) for word in ("completed", "failed", "blocked"))
     return ", ".join(f"{number} {word}" for number, word in counted if number) or "no work was done"
 
 
 def check_plan(data: phrases.Data) -> str:
-    """All findings and one line that sums them up; of a legal plan also its contract hash and the next command."""
+    """Return findings and a summary; for a valid plan also its contract hash and the next command."""
     lines = _findings(data)
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"
-    known = data.get("approval")
+    approval = data.get("approval")
     lines.append(f"  contract {data['contract_hash']}")
-    lines += _approval(known) if known is not None and known["standing"] != "live" else []
+    lines += _approval(approval) if approval is not None and approval["standing"] != "live" else []
     return "\n".join([*lines, *_next(data)[:1]]) + "\n"
 
 
 def check_plan_in_full(data: phrases.Data) -> str:
-    """The same with hashes, self-check, next free id, and the ways without a terminal."""
+    """Return the same with hashes, self-check, next free id, and commands for use without a terminal."""
     lines = [*_findings(data), *_self_check(data.get("self_check", ()))]
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"
@@ -75,7 +75,7 @@ def _findings(data: phrases.Data) -> list[str]:
 
 
 def _next(data: phrases.Data) -> list[str]:
-    """The next command, and how it is given without a terminal."""
+    """Return the next command, also for use without a terminal."""
     command = markup.one_line(data.get("run_command") or f"idumb execute-phase {data['phase']}")
     if (data.get("approval") or {}).get("standing") == "live":
         return [f"Next: {command} (this contract is approved)"]
@@ -96,7 +96,7 @@ def _next(data: phrases.Data) -> list[str]:
 
 
 def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
-    """How many questions have which answer, and each that is answered no."""
+    """Return the number of self-check answers, and each question answered no."""
     if not answers:
         return []
     counted = {word: sum(1 for one in answers if one["answer"] == word) for word in ("yes", "no", "not judged")}
@@ -111,13 +111,13 @@ def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
 _SHOWN = 1
 
 
-def _approval(known: phrases.Data | None) -> list[str]:
-    if known is None:
+def _approval(approval: phrases.Data | None) -> list[str]:
+    if approval is None:
         return []
-    changed = f" ({', '.join(known['changed'])} changed)" if known["changed"] else ""
-    until = f", until {known['expires']}" if known["expires"] else ""
-    by = f"by {markup.one_line(known['by'])} at {known['validated_at']}{until}"
-    return [f"  approval: {known['standing']}{changed}, {by}"]
+    changed = f" ({', '.join(approval['changed'])} changed)" if approval["changed"] else ""
+    until = f", until {approval['expires']}" if approval["expires"] else ""
+    by = f"by {markup.one_line(approval['by'])} at {approval['validated_at']}{until}"
+    return [f"  approval: {approval['standing']}{changed}, {by}"]
 
 
 def _tasks(data: phrases.Data) -> str:
@@ -131,5 +131,5 @@ def _summed(data: phrases.Data) -> str:
 
 
 def graph(data: phrases.Data) -> str:
-    """The picture itself: text, Mermaid or SVG, as it was asked for."""
+    """Return the graph as text, Mermaid or SVG."""
     return str(data["text"])

@@ -1,4 +1,4 @@
-"""What plan-phase, research and discuss print."""
+"""Output of `plan-phase`, `research` and `discuss`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _RULE = "-" * 72
 
 
 def plan_phase(data: phrases.Data) -> str:
-    """Every finding of the last draft, what the checker objects to, and where the plan or the draft is."""
+    """Return findings and objections to the last draft, and the path of the plan or the draft."""
     if data.get("prompt"):
         return _prompt(data)
     lines = [line for found in data["findings"] for line in phrases.finding(found)]
@@ -24,7 +24,7 @@ def plan_phase(data: phrases.Data) -> str:
 
 
 def _prompt(data: phrases.Data) -> str:
-    """What an agent would be told, between rules."""
+    """Return the prompt between rules."""
     shown = [markup.visible(line) for line in data["prompt"].rstrip("\n").split("\n")]
     return "\n".join(["Nothing was run or written.", _RULE, *shown, _RULE, *phrases.commands(data)]) + "\n"
 
@@ -41,7 +41,7 @@ def research(data: phrases.Data) -> str:
 
 
 def discuss(data: phrases.Data) -> str:
-    """Every question that waits, and how many are answered."""
+    """Return the open questions and the number of answered ones."""
     lines = []
     for one in data["questions"]:
         if one["answer"] is None:

@@ -1,4 +1,4 @@
-"""What commands on a run print: its end by the chain rules of iDumb, a person's word, rollback, verification."""
+"""Output of commands that act on a run: its outcome, decisions, rollback and verification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from idumb.views import advice, markup, phrases, quantities
 
 
 def ended(data: phrases.Data) -> str:
-    """The outcome of execute-phase and resume: complete, waiting, paused, partial or failed; or of a dry run."""
+    """Return the outcome of a run: complete, waiting, paused, partial or failed; or of a dry run."""
     if "dry_run" in data:
         from idumb.views.answers import dry_run
 
@@ -22,18 +22,18 @@ def ended(data: phrases.Data) -> str:
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
     lines += phrases.untracked(data)
-    offered = data["outcome"] == "partial"  # then the options have said it already
+    offered = data["outcome"] == "partial"  # its options already contain the next commands
     return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
 
 
 def _failure(found: phrases.Data | None) -> list[str]:
-    """The step that failed or waits, with which tool, under which plan, and where its audit trail is."""
+    """Return the step that failed or waits, its tool, the plan hash, and the command for its audit trail."""
     if not found or not found.get("run"):
         return []
-    stands = "Waits at:    " if found["status"] == "waiting" else "Failed step: "
+    label = "Waits at:    " if found["status"] == "waiting" else "Failed step: "
     return [
         "",
-        f"{stands}{found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
+        f"{label}{found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
         f"Plan:        sha256 {found['plan_hash']}",
         f"Audit trail: idumb log --run {found['run']}",
     ]
@@ -61,7 +61,7 @@ def _verification_line(record: phrases.Data) -> str:
 
 
 def _partial(data: phrases.Data) -> list[str]:
-    phase, failed = data["phase"], _of(data, "failed")
+    phase, failed = data["phase"], _with_status(data, "failed")
     lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
     ways = [("Continue", advice.retry(phase) if failed else advice.resume(phase))]
     if failed:
@@ -73,12 +73,12 @@ def _partial(data: phrases.Data) -> list[str]:
 
 
 def _asked(data: phrases.Data) -> list[str]:
-    """Questions that wait though the run has ended: those about tasks that failed with all their attempts."""
+    """Return open questions of an ended run: those about tasks without attempts left."""
     return [line for decision in data.get("decisions", ()) for line in ("", *_decision(decision))]
 
 
 def _blocked(data: phrases.Data) -> list[str]:
-    """What keeps tasks from running, and the commands that let them run."""
+    """Return what blocks tasks, and the commands that unblock them."""
     lines = []
     for held in data.get("blocked", ()):
         reason = f": {markup.one_line(held['reason'])}" if held["reason"] else ""
@@ -88,14 +88,14 @@ def _blocked(data: phrases.Data) -> list[str]:
 
 
 def _counts(data: phrases.Data) -> list[str]:
-    """The three of iDumb always; whatever else there is, so that they add up to all tasks."""
-    known = data.get("counts", {})
+    """Return completed, failed and blocked tasks, and other statuses that occur, so that the counts add up."""
+    counts = data.get("counts", {})
     others = (("Skipped", (outcome.SKIPPED,)), ("Waiting", (outcome.WAITING,)), ("Not run yet", outcome.NOT_RUN))
     return [
         f"- Completed: {_number(data, *outcome.DONE)}",
         f"- Failed: {_number(data, outcome.FAILED)}",
         f"- Blocked: {_number(data, outcome.BLOCKED)}",
-        *(f"- {name}: {_number(data, *which)}" for name, which in others if any(known.get(s) for s in which)),
+        *(f"- {name}: {_number(data, *which)}" for name, which in others if any(counts.get(s) for s in which)),
     ]
 
 
@@ -103,7 +103,7 @@ def _stopped(data: phrases.Data) -> list[str]:
     return ["", f"Stopped: {markup.one_line(data['reason'])}"] if data.get("reason") else []
 
 
-def _of(data: phrases.Data, status: str) -> list[str]:
+def _with_status(data: phrases.Data, status: str) -> list[str]:
     return [task["id"] for task in data.get("tasks", ()) if task["status"] == status]
 
 
@@ -117,14 +117,14 @@ def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
 
 
 def _failed(data: phrases.Data) -> list[str]:
-    """The task that stopped everything; without one, the reason that the run gives."""
+    """Return the task that stopped the run, or the reason if there is no such task."""
     rows = [task for task in data.get("tasks", ()) if task["status"] in {"failed", "running"}]
     step = (data.get("failure") or {}).get("step_id") or ""
     row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
     if row is None:
         said = markup.one_line(data.get("reason") or "no reason is recorded")
         return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data), *_asked(data)]
-    # An agent whose context was full uses up no attempt, and a task may fail by nothing else.
+    # An agent with a full context uses no attempt, and a task may fail for that reason alone.
     attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
     lines = [
@@ -162,7 +162,7 @@ _ENDINGS = {
 
 
 def ways(choices: Sequence[phrases.Data]) -> list[str]:
-    """The ways on from a run that stands still: the command of each, and below it what it is and leads to."""
+    """Return the next actions for a stopped run: each command, with its meaning and consequence below it."""
     lines = ["Next actions:"]
     for choice in choices:
         lines.append(f"  {markup.one_line(choice['command'])}")
@@ -171,7 +171,7 @@ def ways(choices: Sequence[phrases.Data]) -> list[str]:
 
 
 def _decision(decision: phrases.Data) -> list[str]:
-    """A question with everything a person needs to answer it, and the command for each choice."""
+    """Return a question with its evidence, and the command for each choice."""
     lines = [f"{decision['id']}: {markup.one_line(decision['what'])}"]
     lines += [f"  why: {markup.one_line(decision['why'])}"] if decision.get("why") else []
     lines += [f"  - {markup.one_line(text)}" for text in decision.get("evidence", ())]
@@ -191,7 +191,7 @@ def decisions(data: phrases.Data) -> str:
 
 
 def _remembered(data: phrases.Data) -> str:
-    """Answers that are given without asking, each with the command that takes it back."""
+    """Return saved answers, each with the command that deletes it."""
     if not data["remembered"]:
         return "No answers are saved.\n"
     lines = []
@@ -213,7 +213,7 @@ def decided(data: phrases.Data) -> str:
 
 
 def settled(data: phrases.Data) -> str:
-    """accept and skip: what the task is now, and what became of what it left."""
+    """Return the new status of an accepted or skipped task, and the state of its changes."""
     row = data["task"]
     reason = markup.one_line(row.get("reason", ""))
     lines = [f"{row['id']} {markup.one_line(row['title'])} is {row['status']}: {reason}"]
@@ -230,7 +230,7 @@ def _paths(paths: Sequence[str]) -> list[str]:
 
 
 def rolled_back(data: phrases.Data) -> str:
-    """rollback and undo: files put back, tasks pending again, and where the present was kept."""
+    """Return restored files, reset tasks, and the ref of the previous state, for `rollback` and `undo`."""
     what = f"Undone: {data['what']}" if "what" in data else f"Phase {data['phase']} is rolled back to {data['to']}"
     if not data["tasks"] and not data["paths"]:
         return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
@@ -244,7 +244,7 @@ def rolled_back(data: phrases.Data) -> str:
 
 
 def paused(data: phrases.Data) -> str:
-    """pause: whether the run waits now or after its task, and the ways on."""
+    """Return whether the run is paused now or after its task, and the next actions."""
     reason = markup.one_line(data["reason"])
     if data["ended"] == "asked":
         owner = data["owner"]
@@ -265,7 +265,7 @@ _STOPPED = {
 
 
 def cancelled(data: phrases.Data) -> str:
-    """cancel: what had the work tree, and how it ended."""
+    """Return which process used the working tree, and how it ended."""
     words, owner = _STOPPED[data["ended"]], data["owner"]
     if owner is not None:
         words += f": process {owner['pid']} on {markup.one_line(owner['host'])} ({markup.one_line(owner['command'])})."
@@ -275,7 +275,7 @@ def cancelled(data: phrases.Data) -> str:
 
 
 def verified(data: phrases.Data) -> str:
-    """verify-work: each check with its result, what nothing proves, and where the report is."""
+    """Return each check with its result, the gaps, and the path of the report."""
     rows = [
         (e["result"], markup.one_line(e["subject"]), markup.clip(markup.one_line(e.get("command") or e["text"]), 70))
         for e in data["evidence"]
@@ -297,7 +297,7 @@ def verified(data: phrases.Data) -> str:
 
 
 def _agents_said(data: phrases.Data) -> list[str]:
-    """Opinions, apart from the checks: only what was refuted, with its places."""
+    """Return the opinions of agents: only refuted criteria, with citations."""
     lines = []
     for opinion in data.get("judged_by", ()):
         lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")

@@ -1,8 +1,8 @@
-"""What status, next and roadmap say, from the kept view. Imports nothing: these commands must cost nothing."""
+"""Output of `status`, `next` and `roadmap`, from the cached view. Imports nothing, so that they stay fast."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` is dear; type checkers know this name
+TYPE_CHECKING = False  # importing `typing` is slow; type checkers know this name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -12,7 +12,7 @@ _WORDS = {"completed": "done, not verified"}
 
 
 def status(view: Mapping[str, Any]) -> str:
-    """Each phase with its counts, what it asks, and the next command."""
+    """Return each phase with its counts, its questions, and the next command."""
     lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_asked(view, "")]
     if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
@@ -20,7 +20,7 @@ def status(view: Mapping[str, Any]) -> str:
 
 
 def _owner(view: Mapping[str, Any]) -> list[str]:
-    """Who writes here now; a process that was stopped or that is out of sight is said to be so."""
+    """Return the process that uses the working tree, and whether it is stopped or not visible from here."""
     owner = view.get("owner")
     if not owner:
         return []
@@ -33,7 +33,7 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     if row["tasks"]["total"] and not row.get("elsewhere"):
         lines.append(f"  {counts(row['tasks'])}")
     lines += _told(row.get("elsewhere") or {})
-    # A question that waits says more than the reason "waiting for a person".
+    # An open question says more than the reason "waiting for a person".
     lines += [f"  {row['restoring']['words']}"] if row.get("restoring") else []
     lines += [f"  {row[key]['words']}" for key in ("open", "told") if row.get(key)]
     told = ("problem",) if row["decisions"] else ("reason", "problem")
@@ -44,12 +44,12 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
 
 
 def _asked(of: Mapping[str, Any], indent: str) -> list[str]:
-    """The questions of a phase, or those about no phase."""
+    """Return the questions of a phase, or of no phase."""
     return [f"{indent}waiting for your answer: {d['id']}  {d['what']}" for d in of.get("decisions", ())]
 
 
 def _blocked(row: Mapping[str, Any]) -> list[str]:
-    """What keeps tasks from running, and the commands that let them run."""
+    """Return what blocks tasks, and the commands that unblock them."""
     lines = []
     for held in row.get("blocked", ()):
         reason = f": {held['reason']}" if held["reason"] else ""
@@ -59,7 +59,7 @@ def _blocked(row: Mapping[str, Any]) -> list[str]:
 
 
 def _told(elsewhere: Mapping[str, Any]) -> list[str]:
-    """What committed reports say; nobody here saw it happen."""
+    """Return what committed reports say about work done elsewhere."""
     if not elsewhere:
         return []
     named = ", ".join(
@@ -87,7 +87,7 @@ def _done(tasks: Mapping[str, int]) -> int:
 
 
 def upcoming(view: Mapping[str, Any]) -> str:
-    """The one next command, the tasks that can run, and why the others cannot; or one phase's next task in full."""
+    """Return the next command, ready tasks, and why others wait; or the next task of one phase in full."""
     if "phases" not in view:
         from idumb.views.answers import editor
 
@@ -112,7 +112,7 @@ def _why(task: Mapping[str, Any]) -> str:
 
 
 def roadmap(view: Mapping[str, Any]) -> str:
-    """One line a phase: its state is read from the log each time, never from the file."""
+    """Return one line per phase; its state comes from the log, never from the file."""
     if not view["phases"]:
         return _ended(["ROADMAP.md lists no phases, and there are no phase folders.", *_closing(view)])
     rows = [(row["phase"], row["title"] or "-", _state(row), _share(row["tasks"])) for row in view["phases"]]
@@ -145,7 +145,7 @@ def _ended(lines: list[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """The text itself where it is harmless; foreign control characters are shown, not obeyed."""
+    """Return the text with control characters escaped."""
     if text.isascii() and text.isprintable():
         return text
     from idumb.system import escaping

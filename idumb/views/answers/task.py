@@ -1,4 +1,4 @@
-"""What show, diff and log print."""
+"""Output of `show`, `diff`, `log` and `audit`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_BAD = {"passed", "opinion", "unproven"}
 
 
 def show(data: phrases.Data) -> str:
-    """One task: what the plan says, then what happened, newest attempt last."""
+    """Return one task: its declaration, then its attempts, newest last."""
     task = data["task"]
     lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
     line = f":{data['line']}" if data.get("line") else ""
@@ -30,7 +30,7 @@ def show(data: phrases.Data) -> str:
 
 
 def _ways_out(data: phrases.Data) -> list[str]:
-    """What can be done about a task that failed or changed undeclared files: commands, the likeliest first."""
+    """Return commands for a task that failed or changed undeclared files, the likeliest first."""
     last = data["attempts"][-1].get("ledger") if data.get("attempts") else ()
     strays = any(line["status"] == "undeclared" and "symbol" not in line for line in last or ())
     if data.get("actions"):
@@ -99,7 +99,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
 
 
 def _kept(attempt: phrases.Data) -> list[str]:
-    """Where the files of an interrupted attempt are: its ref, and the command that prints each of the first ones."""
+    """Return the ref with the files of an interrupted attempt, and commands that print the first ones."""
     commands = attempt.get("kept") or ()
     if attempt.get("outcome") != "interrupted" or not attempt.get("checkpoint"):
         return []
@@ -109,14 +109,14 @@ def _kept(attempt: phrases.Data) -> list[str]:
 
 
 def _commit(one: phrases.Data) -> str:
-    """A commit of the builder's own."""
+    """Return a commit made by the builder."""
     by = one["author"] if one["author"] == one["committer"] else f"{one['author']}, committed by {one['committer']}"
     commit, subject = quantities.short(one["commit"]), markup.one_line(one["subject"])
     return f"  builder's commit: {commit} {subject} ({markup.one_line(by)})"
 
 
 def _used(attempt: phrases.Data) -> list[str]:
-    """What the agents say they used; nothing of builders that use nothing."""
+    """Return the usage that agents reported; nothing for builders without usage."""
     lines = []
     for role, said in (("builder", attempt.get("result")), ("validator", attempt.get("validator"))):
         if said is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
@@ -127,7 +127,7 @@ def _used(attempt: phrases.Data) -> list[str]:
 
 
 def _changed(line: phrases.Data) -> str:
-    """One line of the ledger: what became of a path, and whether the plan said so."""
+    """Return one ledger line: the change of a path, and whether the plan declared it."""
     path, actual = markup.one_line(line["path"]), line.get("actual") or "unchanged"
     if "symbol" in line:
         return _symbol(line)
@@ -167,7 +167,7 @@ def _last(output: str) -> Sequence[str]:
 
 
 def diff(data: phrases.Data) -> str:
-    """The patch as git writes it, with a line of counts before it; control sequences are made visible."""
+    """Return the patch after a line of counts, with control sequences escaped."""
     if not data["files"]:
         return f"{data['id']} changed nothing.\n"
     rows = [(markup.one_line(f["path"]), _lines(f)) for f in data["files"]]
@@ -181,7 +181,7 @@ def _lines(file: phrases.Data) -> str:
 
 
 def log(data: phrases.Data) -> str:
-    """One line an event: number, time, kind, task, and what tells it from others of its kind."""
+    """Return one line per event: number, time, kind, task, and a gist."""
     if not data["events"]:
         return "No events match.\n"
     rows = [
@@ -192,7 +192,7 @@ def log(data: phrases.Data) -> str:
 
 
 def audit(data: phrases.Data) -> str:
-    """How far the chain is intact, and the head to compare with one noted elsewhere; or what a run left."""
+    """Return how far the event chain is intact, and its head; or whether a run's files are unchanged."""
     if "bundle" in data:
         return json.dumps(data, indent=2) + "\n"
     if "intact" in data:

@@ -1,7 +1,7 @@
-"""Places for the nodes of a layered graph: waves are columns, lines that cross a column get a place in it too.
+"""Lay out a layered graph: waves are columns, and edges that cross a column get a position in it.
 
-Layered drawing after Sugiyama, Tagawa and Toda (1981): barycentres order each layer, then each node goes as near
-to its predecessors as its neighbours allow. Everything is linear but the sorting of layers.
+Layered drawing after Sugiyama, Tagawa and Toda (1981): barycentres order each layer, then each node is placed as near
+to its predecessors as possible. Everything is linear except the sorting of layers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST_BENDS = 4000
 _SWEEPS = 4
 
 Node = str | tuple[str, str, int]
-"""A task, or a bend: (from, to, layer) of the line that passes."""
+"""A task, or a bend of an edge: (from, to, layer)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Layout:
 
 
 def place(waves: Sequence[Sequence[str]], dependencies: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout of a graph without cycles; `waves` are those of `graph.waves`."""
+    """Return the layout of an acyclic graph; `waves` come from `graph.waves`."""
     depth = {task: i for i, wave in enumerate(waves) for task in wave}
     edges = [(d, task) for wave in waves for task in wave for d in dict.fromkeys(dependencies[task]) if d in depth]
     layers: list[list[Node]] = [list(wave) for wave in waves]
@@ -74,7 +74,7 @@ def _neighbours(chains: Sequence[Sequence[Node]]) -> tuple[dict[Node, list[Node]
 def _untangle(
     layers: list[list[Node]], before: Mapping[Node, Sequence[Node]], after: Mapping[Node, Sequence[Node]]
 ) -> None:
-    """Order each layer by where its neighbours stand, forwards and backwards in turn; ties keep their order."""
+    """Order each layer by the position of its neighbours, forwards and backwards in turn; ties keep their order."""
     rank = {node: float(i) for layer in layers for i, node in enumerate(layer)}
     for sweep in range(_SWEEPS):
         neighbours = before if sweep % 2 == 0 else after
@@ -91,20 +91,20 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 def _aligned(
     layers: Sequence[Sequence[Node]], before: Mapping[Node, Sequence[Node]]
 ) -> tuple[tuple[tuple[int, int], ...], dict[Node, tuple[int, float]]]:
-    """One column a layer; each node as near to its predecessors as the order allows."""
+    """Place each layer in one column, each node as near to its predecessors as the order allows."""
     at: dict[Node, tuple[int, float]] = {}
     for column, layer in enumerate(layers):
-        wanted = [_mean([at[n][1] for n in before.get(node, ())], float(i)) for i, node in enumerate(layer)]
+        targets = [_mean([at[n][1] for n in before.get(node, ())], float(i)) for i, node in enumerate(layer)]
         rows: list[float] = []
-        for row in wanted:
+        for row in targets:
             rows.append(max(row, rows[-1] + 1) if rows else row)
-        drift = _mean([row - want for row, want in zip(rows, wanted, strict=True)], 0.0)
+        drift = _mean([row - want for row, want in zip(rows, targets, strict=True)], 0.0)
         at.update({node: (column, row - drift) for node, row in zip(layer, rows, strict=True)})
     return tuple((column, 1) for column in range(len(layers))), at
 
 
 def _grid(layers: Sequence[Sequence[Node]]) -> tuple[tuple[tuple[int, int], ...], dict[Node, tuple[int, float]]]:
-    """Large waves are folded into several columns, filled from the top."""
+    """Fold large waves into several columns, filled from the top."""
     columns: list[tuple[int, int]] = []
     at: dict[Node, tuple[int, float]] = {}
     first = 0

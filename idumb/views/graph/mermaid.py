@@ -1,4 +1,4 @@
-"""A contract's graph as Mermaid; the status stands in words in each label, colour only repeats it."""
+"""Render the graph of a contract as Mermaid. Labels contain the status in words; colours only repeat it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _CLASSES = {
 
 
 def render(contract: Contract, statuses: Mapping[str, str] | None = None, only: Collection[str] | None = None) -> str:
-    """`flowchart TD`, an arrow from each task to those that need it. `only` leaves out all other tasks."""
-    known = statuses or {}
+    """Return a `flowchart TD` with an arrow from each task to its dependents. `only` omits all other tasks."""
+    status_of = statuses or {}
     ids = [task_id for task_id in contract.order if only is None or task_id in only]
     nodes = {task_id: f"n{i}" for i, task_id in enumerate(ids)}
     lines = ["flowchart TD"]
-    lines += [_node(nodes[i], i, contract.tasks[i].title, known.get(i)) for i in ids]
+    lines += [_node(nodes[i], i, contract.tasks[i].title, status_of.get(i)) for i in ids]
     lines += [
         f"    {nodes[needed]} --> {nodes[i]}" for i in ids for needed in contract.dependencies[i] if needed in nodes
     ]
-    used = {known[i] for i in ids if i in known}
+    used = {status_of[i] for i in ids if i in status_of}
     lines += [f"    classDef {name} {style}" for name, style in _CLASSES.items() if name in used]
     return "\n".join(lines) + "\n"
 
@@ -48,5 +48,5 @@ def _node(node: str, task_id: str, title: str, status: str | None) -> str:
 
 
 def label_text(text: str) -> str:
-    """Foreign text inside a quoted label: quotes, tags, directives and Markdown strings stay text."""
+    """Return foreign text for a quoted label, with quotes, tags, directives and Markdown escaped."""
     return markup.one_line(text).translate(_ENTITIES)

@@ -1,6 +1,6 @@
-"""A contract's graph as SVG, drawn without any other program; for light and dark pages alike.
+"""Render the graph of a contract as SVG, for light and dark pages.
 
-The status stands in words in every box; the colour of its edge and the dashes only repeat it.
+Each box contains the status in words; colours and dashes only repeat it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ACROSS, _DOWN = _WIDTH + 70, _HEIGHT + 16
 _MARGIN, _TOP = 24, 92
 _TITLE_WIDTH = 32
 
-# Of each status: colour on light, colour on dark, dashes of the outline.
+# Status to colour on light pages, colour on dark pages, dashes of the outline.
 _LOOKS = {
     outcome.COMPLETED: ("#1a7f37", "#3fb950", ""),
     outcome.ACCEPTED: ("#1a7f37", "#3fb950", "6 3"),
@@ -41,20 +41,20 @@ text { fill: #e6edf3 } .s, .w { fill: #9aa4ae } .page { fill: #0d1117 } .box { f
 
 
 def render(contract: Contract, statuses: Mapping[str, str] | None = None) -> str:
-    """The whole picture; `statuses` maps task id to status."""
-    known = statuses or {}
+    """Return the picture; `statuses` maps task id to status."""
+    by_task = statuses or {}
     waves = graph.waves(contract.dependencies, contract.order)
     layout = graph_layout.place(waves, contract.dependencies)
     width = 2 * _MARGIN + max((c for c, _ in layout.at.values()), default=0) * _ACROSS + _WIDTH
     height = _TOP + layout.rows * _DOWN + _MARGIN
-    lines = [*_opening(contract, known, max(width, 320), height), *_headings(waves, layout)]
+    lines = [*_opening(contract, by_task, max(width, 320), height), *_headings(waves, layout)]
     lines += [_line(points) for points in layout.lines]
     for task_id, (column, row) in layout.at.items():
-        lines += _box(contract, task_id, known.get(task_id), _MARGIN + column * _ACROSS, _TOP + row * _DOWN)
+        lines += _box(contract, task_id, by_task.get(task_id), _MARGIN + column * _ACROSS, _TOP + row * _DOWN)
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def _opening(contract: Contract, known: Mapping[str, str], width: float, height: float) -> list[str]:
+def _opening(contract: Contract, by_task: Mapping[str, str], width: float, height: float) -> list[str]:
     title = f"Phase {markup.xml(contract.phase)}: {quantities.counted(len(contract.order), 'task')}"
     return [
         (
@@ -62,7 +62,7 @@ def _opening(contract: Contract, known: Mapping[str, str], width: float, height:
             f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-labelledby="title desc">'
         ),
         f'<title id="title">{title}</title>',
-        f'<desc id="desc">Each box is a task; arrows lead from a task to those that need it. {_summed(known)}</desc>',
+        f'<desc id="desc">Each box is a task; arrows lead from a task to those that need it. {_summed(by_task)}</desc>',
         f"<style>{_STYLE}\n{_status_style(0)}\n@media (prefers-color-scheme: dark) {{\n{_DARK}\n{_status_style(1)}\n}}",
         (
             '</style><defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
@@ -70,17 +70,17 @@ def _opening(contract: Contract, known: Mapping[str, str], width: float, height:
         ),
         '<rect class="page" width="100%" height="100%"/>',
         f'<text class="h" x="{_MARGIN}" y="36">{title}</text>',
-        f'<text class="s" x="{_MARGIN}" y="56">{_summed(known) or "no run yet"}</text>',
+        f'<text class="s" x="{_MARGIN}" y="56">{_summed(by_task) or "no run yet"}</text>',
     ]
 
 
-def _summed(known: Mapping[str, str]) -> str:
-    values = list(known.values())
+def _summed(by_task: Mapping[str, str]) -> str:
+    values = list(by_task.values())
     return ", ".join(f"{values.count(status)} {status}" for status in _LOOKS if status in values)
 
 
 def _status_style(scheme: int) -> str:
-    """`scheme` 0 is light and sets the dashes too, 1 is dark."""
+    """Return the styles of the light scheme (0, with dashes) or the dark scheme (1)."""
     rules = []
     for status, look in _LOOKS.items():
         dashes = "" if scheme else f"; stroke-dasharray: {look[2] or 'none'}"
@@ -97,7 +97,7 @@ def _headings(waves: Sequence[Sequence[str]], layout: graph_layout.Layout) -> li
 
 
 def _line(points: Sequence[tuple[float, float]]) -> str:
-    """A smooth line from the right side of the first box to the left side of the last, level at every bend."""
+    """Return a smooth path from the right of the first box to the left of the last, level at every bend."""
     last = len(points) - 1
     x, y = _corner(points[0])
     path = [f"M{x + _WIDTH:.0f} {y:.1f}"]
@@ -114,7 +114,7 @@ def _line(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _corner(point: tuple[float, float]) -> tuple[float, float]:
-    """Left side and middle height of the place at (column, row)."""
+    """Return the left side and the middle height of the cell at (column, row)."""
     return _MARGIN + point[0] * _ACROSS, _TOP + point[1] * _DOWN + _HEIGHT / 2
 
 

@@ -1,4 +1,4 @@
-"""A contract's graph as plain text: execution order, waves, what each task needs and where it stands."""
+"""Render the graph of a contract as text: execution order, waves, dependencies and status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TITLE_WIDTH = 60
 
 
 def render(contract: Contract, statuses: Mapping[str, str] | None = None) -> str:
-    """One line a task, grouped by wave. `statuses` maps id to status and adds a column."""
+    """Return one line per task, grouped by wave. `statuses` maps id to status and adds a column."""
     waves = graph.waves(contract.dependencies, contract.order)
     lines = [
         (

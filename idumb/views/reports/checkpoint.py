@@ -1,4 +1,4 @@
-"""One task's checkpoint as Markdown: iDumb's fields in the frontmatter, the proof in the body."""
+"""Render the checkpoint of a task as Markdown: fields in the frontmatter, proof in the body."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ def render(
     evidence: Sequence[evidence_table.Recorded] = (),
     ledger: Sequence[Mapping[str, Any]] | None = None,
 ) -> str:
-    """The document for the task's newest checkpoint in `state`, which must be there.
+    """Return the document of the task's newest checkpoint in `state`, which must exist.
 
     `evidence` are the payloads of that attempt's `evidence.recorded` events, `ledger` is `Ledger.as_list()`; None
-    means that it is not known.
+    means that it is unknown.
     """
-    known = state.tasks[task.id]
-    kept = known.checkpoint
+    task_state = state.tasks[task.id]
+    kept = task_state.checkpoint
     if kept is None:
         raise ValueError(f"{task.id} has no checkpoint")
-    judged = verdict_of(known, kept, evidence, ledger or ())
-    body = [f"# Checkpoint {markup.prose(task.id)}: {markup.prose(task.title)}", "", *_sentence(known, kept), ""]
+    judged = verdict_of(task_state, kept, evidence, ledger or ())
+    body = [f"# Checkpoint {markup.prose(task.id)}: {markup.prose(task.title)}", "", *_sentence(task_state, kept), ""]
     body += ["## Evidence", "", *evidence_table.render(evidence), ""]
     body += ["## Ledger", "", *_ledger(ledger), ""]
-    body += ["## Deviations", "", *_deviations(known)]
-    return "\n".join([*markup.frontmatter(fields(known, kept, state.id, judged)), "", *body]) + "\n"
+    body += ["## Deviations", "", *_deviations(task_state)]
+    return "\n".join([*markup.frontmatter(fields(task_state, kept, state.id, judged)), "", *body]) + "\n"
 
 
 def fields(
-    known: TaskState, kept: Checkpoint, run: str, verdict: str | None
+    task_state: TaskState, kept: Checkpoint, run: str, verdict: str | None
 ) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
-    """The ten fields of iDumb in its order, then ours."""
+    """Return iDumb's ten fields in its order, then idumb's."""
     return {
-        "id": f"checkpoint-{known.id}",
+        "id": f"checkpoint-{task_state.id}",
         "timestamp": kept.at,
-        "task_id": known.id,
+        "task_id": task_state.id,
         "status": status_of(kept.status),
         "git_hash": kept.git_hash or "no-git",
         "files_modified": kept.files,
         "validation_result": validation_result(verdict),
-        "retry_count": max(0, known.progress.attempts - 1),
+        "retry_count": max(0, task_state.progress.attempts - 1),
         "error_message": kept.error,
         "duration_seconds": round(kept.seconds, 3),
         "run": run,
@@ -64,30 +64,32 @@ def fields(
         "snapshot": kept.snapshot,
         "tree": kept.tree,
         "commit": kept.commit,
-        "accepted_paths": known.work.accepted_paths,
-        "symbols": known.work.symbols,
-        **_used(known),
+        "accepted_paths": task_state.work.accepted_paths,
+        "symbols": task_state.work.symbols,
+        **_used(task_state),
     }
 
 
-def _used(known: TaskState) -> dict[str, markup.Scalar]:
-    """What the task's agents used so far; nothing of those that use nothing."""
-    if known.attempt.adapter in {"", *spending.FREE}:
+def _used(task_state: TaskState) -> dict[str, markup.Scalar]:
+    """Return the usage of the task's agents; empty for builders without usage."""
+    if task_state.attempt.adapter in {"", *spending.FREE}:
         return {}
     return {
         "tokens": quantities.sum_of(
-            known.progress.spent.tokens, known.progress.spent.unknown_tokens, str(known.progress.spent.tokens)
+            task_state.progress.spent.tokens,
+            task_state.progress.spent.unknown_tokens,
+            str(task_state.progress.spent.tokens),
         ),
         "cost": quantities.sum_of(
-            known.progress.spent.cost_usd,
-            known.progress.spent.unknown_cost,
-            quantities.money(known.progress.spent.cost_usd),
+            task_state.progress.spent.cost_usd,
+            task_state.progress.spent.unknown_cost,
+            quantities.money(task_state.progress.spent.cost_usd),
         ),
     }
 
 
 def status_of(status: str) -> str:
-    """One of the four words of iDumb: whatever is neither completed, skipped nor undecided has failed."""
+    """Return one of iDumb's four statuses; everything not completed, skipped or undecided has failed."""
     if status in outcome.DONE:
         return "completed"
     if status in STATUSES:
@@ -96,15 +98,15 @@ def status_of(status: str) -> str:
 
 
 def verdict_of(
-    known: TaskState,
+    task_state: TaskState,
     kept: Checkpoint,
     evidence: Sequence[evidence_table.Recorded],
     ledger: Sequence[Mapping[str, Any]],
 ) -> str | None:
-    """PARTIAL where a failed attempt has some of its proof; None where nothing was judged."""
+    """Return the verdict: PARTIAL if a failed attempt has some of its proof, None if nothing was judged."""
     if kept.status in outcome.DONE:
         return outcome.PASS
-    if kept.status == outcome.SKIPPED or known.attempt.outcome not in {None, outcome.FAILED}:
+    if kept.status == outcome.SKIPPED or task_state.attempt.outcome not in {None, outcome.FAILED}:
         return None
     broken = any(line["status"] not in {ledgers.DECLARED, symbols.NOT_JUDGED} for line in ledger)
     passed = any(found["result"] == proof.PASSED for found in evidence)
@@ -117,9 +119,11 @@ def validation_result(verdict: str | None) -> str:
     return "pass" if verdict == outcome.PASS else "fail"
 
 
-def _sentence(known: TaskState, kept: Checkpoint) -> list[str]:
+def _sentence(task_state: TaskState, kept: Checkpoint) -> list[str]:
     commit = f"commit `{quantities.short(kept.commit)}`" if kept.commit else "no commit of its own"
-    carried = f" It was carried over from run {markup.code(known.carried_from)}." if known.carried_from else ""
+    carried = (
+        f" It was carried over from run {markup.code(task_state.carried_from)}." if task_state.carried_from else ""
+    )
     lines = [
         (
             f"Attempt {kept.attempt}, {quantities.duration(kept.seconds)}, {commit}, snapshot "
@@ -149,13 +153,15 @@ def _ledger(ledger: Sequence[Mapping[str, Any]] | None) -> list[str]:
 
 
 def _subject(line: Mapping[str, Any]) -> str:
-    """A file, or a symbol with the file that it is in."""
+    """Return a file, or a symbol with its file."""
     if "symbol" not in line:
         return markup.code(line["path"])
     return f"symbol {markup.code(line['symbol'])}" + (f" in {markup.code(line['path'])}" if line["path"] else "")
 
 
-def _deviations(known: TaskState) -> list[str]:
-    lines = [f"- {markup.prose(text)}" for text in known.work.deviations]
-    lines += [f"- {markup.code(path)} was added to the task's scope by a person" for path in known.work.accepted_paths]
+def _deviations(task_state: TaskState) -> list[str]:
+    lines = [f"- {markup.prose(text)}" for text in task_state.work.deviations]
+    lines += [
+        f"- {markup.code(path)} was added to the task's scope by a person" for path in task_state.work.accepted_paths
+    ]
     return lines or ["None."]

@@ -1,4 +1,4 @@
-"""Recorded checks as Markdown, from the payloads of `evidence.recorded`. An opinion is never shown as a proof."""
+"""Render recorded evidence as Markdown. An opinion is never shown as proof."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = {
 
 
 def render(events: Sequence[Recorded]) -> list[str]:
-    """Table lines; a sentence where nothing was recorded."""
+    """Return the lines of a table, or a sentence without evidence."""
     if not events:
         return ["No evidence recorded."]
     return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(found) for found in events))
@@ -46,7 +46,7 @@ def result_words(result: str) -> str:
 
 
 def how(found: Recorded) -> str:
-    """The command that ran, as a code span; else a person's answer; a word where there is neither."""
+    """Return the command as a code span, else the answer of a person, else `no command`."""
     if found.get("command"):
         return markup.code(found["command"])
     answer = found.get("output") if found.get("exit_code") is None else ""
@@ -66,15 +66,15 @@ def _output(found: Recorded) -> str:
 
 
 def failures(events: Sequence[Recorded]) -> tuple[Recorded, ...]:
-    """Evidence that speaks against the task."""
+    """Return the evidence that fails the task."""
     bad = {evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT}
     return tuple(found for found in events if found["result"] in bad)
 
 
 def summed(events: Sequence[Recorded]) -> str:
-    """`3 passed, 1 unproven`, in a fixed order of results."""
+    """Return `3 passed, 1 unproven`, in a fixed order of results."""
     results = [found["result"] for found in events]
-    known = (
+    order = (
         evidence.PASSED,
         evidence.FAILED,
         evidence.ERRORED,
@@ -84,7 +84,7 @@ def summed(events: Sequence[Recorded]) -> str:
         evidence.UNPROVEN,
         evidence.TOLERATED,
     )
-    parts = [f"{results.count(r)} {_short_word(r)}" for r in known if r in results]
+    parts = [f"{results.count(r)} {_short_word(r)}" for r in order if r in results]
     return ", ".join(parts) or "no evidence"
 
 
@@ -93,7 +93,7 @@ def _short_word(result: str) -> str:
 
 
 def tail(found: Recorded, lines: int = 20) -> list[str]:
-    """The last lines of what the check printed, as a fenced block."""
+    """Return the last lines of a check's output as a fenced block."""
     kept = str(found.get("output") or "").rstrip("\n").split("\n")
     if kept == [""]:
         return ["No output."]

@@ -1,4 +1,4 @@
-"""A plan that closes gaps: YAML tasks, in which no word of a criterion can become syntax."""
+"""Render a plan that closes gaps. Its tasks are YAML, so that no text of a criterion becomes syntax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TITLE = 60
 def render(
     contract: Contract, gaps: Sequence[Gap], *, identity: str, first: int, builder: str | None, reach: Sequence[str]
 ) -> str:
-    """The whole plan. `first` is the number of its first task; `reach` are globs of files that tasks may change."""
+    """Return the plan. `first` is the number of its first task; `reach` are globs of files that tasks may change."""
     phase = contract.plans[0].phase
     head = {
         "type": "plan",
@@ -45,7 +45,7 @@ def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) ->
 
 
 def _quoted(text: str) -> str:
-    """Always in quotes: a plain word could be read as something else."""
+    """Return a quoted scalar; YAML could read a plain word as another type."""
     plain = wording.one_line(text)
     found = markup.yaml_scalar(plain)
     return found if found.startswith('"') else f'"{found}"'

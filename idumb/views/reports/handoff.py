@@ -1,4 +1,4 @@
-"""A handoff as Markdown: its fields in the frontmatter, what its receiver is to know in the body."""
+"""Render a handoff as Markdown: its fields in the frontmatter, the information for its receiver in the body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEAD = (
 
 
 def render(document: Document) -> str:
-    """The whole document; the same for the same handoff, so that writing it again changes nothing."""
+    """Return the document. It depends on the handoff alone, so that writing it again changes nothing."""
     values = document.as_dict()
     lines = [*markup.frontmatter({"type": "handoff", **{name: values[name] for name in _HEAD}}), ""]
     lines += [f"# {markup.prose(document.task)} {markup.prose(document.title)}: to {markup.prose(document.to_agent)}"]
@@ -38,7 +38,7 @@ def render(document: Document) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """Words of an agent or a plan, as they are and without effect."""
+    """Return text of an agent or a plan as a fenced block."""
     return markup.block(text) if text.strip() else ["None."]
 
 

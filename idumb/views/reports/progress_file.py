@@ -1,4 +1,4 @@
-"""`progress.json` of a phase: iDumb's lists, readable by its scripts, and where the run stands."""
+"""Render `progress.json` of a phase: iDumb's lists for its scripts, and the state of the run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from idumb.views.reports import run_status
 
 
 def fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
-    """Lists of task ids in execution order. `completed` holds the accepted ones too, so that a resume skips them."""
-    current = run_status.of(where, outcome.RUNNING)
+    """Return lists of task ids in execution order. `completed` includes accepted tasks, so that a resume skips them."""
+    current = run_status.with_status(where, outcome.RUNNING)
     return {
-        "completed": list(run_status.of(where, *outcome.DONE)),
-        "failed": list(run_status.of(where, outcome.FAILED)),
-        "blocked": list(run_status.of(where, outcome.BLOCKED)),
+        "completed": list(run_status.with_status(where, *outcome.DONE)),
+        "failed": list(run_status.with_status(where, outcome.FAILED)),
+        "blocked": list(run_status.with_status(where, outcome.BLOCKED)),
         "started_at": state.started_at,
         "git_hash": state.git_hash or "no-git",
-        "accepted": list(run_status.of(where, outcome.ACCEPTED)),
-        "skipped": list(run_status.of(where, outcome.SKIPPED)),
-        "waiting": list(run_status.of(where, outcome.WAITING)),
-        "remaining": list(run_status.of(where, outcome.READY, outcome.PENDING)),
+        "accepted": list(run_status.with_status(where, outcome.ACCEPTED)),
+        "skipped": list(run_status.with_status(where, outcome.SKIPPED)),
+        "waiting": list(run_status.with_status(where, outcome.WAITING)),
+        "remaining": list(run_status.with_status(where, outcome.READY, outcome.PENDING)),
         "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],
         "current": current[0] if current else None,
         "phase": state.phase,
@@ -36,5 +36,5 @@ def fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
 
 
 def render(state: RunState, statuses: Mapping[str, str]) -> str:
-    """`statuses` are those of `schedule.statuses`; nothing but the log is asked."""
+    """Return the file; `statuses` come from `schedule.statuses`."""
     return markup.json_text(fields(state, statuses))

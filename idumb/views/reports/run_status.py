@@ -1,4 +1,4 @@
-"""What follows from the statuses of all tasks, as `schedule.statuses` gives them, for a reader."""
+"""Derive causes and results from the statuses of all tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_CAUSES = 5
 
 
 def causes(contract: Contract, standing: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Blocked task to the failed or skipped tasks at the root of it (at most five), however far away they are."""
+    """Return, for each blocked task, the failed or skipped tasks at its root (at most five)."""
     found: dict[str, tuple[str, ...]] = {}
     for task_id, status in standing.items():
         if status != outcome.BLOCKED:
@@ -25,14 +25,14 @@ def causes(contract: Contract, standing: Mapping[str, str]) -> dict[str, tuple[s
     return found
 
 
-def of(standing: Mapping[str, str], *wanted: str) -> tuple[str, ...]:
-    """Ids of the tasks with one of the statuses, in execution order."""
-    return tuple(task_id for task_id, status in standing.items() if status in wanted)
+def with_status(standing: Mapping[str, str], *statuses: str) -> tuple[str, ...]:
+    """Return the ids of tasks with one of the statuses, in execution order."""
+    return tuple(task_id for task_id, status in standing.items() if status in statuses)
 
 
 def result(standing: Mapping[str, str]) -> str:
-    """The word of iDumb for a run as a whole: pass, partial or fail (nothing done)."""
-    done = len(of(standing, *outcome.DONE, outcome.SKIPPED))
+    """Return iDumb's result of a run: pass, partial or fail (nothing done)."""
+    done = len(with_status(standing, *outcome.DONE, outcome.SKIPPED))
     if done == len(standing):
         return "pass"
     return "partial" if done else "fail"

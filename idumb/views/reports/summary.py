@@ -1,7 +1,4 @@
-"""`{phase}-SUMMARY.md`: what a run did, with iDumb's frontmatter and its seven sections.
-
-Everything comes from the recorded state; what is not known is said to be unknown.
-"""
+"""Render `{phase}-SUMMARY.md` from the recorded state of a run, in seven sections."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class _Facts:
     now: str
 
     def ids(self, *statuses: str) -> tuple[str, ...]:
-        return run_status.of(self.where, *statuses)
+        return run_status.with_status(self.where, *statuses)
 
     def task(self, task_id: str) -> TaskState:
         return self.state.tasks.get(task_id) or TaskState(task_id, "")
@@ -100,12 +97,12 @@ def _frontmatter(facts: _Facts) -> dict[str, markup.Scalar | Sequence[markup.Sca
 
 
 def _seconds(facts: _Facts) -> float:
-    """Work of this run: what an earlier run did has no seconds here."""
+    """Return the working time of this run, without carried tasks."""
     return sum(task.progress.seconds for task in facts.state.tasks.values())
 
 
 def _files(facts: _Facts) -> tuple[str, ...]:
-    """Paths of all checkpoints; where line counts are known, a path without any was put back to what it was."""
+    """Return the paths of all checkpoints and line counts. A path without a count was restored."""
     kept = {path for t in facts.state.tasks.values() if t.checkpoint is not None for path in t.checkpoint.files}
     return tuple(sorted(kept | set(facts.line_counts)))
 
@@ -129,14 +126,14 @@ def _overview(facts: _Facts) -> list[str]:
         f"- **Attempted:** {attempted} of {quantities.counted(len(facts.where), 'task')}",
     ]
     lines += [f"- **{name}:** {len(facts.ids(*statuses))}" for name, statuses in _COUNTS]
-    # The tables below link those of tasks that are completed, failed or blocked.
+    # The tables below link the checkpoints of completed, failed and blocked tasks.
     others = [facts.linked(i) for i in facts.ids(*_IN_NO_TABLE) if i in facts.links]
     lines += [f"- **Other checkpoints:** {', '.join(others)}"] if others else []
     return [*lines, "", *_picture(facts)]
 
 
 def _used(facts: _Facts) -> list[str]:
-    """What agents reported in this run; no line where none was asked."""
+    """Return the usage that agents reported in this run."""
     spent = spending.total(facts.state.spent.values())
     if not (spent.tokens or spent.cost_usd or spent.unknown_tokens or spent.unknown_cost):
         return []
@@ -146,7 +143,7 @@ def _used(facts: _Facts) -> list[str]:
 
 
 def _overall(facts: _Facts) -> str:
-    """A run without a failure that is not at its end has neither passed nor failed."""
+    """Return the overall status; a run without failures that has not ended is unfinished."""
     result = run_status.result(facts.where)
     if result == "pass":
         return "passed"
@@ -177,7 +174,7 @@ def _commit(commit: str | None) -> str:
 
 
 def _picture(facts: _Facts) -> list[str]:
-    """All tasks, or those of interest where all would not be readable."""
+    """Return the graph of all tasks, or of unfinished ones if there are too many."""
     if len(facts.where) <= MOST_NODES:
         return _mermaid(facts, set(facts.where))
     undone = {task_id for task_id, status in facts.where.items() if status not in outcome.DONE}
@@ -242,7 +239,7 @@ def _reason(task: TaskState) -> str:
 
 
 def _attempts(task: TaskState) -> str:
-    """All that were made, as in the list of dead letters; retries begin their own count."""
+    """Return the number of all attempts, as in the list of dead letters; retries start their own count."""
     return str(task.attempt.number)
 
 
@@ -335,7 +332,7 @@ def _files_modified(facts: _Facts) -> list[str]:
 
 
 def _symbols(facts: _Facts) -> list[str]:
-    """Of tasks that declare symbols, those that were added and removed."""
+    """Return added and removed symbols of tasks that declare symbols."""
     found = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).work.symbols]
     return ["", "**Symbols**", "", *found] if found else []
 

@@ -1,6 +1,6 @@
-"""`{phase}-VERIFICATION.md`: which evidence proves what, and what nothing proves.
+"""Render `{phase}-VERIFICATION.md`: what is proven by which evidence, and what is not.
 
-An opinion is shown as an opinion, an unproven criterion as a gap; neither is ever counted as proof.
+Opinions and unproven criteria are shown as such and never count as proof.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _STANDING = {
 
 
 def render(contract: Contract, record: Record, *, now: str) -> str:
-    """The whole document."""
+    """Return the document."""
     lines = [*markup.frontmatter(_frontmatter(contract, record, now)), ""]
     lines += [f"# Phase {markup.prose(contract.phase)} Verification", "", *_verdict(record)]
     for title, section in (
-        ("Success criteria", _criteria(_of(record))),
+        ("Success criteria", _criteria(_evidence_of(record))),
         ("Requirements", _requirements(record)),
         ("Criteria of the tasks", _task_criteria(contract, record)),
-        ("Invariants", _criteria(_of(record, _INVARIANT))),
-        ("Tests", _criteria(_of(record, _TEST))),
+        ("Invariants", _criteria(_evidence_of(record, _INVARIANT))),
+        ("Tests", _criteria(_evidence_of(record, _TEST))),
         ("Unproven and opinions", _weak(contract, record)),
         *((("Opinions of agents", _agents(record)),) if record.get("judged_by") else ()),
         ("Gaps", _gaps(contract, record)),
@@ -50,7 +50,7 @@ def render(contract: Contract, record: Record, *, now: str) -> str:
 
 
 def render_unverified(contract: Contract, why: str, *, now: str) -> str:
-    """The document of a phase of which nothing is proven any more: what was judged is in the history of the file."""
+    """Return the document of a phase that is no longer verified; earlier results are in the file's history."""
     lines = [*markup.frontmatter(_frontmatter(contract, {"status": UNVERIFIED}, now)), ""]
     lines += [f"# Phase {markup.prose(contract.phase)} Verification", ""]
     lines += [f"- **Verdict:** {UNVERIFIED} ({markup.prose(why or 'tasks were rolled back after the verification')})"]
@@ -82,8 +82,8 @@ def _verdict(record: Record) -> list[str]:
     ]
 
 
-def _of(record: Record, kind: re.Pattern[str] | None = None) -> list[evidence_table.Recorded]:
-    """Evidence of one kind, by its subject; of success criteria where none is named."""
+def _evidence_of(record: Record, kind: re.Pattern[str] | None = None) -> list[evidence_table.Recorded]:
+    """Return the evidence of one kind, by its subject; without a kind, that of success criteria."""
     evidence = list(record.get("evidence", ()))
     if kind is not None:
         return [found for found in evidence if kind.match(found["subject"])]
@@ -114,7 +114,7 @@ def _shown(found: evidence_table.Recorded) -> str:
 
 
 def _requirements(record: Record) -> list[str]:
-    """From each requirement back to the tasks that serve it and to how their criteria are proven."""
+    """Return each requirement with the tasks that cover it, and how their criteria are proven."""
     if not record.get("requirements"):
         return ["None declared."]
     return markup.table(
@@ -149,7 +149,7 @@ def _rows_of(task: Task, record: Record) -> list[tuple[str, ...]]:
 
 
 def _task_is(task: Task, record: Record) -> str:
-    """What is neither unfinished nor skipped nor accepted is completed."""
+    """Return the status of a task: skipped, unfinished, accepted or completed."""
     if task.id in record.get("skipped", ()):
         return "skipped"
     if task.id in record.get("unfinished", {}):
@@ -174,7 +174,7 @@ def _weak(contract: Contract, record: Record) -> list[str]:
 
 
 def _agents(record: Record) -> list[str]:
-    """What verifier and skeptic said, beside the proofs; a citation of what is not there is marked."""
+    """Return the opinions of verifier and skeptic, with citations that do not exist marked."""
     lines = ["Opinions never make a check pass. A refutation counts if it cites a line that exists.", ""]
     for opinion in record["judged_by"]:
         who = f"{opinion['role']} ({markup.prose(opinion['binding'])})"

@@ -1,6 +1,6 @@
-"""Puts a decision to the person at the terminal. Whatever is not a clear choice means: nothing was decided.
+"""Ask for a decision at the terminal. Anything but a clear choice decides nothing.
 
-A question waits for a limited time. Nobody is taken to sit at a terminal where one was not answered in time.
+A question waits for a limited time. After a timeout, the terminal counts as unattended.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _WORDS = {
     ("exhausted", "retry"): "Instructions for the next attempts",
     ("criterion", "no"): "What is wrong, for the next attempt",
 }
-"""Kinds of questions and choices with which a person may say something to the builder; asked in a line of its own."""
+"""Questions and choices that take instructions for the builder, asked on a separate line."""
 _HARMLESS = frozenset(
     {"consent", "approval", "irreversible", "rollback", "undo", "deinit", "skip"}
-)  # where no answer is as good as a no
+)  # no answer counts as no
 
 
 class Nobody:
-    """An `Asker` where nobody can be asked."""
+    """An `Asker` without a terminal."""
 
     interactive = False
 
@@ -52,9 +52,9 @@ class Nobody:
 class Terminal:
     """An `Asker` on two text streams. An empty line, the end of input or three unclear answers are no answer.
 
-    `timeout` gives the seconds that a question waits, `now` a moment of a clock that never goes back, `shown` a text
-    without known secrets. After a question that was not answered in time it is not `interactive` and asks nothing more:
-    a run with ten questions must not hold its work tree ten times as long.
+    `timeout` returns the seconds that a question waits, `now` the monotonic time, `shown` a text without known secrets.
+    After a timeout it is no longer `interactive` and asks nothing more, so that a run with ten questions does not hold
+    its working tree ten times as long.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Terminal:
             return None
         with foreground.taken():
             try:
-                with self._armed():  # while nobody has answered, Ctrl-C means to leave
+                with self._armed():  # until there is an answer, Ctrl-C leaves
                     return self._asked(decision)
             except (OSError, ValueError):
-                return None  # a terminal that went away decides nothing
+                return None  # a closed terminal decides nothing
 
     def _asked(self, decision: Decision) -> Answer | None:
         self._say(question(decision))
@@ -106,7 +106,7 @@ class Terminal:
         return None
 
     def _guidance(self, said: tuple[str, str], ends: float) -> str:
-        """What goes with the answer; nothing where none came in time, for the answer itself was given."""
+        """Return instructions that go with the answer; empty after a timeout, because the answer itself counts."""
         if said not in _WORDS:
             return ""
         self._say(f"{_WORDS[said]} (empty: none): ")
@@ -116,7 +116,7 @@ class Terminal:
         return self._read.readline().strip()
 
     def words(self, what: str, why: str) -> str | None:
-        """A line in a person's own words; "" for an empty one, None at the end of input and where none came in time."""
+        """Return a free-text line; "" for an empty one, None at the end of input and after a timeout."""
         if not self.interactive:
             return None
         with foreground.taken():
@@ -134,7 +134,7 @@ class Terminal:
         return typed.strip() if typed else None
 
     def _has_line(self, ends: float, seconds: float, otherwise: str) -> bool:
-        """Wait until there is a line, or the end of input. `ends` is a moment of the monotonic clock."""
+        """Wait for a line or the end of input until `ends`, a monotonic time."""
         if _readable(self._read, max(0.0, ends - self._now())):
             return True
         self.interactive = False
@@ -147,17 +147,17 @@ class Terminal:
 
 
 def drop_typed_ahead(stream: TextIO) -> None:
-    """Forget what was typed before the question was on the screen: it cannot be meant as its answer."""
+    """Discard input typed before the question was shown; it cannot be its answer."""
     import termios
 
     try:
         termios.tcflush(stream.fileno(), termios.TCIFLUSH)
     except (OSError, ValueError, termios.error):
-        return  # no terminal, nothing typed ahead
+        return  # not a terminal
 
 
 def _readable(stream: TextIO, seconds: float) -> bool:
-    """Whether a terminal has a line to read within this time; a stream that is no file never waits."""
+    """Whether a line can be read within this time; a stream without a file descriptor never waits."""
     import select
 
     try:
@@ -172,7 +172,7 @@ def at_terminal(
     timeout: Timeout = lambda: ASK_TIMEOUT,
     shown: Callable[[str], str] = str,
 ) -> Terminal | Nobody:
-    """The terminal of this process, where standard input and standard error are one; else nobody."""
+    """Return the terminal of this process if standard input and error are one; otherwise `Nobody`."""
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return Nobody()
@@ -191,12 +191,12 @@ def _who() -> str:
 
 
 def question(decision: Decision) -> str:
-    """What is asked, why, on what evidence, and what each choice leads to."""
+    """Return the question, the reason, the evidence, and the consequence of each choice."""
     import textwrap
 
     why = textwrap.wrap(markup.one_line(decision.why), _WIDTH, break_long_words=False, break_on_hyphens=False)
     lines = ["", markup.one_line(decision.what), *(f"  {line}" for line in why), ""]
-    # Who approves is shown all that the approval is bound to.
+    # An approval shows everything that it covers.
     most = len(decision.evidence) if decision.kind == _APPROVAL else _MOST_EVIDENCE
     lines += [f"  {_line(text)}" for text in decision.evidence[:most]]
     hidden = len(decision.evidence) - most
@@ -211,12 +211,12 @@ def question(decision: Decision) -> str:
 
 
 def _line(text: str) -> str:
-    """One line of evidence; its indentation is kept, because consent is shown in steps."""
+    """Return one line of evidence with its indentation."""
     return markup.visible(text.replace("\n", "\\n").replace("\t", " "))
 
 
 def _takes(decision: Decision) -> str:
-    """What may be typed, each choice with its number: `1, run or yes; 2 or no`."""
+    """Return the accepted input, each choice with its number: `1, run or yes; 2 or no`."""
     meant = _meant_by_yes(decision)
     named = [
         f"{number}, {c.id} or yes" if c.id == meant and c.id != "yes" else f"{number} or {c.id}"
@@ -230,7 +230,7 @@ def _empty(decision: Decision) -> str:
 
 
 def _meant_by_yes(decision: Decision) -> str | None:
-    """The other choice than `no`, where there are these two. What a plan offers is chosen by its own names only."""
+    """Return the choice other than `no` if there are two. Choices offered by a plan need their own names."""
     ids = [c.id for c in decision.choices]
     if len(ids) != 2 or _NO not in ids or decision.kind == _PLANS_OWN:
         return None
@@ -238,7 +238,7 @@ def _meant_by_yes(decision: Decision) -> str | None:
 
 
 def chosen(decision: Decision, typed: str) -> str | None:
-    """The choice meant by its number, its id, the beginning of one id only, or `y` and `yes` where that is clear."""
+    """Return the choice typed as number, id, unambiguous prefix, or `y` and `yes` if that is clear."""
     ids = [c.id for c in decision.choices]
     if typed.isascii() and typed.isdigit():
         number = whole_numbers.parse(typed)

@@ -1,4 +1,4 @@
-"""The plain line of an event while a run goes on; most kinds have none, a failed check shows its output too."""
+"""Render the progress line of an event. Most kinds have none; a failed check includes its output."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FAILED = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
 
 
 @dataclass(slots=True)
-class Knowledge:
-    """What lines need from elsewhere: titles in execution order, and what earlier events said."""
+class LineContext:
+    """Context of progress lines: titles in execution order, and data of earlier events."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     escape: Callable[[str], str] = markup.visible
@@ -39,7 +39,7 @@ class Knowledge:
         return markup.clip(self.escape(" ".join(str(foreign).split())), _WIDTH)
 
     def named(self, event: Event) -> str:
-        """`[2/5] T1-02 Unique slugs`, as far as it is known."""
+        """Return `[2/5] T1-02 Unique slugs`, as far as known."""
         task_id = event.task or ""
         title = self.titles.get(task_id) or event.payload.get("title") or ""
         position = self.positions.get(task_id)
@@ -51,109 +51,109 @@ class Knowledge:
         return f": {self.text(reason)}" if reason else ""
 
 
-def render(event: Event, known: Knowledge) -> str | None:
-    """The line, with a failed check's output below it, or None.
+def render(event: Event, context: LineContext) -> str | None:
+    """Return the line, with the output of a failed check below it, or None.
 
-    An event of an odd shape gets a line that says so: progress never stops a run.
+    A malformed event gets a line that says so, because progress output must never stop a run.
     """
     try:
-        known.learn(event)
+        context.learn(event)
         shown = _LINES.get(event.kind)
-        return shown(event, known) if shown is not None else None
+        return shown(event, context) if shown is not None else None
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         return f"{event.kind} (not shown: {problem!r})"
 
 
-def _run(event: Event, known: Knowledge) -> str:
-    phase = f"Phase {known.text(event.payload['phase'])}: " if event.payload.get("phase") else ""
-    # The reason of a resumed run is the command that the user has just typed.
-    because = "" if event.kind == "run.resumed" else known.because(event.payload)
+def _run(event: Event, context: LineContext) -> str:
+    phase = f"Phase {context.text(event.payload['phase'])}: " if event.payload.get("phase") else ""
+    # The reason of a resumed run is the command that the user just typed.
+    because = "" if event.kind == "run.resumed" else context.because(event.payload)
     return f"{phase}run {event.run or ''} {event.kind.removeprefix('run.')}{because}"
 
 
-def _locked(event: Event, known: Knowledge) -> str:
-    """What a person believes in when the run begins: the number, and the parts that take away from it."""
+def _locked(event: Event, context: LineContext) -> str:
+    """Return the confidence at the start of a run, with the parts that reduce it."""
     p = event.payload
-    doubts = [known.text(part["why"]) for part in p["parts"] if part["value"] is not None and part["value"] < 1]
+    doubts = [context.text(part["why"]) for part in p["parts"] if part["value"] is not None and part["value"] < 1]
     return f"Locked in: confidence {p['confidence']:.2f}" + (f" ({'; '.join(doubts)})" if doubts else "")
 
 
-def _attempt_started(event: Event, known: Knowledge) -> str:
+def _attempt_started(event: Event, context: LineContext) -> str:
     if event.payload.get("adopted"):
-        return f"{known.named(event)} … done according to an old iDumb; its checks decide"
-    return f"{known.named(event)} … attempt {event.attempt or 1}"
+        return f"{context.named(event)} … done according to an old iDumb; its checks decide"
+    return f"{context.named(event)} … attempt {event.attempt or 1}"
 
 
-def _attempt_told(event: Event, known: Knowledge) -> str:
+def _attempt_told(event: Event, context: LineContext) -> str:
     p = event.payload
-    message = f": {known.text(p['message'])}" if p["message"] else ""
-    return f"    the {known.text(p['role'])} says {known.text(p['state'])}{message}"
+    message = f": {context.text(p['message'])}" if p["message"] else ""
+    return f"    the {context.text(p['role'])} says {context.text(p['state'])}{message}"
 
 
-def _attempt_interrupted(event: Event, known: Knowledge) -> str:
-    return f"    attempt {event.attempt or 1} interrupted{known.because(event.payload)}"
+def _attempt_interrupted(event: Event, context: LineContext) -> str:
+    return f"    attempt {event.attempt or 1} interrupted{context.because(event.payload)}"
 
 
-def _attempt_finished(event: Event, known: Knowledge) -> str | None:
-    """Only an attempt that did not end well; the task's own line tells of a good or a waiting one."""
+def _attempt_finished(event: Event, context: LineContext) -> str | None:
+    """Return a line for an attempt that failed; completed and waiting ones are shown by the line of the task."""
     ended = str(event.payload["outcome"])
     if ended in (outcome.COMPLETED, outcome.WAITING) or event.payload.get("adopted"):
         return None
-    return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{known.because(event.payload)}"
+    return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{context.because(event.payload)}"
 
 
-def _evidence(event: Event, known: Knowledge) -> str:
+def _evidence(event: Event, context: LineContext) -> str:
     p = event.payload
     code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
-    how = known.text(p.get("command") or p.get("text") or "")
+    how = context.text(p.get("command") or p.get("text") or "")
     only = ", blocks nothing" if p.get("level") == 0 else ""
-    line = f"    {str(p['result']).replace('_', ' ')} {known.text(p['subject'])} {how}{code}{only}"
-    shown = _first_lines(str(p.get("output") or ""), known) if p["result"] in FAILED else []
+    line = f"    {str(p['result']).replace('_', ' ')} {context.text(p['subject'])} {how}{code}{only}"
+    shown = _first_lines(str(p.get("output") or ""), context) if p["result"] in FAILED else []
     return "\n".join([line, *shown])
 
 
-def _first_lines(output: str, known: Knowledge) -> list[str]:
-    """What a failed check said first, so that nobody has to ask for it."""
+def _first_lines(output: str, context: LineContext) -> list[str]:
+    """Return the first lines of a failed check's output."""
     lines = [line for line in output.splitlines() if line.strip()]
-    shown = [f"      | {markup.clip(known.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
+    shown = [f"      | {markup.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
     more = len(lines) - len(shown)
     return [*shown, f"      | … and {quantities.counted(more, 'more line')}"] if more > 0 else shown
 
 
-def _decision(event: Event, known: Knowledge) -> str:
-    return f"    decision {event.payload['id']}: {known.text(event.payload.get('what', ''))}"
+def _decision(event: Event, context: LineContext) -> str:
+    return f"    decision {event.payload['id']}: {context.text(event.payload.get('what', ''))}"
 
 
-def _completed(event: Event, known: Knowledge) -> str:
-    kept = known.checkpoints.get(event.task or "", {})
+def _completed(event: Event, context: LineContext) -> str:
+    kept = context.checkpoints.get(event.task or "", {})
     took = f" in {quantities.duration(kept['seconds'])}" if "seconds" in kept else ""
     commit = f", commit {quantities.short(kept['commit'])}" if kept.get("commit") else ""
     return f"    completed{took}{commit}"
 
 
-def _ended(event: Event, known: Knowledge) -> str:
-    return f"    {event.kind.removeprefix('task.')}{known.because(event.payload)}"
+def _ended(event: Event, context: LineContext) -> str:
+    return f"    {event.kind.removeprefix('task.')}{context.because(event.payload)}"
 
 
-def _failed(event: Event, known: Knowledge) -> str:
-    """Why is told by the line of the attempt before."""
+def _failed(event: Event, context: LineContext) -> str:
+    """Return the line of a failed task; the line of its attempt has the reason."""
     attempts = event.payload.get("attempts")
-    return f"    failed after {quantities.counted(attempts, 'attempt')}" if attempts else _ended(event, known)
+    return f"    failed after {quantities.counted(attempts, 'attempt')}" if attempts else _ended(event, context)
 
 
-def _waiting(event: Event, known: Knowledge) -> str:
-    return f"    {known.text(event.payload.get('reason') or 'waiting')}"
+def _waiting(event: Event, context: LineContext) -> str:
+    return f"    {context.text(event.payload.get('reason') or 'waiting')}"
 
 
-def _settled(event: Event, known: Knowledge) -> str:
-    return f"{known.named(event)}: {event.kind.removeprefix('task.')}{known.because(event.payload)}"
+def _settled(event: Event, context: LineContext) -> str:
+    return f"{context.named(event)}: {event.kind.removeprefix('task.')}{context.because(event.payload)}"
 
 
-def _carried(event: Event, known: Knowledge) -> str:
-    return f"{known.named(event)}: done by run {known.text(event.payload['from_run'])}, unchanged since"
+def _carried(event: Event, context: LineContext) -> str:
+    return f"{context.named(event)}: done by run {context.text(event.payload['from_run'])}, unchanged since"
 
 
-_LINES: Mapping[str, Callable[[Event, Knowledge], str | None]] = {
+_LINES: Mapping[str, Callable[[Event, LineContext], str | None]] = {
     "run.started": _run,
     "run.resumed": _run,
     "run.halted": _run,

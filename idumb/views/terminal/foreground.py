@@ -1,6 +1,6 @@
-"""Whose turn it is on the terminal: a display that redraws itself must be still while a person is asked.
+"""Pause displays that redraw themselves while a question is on the terminal.
 
-A process has one terminal, so this is the one place in the program with a state of the process.
+A process has one terminal, so this module has process-wide state.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def leave(display: Display) -> None:
 
 @contextmanager
 def taken() -> Iterator[None]:
-    """Inside, no display draws."""
+    """Pause all displays within the context."""
     paused = list(_displays)
     for display in paused:
         display.pause()

@@ -1,8 +1,7 @@
-"""Progress on a terminal that can redraw: tasks with their state, the running one with its seconds.
+"""Progress on a terminal that can redraw: a table of tasks with their state and time.
 
-Lines about what failed, and notes, are printed above the table and stay there.
-
-Everything in it is plain text to rich, never markup; a terminal that fails is given up, the run goes on.
+Failures and notes are printed above the table and stay there. All text is plain text to rich, never markup. If the
+terminal fails, output stops and the run continues.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ def _stays(event: Event) -> bool:
 
 @dataclass(slots=True)
 class Board:
-    """What is on show, made from events alone; `since` and `took` in seconds of the monotonic clock."""
+    """The state shown, built from events alone; `since` and `took` are seconds of the monotonic clock."""
 
-    known: event_line.Knowledge
+    known: event_line.LineContext
     status: dict[str, str] = field(default_factory=dict)
     since: dict[str, float] = field(default_factory=dict)
     took: dict[str, float] = field(default_factory=dict)
@@ -74,7 +73,7 @@ class Board:
         self.status = dict(statuses)
 
     def take(self, event: Event, now: float) -> str | None:
-        """The line of the event where a person must be able to read it after the table has moved on, else None."""
+        """Update the board. Return the line of the event if it must stay readable above the table, else None."""
         line = event_line.render(event, self.known)
         if line is not None:
             self.last = line.partition("\n")[0].strip()
@@ -82,7 +81,7 @@ class Board:
         return self._under_heading(event, line) if line is not None and _stays(event) else None
 
     def _under_heading(self, event: Event, line: str) -> str:
-        """With the task and attempt above it, once for the lines that follow one another."""
+        """Return the line, with task and attempt above it if they changed since the last line."""
         heading = (event.task or "", event.attempt or self.attempt.get(event.task or "", 0))
         if event.task is None or heading == self.headed:
             return line
@@ -102,11 +101,11 @@ class Board:
         self.status[task] = status
 
     def order(self) -> list[str]:
-        """Of a run that did not say its tasks, those that were met so far."""
+        """Return the tasks in order; if the run did not list them, those seen so far."""
         return list(self.known.titles or self.known.positions or self.status)
 
     def window(self, rows: int) -> tuple[list[str], int, int]:
-        """The tasks around the one that runs, and how many are hidden before and after them."""
+        """Return the tasks around the running one, and how many are hidden before and after them."""
         order = self.order()
         active = [i for i, task in enumerate(order) if self.status.get(task) == outcome.RUNNING]
         settled = [i for i, task in enumerate(order) if self.status.get(task, outcome.PENDING) not in _QUIET]
@@ -129,7 +128,7 @@ class Board:
 
 
 class Patient:
-    """A stream that is given up once it fails. Rich would end the whole program when its reader has gone."""
+    """A stream that goes silent once it fails; rich would end the program when the reader is gone."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream
@@ -155,7 +154,7 @@ class Patient:
 
 
 class LiveProgress:
-    """A `Reporter` that redraws a table; on a stream that is no capable terminal it writes plain lines instead."""
+    """A `Reporter` that redraws a table; on any other stream it writes plain lines."""
 
     def __init__(
         self,
@@ -166,7 +165,7 @@ class LiveProgress:
     ) -> None:
         from rich.console import Console
 
-        known = event_line.Knowledge({} if titles is None else titles, escape)
+        known = event_line.LineContext({} if titles is None else titles, escape)
         self.board = Board(known)
         self._clock = clock
         patient = cast("TextIO", Patient(stream))
@@ -174,7 +173,7 @@ class LiveProgress:
         capable = self._console.is_terminal and not self._console.is_dumb_terminal
         self._plain = None if capable else PlainProgress(stream, known.titles, escape)
         self._live: Live | None = None
-        self._held: list[str] | None = None  # lines that wait while a person is asked
+        self._held: list[str] | None = None  # lines held back during a question
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         self.board.begin(titles, statuses)
@@ -210,13 +209,13 @@ class LiveProgress:
         self._held = []
 
     def resume(self) -> None:
-        """Print what waited. The next attempt starts the table again."""
+        """Print the lines that were held back. The next attempt starts the table again."""
         held, self._held = self._held or [], None
         for line in held:
             self._print(line)
 
     def stop(self) -> None:
-        """Leave the last picture on the screen."""
+        """Stop and leave the last table on the screen."""
         self._end()
         foreground.leave(self)
 
@@ -234,7 +233,7 @@ class LiveProgress:
             live.stop()
 
     def picture(self) -> RenderableType:
-        """The table as it is now; called by rich several times a second."""
+        """Return the current table; rich calls this several times a second."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text

@@ -1,4 +1,4 @@
-"""Progress as plain lines: for pipes, logs and terminals that cannot do more."""
+"""Progress as plain lines, for pipes, logs and simple terminals."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from idumb.views.terminal import event_line
 
 
 class PlainProgress:
-    """A `Reporter`. `titles` maps task id to title in execution order; it may be filled after this is made.
+    """A `Reporter` that prints lines. `titles` maps task id to title in execution order and may be filled later.
 
-    `escape` makes foreign text safe for a terminal. A stream that fails is given up; the run goes on.
+    `escape` makes foreign text safe for a terminal. If the stream fails, output stops and the run continues.
     """
 
     def __init__(
         self, stream: TextIO, titles: Mapping[str, str] | None = None, escape: Callable[[str], str] = markup.visible
     ) -> None:
         self._stream: TextIO | None = stream
-        self._known = event_line.Knowledge({} if titles is None else titles, escape)
+        self._known = event_line.LineContext({} if titles is None else titles, escape)
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
-        del statuses  # lines tell what happens, not where everything is
+        del statuses  # lines show events, not the whole state
         self._known.begin(titles)
 
     def event(self, event: Event) -> None:
@@ -41,5 +41,5 @@ class PlainProgress:
             self._stream.write(line + "\n")
             self._stream.flush()
         except (OSError, ValueError):
-            # A closed pipe or a full disk behind the progress is no reason to stop the work.
+            # A closed pipe or a full disk must not stop the run.
             self._stream = None

@@ -180,7 +180,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
     titles = {f"T1-{n:03d}": "x" for n in range(500)}
-    board = Board(event_line.Knowledge())
+    board = Board(event_line.LineContext())
     board.begin(titles, dict.fromkeys(titles, "pending"))
     board.status.update({f"T1-{n:03d}": "completed" for n in range(250)} | {"T1-250": "running"})
     shown, before, after = board.window(10)
