@@ -152,7 +152,6 @@ class AgentRequest:
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
     - `unsaved`: ignored paths that no snapshot contains; folders end with `/`.
     - `commits`: whether a builder commits its own work, in the git folder of its workspace.
-
     """
 
     role: str
@@ -197,7 +196,6 @@ class StepRecord:
     """The audit record of one tool call: redacted arguments (long values as digests) and the full response.
 
     `words` describes how the call ended, such as `exit 3, expected 0`.
-
     """
 
     index: int
@@ -225,7 +223,6 @@ class AgentResult:
     - `model`: the model that the agent reports. `session`: its id of the conversation. `resumed`: whether it continued
       the requested one.
     - `crashed`: its process was killed or crashed, so the files may be incomplete.
-
     """
 
     outcome: str
@@ -272,7 +269,6 @@ class Conversation:
 
     `session` is the agent's id of it, `attempt` the last attempt made in it. `speaker` is a digest of the agent,
     `contract` the hash of the contract at that time.
-
     """
 
     session: str
@@ -292,13 +288,13 @@ def speaker_digest(envelope: Mapping[str, Any]) -> str:
 
 
 def continue_conversation(
-    known: Conversation | None, finished: Mapping[str, Any], *, attempt: int, speaker: str, contract: str
+    before: Conversation | None, finished: Mapping[str, Any], *, attempt: int, speaker: str, contract: str
 ) -> Conversation | None:
     """Return the conversation that an attempt after this `attempt.finished` can continue, or None."""
     built = finished.get("builder") or {}
     if built.get("failure") in _OVER:
         return None
     session = session_id(built.get("session"))
-    if session is None and finished.get("resumed") and known is not None:
-        session = known.session
+    if session is None and finished.get("resumed") and before is not None:
+        session = before.session
     return None if session is None else Conversation(session, attempt, speaker, contract)

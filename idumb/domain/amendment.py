@@ -32,7 +32,6 @@ class Amendment:
     - widen: `claim` is added to the files of `task`.
     - drop: `text` is the dependency to remove from `task`.
     - decide: `text` is added to the plan's decisions, under the name `task`.
-
     """
 
     kind: str
@@ -67,9 +66,8 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     """Return the first reason why the run cannot continue under `new`, or None.
 
     Completed tasks and what they rely on cannot change, and no changes in files may lose their task.
-
     """
-    done = [t for t, known in state.tasks.items() if is_completed(known)]
+    done = [t for t, task_state in state.tasks.items() if is_completed(task_state)]
     changed = {c.id for c in diff.tasks_changed}
     gone = {t.id for t in diff.tasks_removed}
     touched = [t for t in done if t in changed or t in gone]
@@ -111,28 +109,28 @@ def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, .
     """Return files of completed tasks that added tasks would change, and completed tasks that they repeat."""
     owner: dict[str, str] = {}
     titles: dict[str, str] = {}
-    for id, known in state.tasks.items():
-        if is_completed(known) and id in new.tasks:
-            owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *known.work.touched), id)
+    for id, task_state in state.tasks.items():
+        if is_completed(task_state) and id in new.tasks:
+            owner |= dict.fromkeys((*written_paths(new.tasks[id].files), *task_state.work.touched), id)
             titles[_folded(new.tasks[id])] = id
-    found: list[Overlap] = []
+    overlapping: list[Overlap] = []
     for task in diff.tasks_added:
         again = titles.get(_folded(task))
-        found += [Overlap(task.id, "repeat", None, again)] if again is not None else []
+        overlapping += [Overlap(task.id, "repeat", None, again)] if again is not None else []
         changes = ((claim.verb, path) for claim in task.files or () for path in (claim.path, claim.target))
-        found += [
+        overlapping += [
             Overlap(task.id, verb, path, owner[path]) for verb, path in changes if verb != "read" and path in owner
         ]
-    return tuple(found)
+    return tuple(overlapping)
 
 
 def _folded(task: Task) -> str:
     return " ".join(task.title.casefold().split())
 
 
-def conflict_with_completed(found: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:
+def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:
     """Return why an added task cannot succeed next to completed work, or None."""
-    by_place = {(one.task, one.path): one.of for one in found}
+    by_place = {(one.task, one.path): one.of for one in overlapping}
     for one in unmet:
         of = by_place.get((one.task, one.path))
         if of is not None:
@@ -142,9 +140,9 @@ def conflict_with_completed(found: Iterable[Overlap], unmet: Iterable[UnmetClaim
     return None
 
 
-def is_completed(known: TaskState) -> bool:
+def is_completed(task: TaskState) -> bool:
     """Whether the task is completed, or only the record of its completion is missing."""
-    return known.status in outcome.DONE or known.intended is not None
+    return task.status in outcome.DONE or task.intended is not None
 
 
 def _renamed(diff: PlanDiff) -> bool:
@@ -161,9 +159,9 @@ def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
 
 def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden | None:
     """Refuse to make a completed task depend on one that is not."""
-    known = frozenset(done)
-    for task in known:
-        late = [d for d in new.dependencies[task] if d not in known and d not in old.dependencies[task]]
+    completed = frozenset(done)
+    for task in completed:
+        late = [d for d in new.dependencies[task] if d not in completed and d not in old.dependencies[task]]
         if late:
             words = f"{task} is completed, but the amended plan makes it depend on {late[0]}, which is not"
             return Forbidden("amend.done", words, (task,))
@@ -174,10 +172,10 @@ def tasks_to_reset(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
     """Return the failed and waiting tasks whose text changes; they can be retried."""
     changed = {c.id for c in diff.tasks_changed}
     stuck = (outcome.FAILED, outcome.WAITING)
-    return tuple(t for t, known in state.tasks.items() if t in changed and known.status in stuck)
+    return tuple(t for t, task_state in state.tasks.items() if t in changed and task_state.status in stuck)
 
 
 def running_tasks(diff: PlanDiff, state: RunState) -> tuple[str, ...]:
     """Return the interrupted tasks whose text changes; idumb records what they left before it amends."""
     changed = {c.id for c in diff.tasks_changed} | {t.id for t in diff.tasks_removed}
-    return tuple(t for t, known in state.tasks.items() if t in changed and known.attempt.running)
+    return tuple(t for t, task_state in state.tasks.items() if t in changed and task_state.attempt.running)

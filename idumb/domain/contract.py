@@ -43,9 +43,9 @@ class Contract:
 
 def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str | None = None) -> str:
     """Return the SHA-256 over everything that decides what runs: plans (path and SHA-256), configuration and policy."""
-    known = tuple(plans)
-    digest = governing_settings(known, settings).digest()
-    bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in known], "settings": digest}
+    all_plans = tuple(plans)
+    digest = governing_settings(all_plans, settings).digest()
+    bound: dict[str, Any] = {"plans": [[p.path, p.sha256] for p in all_plans], "settings": digest}
     return canonical_json.digest(bound | ({"policy": policy_digest} if policy_digest else {}))
 
 
@@ -100,14 +100,13 @@ def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None
 
     The plans may be drafts. `elsewhere` contains the ids of tasks that could not be read; None means that any id can be
     missing.
-
     """
-    known = {task.id for plan in plans for task in plan.tasks} | set(elsewhere or ())
-    unknown = [] if elsewhere is None else [*_unknown(plans, known), *_plan_dependencies(plans)]
-    return (*_duplicates(plans), *_selfish(plans), *unknown, *_circles(plans, known, complete=elsewhere is not None))
+    task_ids = {task.id for plan in plans for task in plan.tasks} | set(elsewhere or ())
+    unknown = [] if elsewhere is None else [*_unknown(plans, task_ids), *_plan_dependencies(plans)]
+    return (*_duplicates(plans), *_selfish(plans), *unknown, *_circles(plans, task_ids, complete=elsewhere is not None))
 
 
-def _circles(plans: Sequence[Plan], known: Collection[str], *, complete: bool) -> Iterable[Finding]:
+def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
     """Yield every cycle of plans and tasks, and the tasks that can never start because of one or of an unknown id."""
     needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
     of_plans = graph.cycles(needed, _MOST)
@@ -122,7 +121,7 @@ def _circles(plans: Sequence[Plan], known: Collection[str], *, complete: bool) -
     stuck = {task for cycle in of_tasks for task in cycle}
     stuck |= {task.id for plan in plans if plan.plan in round_ for task in plan.tasks}
     for task, needs in dependencies.items():
-        if task in needs or (complete and any(one not in known for one in needs)):
+        if task in needs or (complete and any(one not in task_ids for one in needs)):
             stuck.add(task)
     yield from _unreachable(plans, _effective_dependencies(plans), stuck)
 
@@ -214,13 +213,13 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
                 )
 
 
-def _unknown(plans: Sequence[Plan], known: Collection[str]) -> Iterable[Finding]:
+def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Finding]:
     for plan in plans:
         for task in plan.tasks:
             for dependency in task.depends_on:
-                if dependency in known:
+                if dependency in task_ids:
                     continue
-                near = nearest(dependency, [id for id in known if id != task.id])
+                near = nearest(dependency, [id for id in task_ids if id != task.id])
                 hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
                 yield _at(
                     plan,
@@ -235,17 +234,17 @@ def _unknown(plans: Sequence[Plan], known: Collection[str]) -> Iterable[Finding]
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
-    known = {plan.plan for plan in plans}
+    plan_ids = {plan.plan for plan in plans}
     for plan in plans:
         for dependency in plan.depends_on:
-            if dependency == plan.plan or dependency not in known:
+            if dependency == plan.plan or dependency not in plan_ids:
                 what = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
                 yield _plan_finding(
                     plan,
                     "depends_on",
                     "plan.unknown-dependency",
                     dependency,
-                    nearest(dependency, known - {plan.plan}) or "the id of another plan of this phase",
+                    nearest(dependency, plan_ids - {plan.plan}) or "the id of another plan of this phase",
                     f"Plan {plan.plan} depends on {what}.",
                     "Correct `depends_on`.",
                 )
@@ -304,8 +303,8 @@ def proofs(task: Task) -> dict[str, str]:
 def is_checked(plan: Plan, task: Task) -> bool:
     """Whether idumb itself proves the task by a check, and not only by an opinion or a person."""
     own = {CHECK, VERIFY, STEPS, CHANGED} & set(proofs(task).values())
-    wanted = task.invariants is None or task.invariants
-    return bool(own or task.verify or task.tests or task.postconditions or (plan.invariants and wanted))
+    has_invariants = task.invariants is None or task.invariants
+    return bool(own or task.verify or task.tests or task.postconditions or (plan.invariants and has_invariants))
 
 
 def consent_paths(contract: Contract) -> tuple[str, ...]:
@@ -319,9 +318,9 @@ def consent_paths(contract: Contract) -> tuple[str, ...]:
 
 def task_digest(task: Task) -> str:
     """Return a digest of the content of a task, independent of its position in the file."""
-    said = _plain(task, skip=frozenset({"span", "spans", "notation"}))
+    content = _plain(task, skip=frozenset({"span", "spans", "notation"}))
     # Compatibility: the first digests encoded an unset value as `fail`.
-    return canonical_json.digest({**said, "on_timeout": task.on_timeout or "fail"})
+    return canonical_json.digest({**content, "on_timeout": task.on_timeout or "fail"})
 
 
 def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:

@@ -29,7 +29,6 @@ class IdumbError(Exception):
     - `code`: part of the public interface (`git.not-a-repository`); the wording of `message` is not.
     - `hint`: the next command or step.
     - `details`: JSON-serialisable.
-
     """
 
     exit_code = EXIT_INTERNAL
@@ -77,7 +76,6 @@ class Refusal(IdumbError):
     """idumb refuses: wrong repository state, no consent, a held lock, or access denied by the system.
 
     Nothing has changed, except if the system denied access; then everything recorded before is kept.
-
     """
 
     exit_code = EXIT_REFUSED

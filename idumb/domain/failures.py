@@ -69,7 +69,6 @@ def command(kind: str | None) -> str:
 
     A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
     the completed tasks.
-
     """
     return "execute-phase" if kind == agent.UNKNOWN_MODEL else "resume"
 
@@ -93,14 +92,14 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
 
     `argv` is what the binding `name` starts, `message` the agent's own words, `go_on` the next command.
     """
-    known = KINDS[kind]
+    row = KINDS[kind]
     program = argv[0].rsplit("/", 1)[-1] if argv else name
     words = {
         "$install": f"Install it: {command}" if (command := install(program)) else f"Install {program}",
         "$login": _LOGIN.get(program, f"Log {program} in, or name its key in the binding's `environment`"),
         "$go_on": go_on,
     }
-    mend = known.mend
+    mend = row.mend
     for place, text in words.items():
         mend = mend.replace(place, text)
-    return FailureMessage(kind, f"{name} {known.says}" + (f": {message}" if message else ""), mend)
+    return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), mend)

@@ -18,7 +18,6 @@ class Symptom:
     """One result of a check. `mend` is the next command or step; `mends` means that `idumb doctor --fix` does it.
 
     `subject` is what the fix works on (a ref, a phase, a path), for the check that reported it.
-
     """
 
     state: str
@@ -91,8 +90,10 @@ def worst(states: Iterable[str]) -> str:
 def count(seen: Sequence[CheckResult]) -> dict[str, int]:
     """Return the number of checks by state. Checks that another problem prevented are not warnings."""
     skipped = [one for one in seen if any(symptom.found == NOT_EXAMINED for symptom in one.symptoms)]
-    made = [one for one in seen if one not in skipped]
-    return {state: sum(1 for one in made if one.state == state) for state in _ORDER} | {"not_examined": len(skipped)}
+    examined = [one for one in seen if one not in skipped]
+    return {state: sum(1 for one in examined if one.state == state) for state in _ORDER} | {
+        "not_examined": len(skipped)
+    }
 
 
 def _plain(symptom: Symptom) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Agent hosts: where each looks for slash commands, and in which format.
 
 docs/hosts.md names the source of each row. A new host is a new row here and, if its format is new, a function below.
-
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class Host:
     - `form`: makes the file. `file`: its name, with `{}` for the command's. `limit`: the maximum number of characters.
     - `typed`: how a user calls the command.
     - `also`: other places where the host looks, in another format.
-
     """
 
     name: str

@@ -2,7 +2,6 @@
 
 Only the content of a conversation decides: the same request gets the same answer, unless a rule with `times` is used
 up.
-
 """
 
 from __future__ import annotations
@@ -70,7 +69,6 @@ class Answer:
     """One message of the model. `data` is a structured reply; `seconds` applies to `drip` and `silent`.
 
     `tokens_in` and `tokens_out` are the reported usage, None for an estimate.
-
     """
 
     say: str = ""
@@ -88,7 +86,6 @@ class Rule:
 
     `after` is the number of answers already given to this prompt, None for any. `times` is how many requests the rule
     answers, None for all. `tools` is whether the request must offer tools, None for either.
-
     """
 
     title: str
@@ -136,20 +133,20 @@ class AnswerCounts:
         self.counts[rule] = self.counts.get(rule, 0) + 1
 
 
-def choose(script: Script, asked: ModelRequest, used: Mapping[int, int]) -> ChosenAnswer:
+def choose(script: Script, request: ModelRequest, used: Mapping[int, int]) -> ChosenAnswer:
     """Return the answer to a request. The first matching rule that is not used up decides."""
     for index, rule in enumerate(script.rules):
-        if _fits(rule, asked) and (rule.times is None or used.get(index, 0) < rule.times):
-            number = 0 if rule.after is not None else asked.answered
+        if _fits(rule, request) and (rule.times is None or used.get(index, 0) < rule.times):
+            number = 0 if rule.after is not None else request.answered
             return ChosenAnswer(index, number, _of(rule.answers, number))
-    return ChosenAnswer(None, asked.answered, UNSCRIPTED)
+    return ChosenAnswer(None, request.answered, UNSCRIPTED)
 
 
-def _fits(rule: Rule, asked: ModelRequest) -> bool:
+def _fits(rule: Rule, request: ModelRequest) -> bool:
     return (
-        rule.after in {None, asked.answered}
-        and rule.tools in {None, asked.tools}
-        and all(text in asked.prompt for text in rule.when)
+        rule.after in {None, request.answered}
+        and rule.tools in {None, request.tools}
+        and all(text in request.prompt for text in rule.when)
     )
 
 

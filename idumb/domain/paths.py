@@ -68,7 +68,6 @@ def matcher(glob: str) -> Callable[[str], bool]:
 
     `**` as a whole folder name crosses folders, `*` and `?` do not, `[...]` is one character of a set, `{a,b}` is a
     choice; a trailing `/` means everything below.
-
     """
     whole = glob + "**" if glob.endswith("/") else glob
     choices = [tuple(_folder(part) for part in one.split("/")) for one in _choices(whole)]
@@ -145,10 +144,10 @@ def _fits_name(name: str, pieces: re.Pattern[str] | tuple[re.Pattern[str], ...] 
         return False
     at = first.end()
     for piece in pieces[1:-1]:
-        found = piece.search(name, at)
-        if found is None:
+        match = piece.search(name, at)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     return _ends_with(name, at, pieces[-1])
 
 
@@ -184,7 +183,6 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
     """Return the rule that forbids writing `path`, or None. Case is folded, so `.GIT` is `.git` on every system.
 
     `protected` comes from plan and configuration and has no exceptions; `declared` are the paths under Files.
-
     """
     folded = _folded(path)
     parts = folded.split("/")

@@ -44,7 +44,6 @@ class PlanDiff:
     - `order`: the old and the new order of the common tasks, None if it is the same.
     - `texts`: plans whose bytes differ without a relevant change.
     - `configuration`: only the settings differ.
-
     """
 
     plans_added: tuple[str, ...] = ()

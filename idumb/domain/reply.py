@@ -42,7 +42,6 @@ def _objects(text: str) -> Iterator[_Place]:
 
     A failed parse is not repeated over the same text, so time is linear. `JSONDecodeError` counts lines from the start,
     so each failure costs a scan of the text before it; the limit includes these scans.
-
     """
     decoder = json.JSONDecoder()
     at = broken = 0

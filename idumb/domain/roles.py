@@ -36,15 +36,15 @@ def resolve(settings: Settings, role: str, binding: str | None = None) -> Resolv
     """Resolve a role; pass `binding` if a plan or task names its own."""
     own = settings.roles.get(role, RoleSettings())
     name = binding or own.binding or _named(settings, role)
-    found = settings.bindings.get(name or "")
+    filled = settings.bindings.get(name or "")
     prompt = own.prompt or role
     return ResolvedRole(
         role=role,
         binding=name,
-        model=_model(settings, role, own, found),
+        model=_model(settings, role, own, filled),
         prompt=prompt,
         template=settings.prompts.get(prompt),
-        timeout=own.timeout or (found.timeout if found is not None else None),
+        timeout=own.timeout or (filled.timeout if filled is not None else None),
         ceiling=own.ceiling,
     )
 
@@ -59,15 +59,15 @@ def _model(settings: Settings, role: str, own: RoleSettings, binding: Binding | 
     return own.model or of_profile or (binding.model if binding is not None else None)
 
 
-def readable(found: ResolvedRole) -> dict[str, Any]:
+def readable(role: ResolvedRole) -> dict[str, Any]:
     """Return what a person sees and what consent covers."""
     return {
-        "role": found.role,
-        "binding": found.binding,
-        "model": found.model,
-        "prompt": found.prompt,
-        "template": found.template,
-        "timeout": found.timeout,
+        "role": role.role,
+        "binding": role.binding,
+        "model": role.model,
+        "prompt": role.prompt,
+        "template": role.template,
+        "timeout": role.timeout,
     }
 
 
@@ -81,7 +81,7 @@ OUTSIDE = frozenset({agent.RESEARCHER, agent.PLANNER, agent.PLAN_CHECKER, agent.
 _ASKED = tuple(role for role in agent.ROLES if role not in OUTSIDE)
 
 
-def settings_of_runs(given: Settings, named: Iterable[str | None]) -> Settings:
+def settings_of_runs(configured: Settings, named: Iterable[str | None]) -> Settings:
     """Return the settings that can affect a run. `named` are the builders and validators of all its tasks.
 
     Omitted are:
@@ -94,23 +94,22 @@ def settings_of_runs(given: Settings, named: Iterable[str | None]) -> Settings:
     - templates that no role of a run uses.
 
     Everything else stays, whether the run uses it or not: too much only means that a person is asked once more.
-
     """
-    filled = [resolve(given, role) for role in _ASKED]
-    wanted = {*named, given.builder, given.validator, *(each.binding for each in filled)}
-    profiles = {name: _without_outside(models) for name, models in given.profiles.items()}
+    filled = [resolve(configured, role) for role in _ASKED]
+    needed = {*named, configured.builder, configured.validator, *(each.binding for each in filled)}
+    profiles = {name: _without_outside(models) for name, models in configured.profiles.items()}
     kept = {name: models for name, models in profiles.items() if models}
     return dataclasses.replace(
-        given,
+        configured,
         bindings={
-            name: found
-            for name, found in given.bindings.items()
-            if name in wanted or set(found.environment) & set(given.environment)
+            name: bound
+            for name, bound in configured.bindings.items()
+            if name in needed or set(bound.environment) & set(configured.environment)
         },
-        roles=_without_outside(given.roles),
+        roles=_without_outside(configured.roles),
         profiles=kept,
-        profile=None if given.profile in profiles and given.profile not in kept else given.profile,
-        prompts={name: text for name, text in given.prompts.items() if name in {each.prompt for each in filled}},
+        profile=None if configured.profile in profiles and configured.profile not in kept else configured.profile,
+        prompts={name: text for name, text in configured.prompts.items() if name in {each.prompt for each in filled}},
     )
 
 

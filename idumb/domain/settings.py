@@ -36,7 +36,6 @@ class Limits:
     """Ceilings of one process and, except for `processes`, of each process that it starts; None is no ceiling.
 
     Memory and file size in bytes, CPU time in seconds. `processes` counts all processes of the user.
-
     """
 
     memory: int | None = None
@@ -65,7 +64,6 @@ class Binding:
 
     `idle_timeout` (seconds) and `limits` override those of the configuration; None for those. `model` is the requested
     model, None for the agent's own choice.
-
     """
 
     name: str
@@ -85,7 +83,6 @@ class RoleSettings:
     """How a role is filled: the name of a binding, and values that override the binding's.
 
     `prompt` is the name of a template without its extension; `timeout` in seconds.
-
     """
 
     binding: str | None = None
@@ -163,7 +160,6 @@ class Settings:
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
     - `named`: the settings of NAMED that the configuration sets. Even with their default value, they override an
       adapter's choice.
-
     """
 
     builder: str | None = None
@@ -190,7 +186,6 @@ class Settings:
         """Return the idle timeout in seconds of a binding: its own, the configured one, or its adapter's default.
 
         `usual` is None for adapters without a default.
-
         """
         found = self.bindings.get(binding or "")
         own = found.idle_timeout if found is not None else None
@@ -210,7 +205,6 @@ class Policy:
     """`tools` is None if no policy file restricts them.
 
     `sources` are the policy files that were read, as (path, SHA-256 of the bytes), the system-wide ones first.
-
     """
 
     tools: frozenset[str] | None = None
@@ -224,7 +218,6 @@ class Policy:
         """Return the hash that a contract includes; None without a policy file, which keeps older hashes valid.
 
         It depends on the bytes and on the paths of the files, because the path decides what a file may restrict.
-
         """
         return canonical_json.digest([list(source) for source in self.sources]) if self.sources else None
 

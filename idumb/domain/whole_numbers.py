@@ -2,7 +2,6 @@
 
 Numbers that count, such as limits and timeouts, have at most 18 digits. Numbers that only name, such as ids, are not
 converted if they are longer.
-
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def sort_key(digits: str) -> tuple[int, int, str]:
 
 def next_free(all_digits: Iterable[str]) -> int:
     """Return an unused number: the one after the greatest that is counted."""
-    known = (parse(digits) for digits in all_digits)
-    return min(max((number for number in known if number is not None), default=0), LARGEST - 1) + 1
+    numbers = (parse(digits) for digits in all_digits)
+    return min(max((number for number in numbers if number is not None), default=0), LARGEST - 1) + 1
 
 
 def too_long(text: str) -> bool:

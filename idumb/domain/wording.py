@@ -41,6 +41,6 @@ MOST_LISTED = 5
 
 def listed(items: Iterable[str], most: int = MOST_LISTED, *, hidden: int = 0, between: str = ", ") -> str:
     """Return `a, b, c and 4 more`. `hidden` counts items that are not among `items`."""
-    found = list(items)
-    rest = max(0, len(found) - most) + hidden
-    return between.join(found[:most]) + (f" and {rest} more" if rest else "")
+    names = list(items)
+    rest = max(0, len(names) - most) + hidden
+    return between.join(names[:most]) + (f" and {rest} more" if rest else "")

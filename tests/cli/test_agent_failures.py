@@ -227,7 +227,7 @@ def test_a_run_that_would_pass_its_ceiling_asks_first(project: Project, home: Pa
     assert (stopped.code, scene.calls()) == (5, 2)
     asked = project.json("decisions").data["decisions"][0]
     assert asked["id"] == "T1-01.ceiling.run.1"
-    assert asked["evidence"][0] == "$1.50 of $1.50 are used"
+    assert asked["evidence"][0] == "$1.50 of $1.50 used"
     begun = project.events("--kind", "attempt.started")[-1]["payload"]["ceilings"]["run"]
     assert (begun["ceiling"], begun["used"]["cost_usd"]) == ({"cost_usd": 1.5}, 0.75)
     assert project.json("decide", asked["id"], "raise").code == 0

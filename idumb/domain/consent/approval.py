@@ -71,7 +71,6 @@ class Approval:
 
     `answers` are a person's answers to open questions of the self-check: question, answer, by and at of each.
     `base_commit` is recorded; it must still be the base only if it is a part in `bound`.
-
     """
 
     phase: str
@@ -93,9 +92,9 @@ class Approval:
 
     def as_dict(self) -> dict[str, Any]:
         """Omit empty `answers`, which older approvals do not have, so that their signatures stay valid."""
-        known = dataclasses.asdict(self) | {"accepted": list(self.accepted)}
-        answers = [dict(one) for one in known.pop("answers")]
-        return known | ({"answers": answers} if answers else {})
+        fields = dataclasses.asdict(self) | {"accepted": list(self.accepted)}
+        answers = [dict(one) for one in fields.pop("answers")]
+        return fields | ({"answers": answers} if answers else {})
 
     def canonical(self) -> bytes:
         """Return the bytes that a signature covers."""
@@ -142,7 +141,7 @@ def _parts(value: object) -> dict[str, Part] | None:
     """Return the parts if their digests match their values. Parts that this version does not know are binding too."""
     if not isinstance(value, Mapping):
         return None
-    found = {}
+    parts = {}
     for name, one in value.items():
         if not isinstance(one, Mapping) or set(one) != {"digest", "value"}:
             return None
@@ -150,8 +149,8 @@ def _parts(value: object) -> dict[str, Part] | None:
             return None
         if name == "files" and not isinstance(one["value"], Mapping):
             return None
-        found[str(name)] = Part(one["digest"], one["value"])
-    return found
+        parts[str(name)] = Part(one["digest"], one["value"])
+    return parts
 
 
 def part(value: Any) -> Part:
@@ -171,7 +170,6 @@ def bound(
     """Return all parts of a contract. `adapters` are resolved argument lists by binding, `files` SHA-256 by path.
 
     `policy` is any JSON value, `base` the commit that the contract is pinned to.
-
     """
     plans = contract.plans
     known = contracts.governing_settings(plans, settings).deciding()
@@ -214,13 +212,13 @@ def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
     """Return the keys whose values differ, dotted; () if the values are not mappings."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return ()
-    found: list[str] = []
+    keys: list[str] = []
     for key in sorted({*was, *now}, key=str):
         if canonical_json.digest(was.get(key)) == canonical_json.digest(now.get(key)) and (key in was) == (key in now):
             continue
         below = _keys(was.get(key), now.get(key), depth - 1) if depth > 1 else ()
-        found += [f"{key}.{name}" for name in below] or [str(key)]
-    return tuple(found)
+        keys += [f"{key}.{name}" for name in below] or [str(key)]
+    return tuple(keys)
 
 
 def status(kept: StoredApproval, now: str, present: Callable[[], Mapping[str, Part]]) -> str:
@@ -236,7 +234,6 @@ def expires_at(text: str, now: str) -> str:
     """Return the expiry for `90m`, `12h`, `7d`, `2w3d`, a date (its start, UTC) or a time.
 
     Raises ValueError, with words, if it is none of these or not after `now`.
-
     """
     begun = datetime.strptime(now, _TIME).replace(tzinfo=UTC)
     ends = _ends(text.strip(), begun)
@@ -284,14 +281,13 @@ def named_files(
     `tests/test_a.py::one`, `--config=x.ini`, `python -m tests.test_a`, `cd tests && ./a.sh` and absolute paths below
     `root`, the repository's own, name files too. Paths that a task declares to write (`written`, globs allowed) are
     omitted, because the plan itself changes them. Each argument of an argument list is one word, including its spaces.
-
     """
     is_written = paths.cover(written)
     lists = [tuple(argv) for argv in arguments]
     texts = dict.fromkeys([*commands, *(" ".join(argv) for argv in lists)])
-    found = {path for text in texts for path in _named(text, root)}
-    found |= {path for argv in lists for argument in argv for path in _named_by(_whole(argument), root)}
-    return tuple(sorted(path for path in found if not is_written(path)))
+    files = {path for text in texts for path in _named(text, root)}
+    files |= {path for argv in lists for argument in argv for path in _named_by(_whole(argument), root)}
+    return tuple(sorted(path for path in files if not is_written(path)))
 
 
 def _whole(argument: str) -> tuple[str, ...]:
@@ -320,11 +316,11 @@ def _named(command: str, root: str) -> set[str]:
     # a word does not end inside the root's own name, whatever characters it contains
     top = r"(?<![^\s;|&()<>\"'`=,])" + re.escape(root.rstrip("/"))
     plain = re.sub(rf"(?:{_HERE}|{top})[\"']?/", "./", re.sub(r"/(?:\.?/)+", "/", command))
-    found: set[str] = set()
+    names: set[str] = set()
     # `"tests"/a.sh` is one word for a shell, and `sh -c "a.sh"` has two
     for text in dict.fromkeys((plain, re.sub(r"[\"']", "", plain))):
-        found |= _named_by(_SEPARATORS.split(text), root)
-    return found
+        names |= _named_by(_SEPARATORS.split(text), root)
+    return names
 
 
 def _named_by(words: Sequence[str], root: str) -> set[str]:

@@ -33,7 +33,6 @@ class Envelope:
     - `conversation`: of the agent's conversation that the attempt continues.
 
     A part that is known to be absent has the hash of an empty text. Hashes are SHA-256, in hex.
-
     """
 
     idumb: str
@@ -93,9 +92,9 @@ def envelope_key(builder: str, validator: str | None) -> str:
     return builder if validator is None else f"{builder} + {validator}"
 
 
-def seal(known: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
+def seal(envelope: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
     """Return an envelope as data, with some parts replaced and a new digest."""
-    values = {**{name: value for name, value in known.items() if name != "digest"}, **parts}
+    values = {**{name: value for name, value in envelope.items() if name != "digest"}, **parts}
     return {**values, "digest": canonical_json.digest(values)}
 
 
@@ -116,7 +115,6 @@ def changes(was: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str,
     """Return the parts that differ, of bindings that both have. Unknown and missing parts are ignored.
 
     A lock of an older version has fewer parts, and an amendment can add a check with another program.
-
     """
     return tuple(
         Change(binding, part, was[binding][part], now[binding][part])

@@ -20,13 +20,13 @@ _WITH_SHELL = frozenset({"claude", "gemini", "opencode", "copilot", "qwen"})
 
 def builders(case: Case) -> Iterator[Finding]:
     """Find tasks with neither steps nor a builder, and undefined builders."""
-    known = case.settings.bindings
+    bindings = case.settings.bindings
     for plan, task in case.pairs:
         name = builder_of(plan, task, case.settings)
         if name is None or (name == "steps" and not task.steps):
             yield _nobody(case, plan, task, name)
-        elif name not in known and name not in _BUILT_IN:
-            near = nearest(name, [*known, *_BUILT_IN])
+        elif name not in bindings and name not in _BUILT_IN:
+            near = nearest(name, [*bindings, *_BUILT_IN])
             yield case.at(
                 "task.unknown-builder",
                 plan,
@@ -51,13 +51,13 @@ def _nobody(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
 
 
 def validators(case: Case) -> Iterator[Finding]:
-    known = {"human", *case.settings.bindings}
+    names = {"human", *case.settings.bindings}
     for plan, task in case.pairs:
         name = validator_of(plan, task, case.settings)
         if name is None:
             continue
-        if name not in known:
-            near = nearest(name, known)
+        if name not in names:
+            near = nearest(name, names)
             yield case.at(
                 "task.unknown-validator",
                 plan,
@@ -89,40 +89,40 @@ def committing(case: Case) -> Iterator[Finding]:
         return
     for plan, task in case.pairs:
         name = builder_of(plan, task, case.settings)
-        found = case.settings.bindings.get(name or "")
-        mend = None if found is None or task.is_human else _no_git(found)
-        if found is not None and mend is not None:
+        binding = case.settings.bindings.get(name or "")
+        mend = None if binding is None or task.is_human else _no_git(binding)
+        if binding is not None and mend is not None:
             yield case.at(
                 "task.builder-cannot-commit",
                 plan,
                 task,
                 "builder",
-                found=f"{name}, adapter {found.adapter}",
+                found=f"{name}, adapter {binding.adapter}",
                 accepted="an agent that can run git, or another commit policy",
                 message=f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git.",
                 mend=f"{mend} or set `git: {{commit: task}}`, so that idumb commits.",
             )
 
 
-def _no_git(found: Binding) -> str | None:
+def _no_git(binding: Binding) -> str | None:
     """Return what would let an agent run git, as the start of a sentence; None if it can or if that is unknown."""
-    if found.adapter in _WITHOUT_GIT:
+    if binding.adapter in _WITHOUT_GIT:
         return "Choose another builder,"
-    if found.adapter in _WITH_SHELL and found.options.get("shell") is not True:
-        return f"Add `options: {{shell: true}}` to bindings.{found.name},"
-    if found.adapter == "acp" and found.options.get("commands") != "allow":
-        return f"Add `options: {{commands: allow}}` to bindings.{found.name},"
+    if binding.adapter in _WITH_SHELL and binding.options.get("shell") is not True:
+        return f"Add `options: {{shell: true}}` to bindings.{binding.name},"
+    if binding.adapter == "acp" and binding.options.get("commands") != "allow":
+        return f"Add `options: {{commands: allow}}` to bindings.{binding.name},"
     return None
 
 
-def _asks_and_leaves(found: Binding | None) -> bool:
+def _asks_and_leaves(binding: Binding | None) -> bool:
     """Whether a handoff has no time for an answer."""
-    return found is not None and found.adapter == HANDOFF and not found.options.get("wait")
+    return binding is not None and binding.adapter == HANDOFF and not binding.options.get("wait")
 
 
-def _leaves_clones(known: Settings) -> bool:
+def _leaves_clones(settings: Settings) -> bool:
     """Whether attempts run in clones, which do not survive the command, so that no later command can judge them."""
-    return known.run.workspace == "clone" or known.git.commit == COMMIT_BUILDER
+    return settings.run.workspace == "clone" or settings.git.commit == COMMIT_BUILDER
 
 
 _TASK = (

@@ -2,7 +2,6 @@
 
 Most plans contain none of these words, and plans can have ten thousand tasks. Therefore all texts are searched as one,
 and only phrases that occur are searched for task by task.
-
 """
 
 from __future__ import annotations
@@ -98,9 +97,9 @@ def phrases(case: Case) -> Iterator[Finding]:
         lowered = text.lower()
         for phrase in present:
             if phrase.word in lowered and place in phrase.places:
-                found = _pattern(phrase.pattern).search(_bare(text))
-                if found is not None:
-                    yield _told(case, phrase, (plan, task, place, text, line), found[0].strip(" :()[]-–—"))
+                match = _pattern(phrase.pattern).search(_bare(text))
+                if match is not None:
+                    yield _told(case, phrase, (plan, task, place, text, line), match[0].strip(" :()[]-–—"))
                     break
 
 
@@ -140,14 +139,14 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
 def quoted(case: Case) -> Iterator[Finding]:
     """Find the plainest of these words where they may be literal: in code, in text of a step, in a check."""
     for plan, task, place, text, line in _texts(case):
-        if found := _plainest(" ".join(match[0] for match in _code().finditer(text))):
-            yield _doubted(case, (plan, task, place, text, line), found, f"quoted in {_NAMES[place]}")
+        if word := _plainest(" ".join(match[0] for match in _code().finditer(text))):
+            yield _doubted(case, (plan, task, place, text, line), word, f"quoted in {_NAMES[place]}")
     for plan in case.contract.plans:
         checks = [*((c.command, c.span) for c in plan.success_criteria), *((i.check, None) for i in plan.invariants)]
         for command, span in checks:
-            if command and (found := _plainest(command)):
+            if command and (word := _plainest(command)):
                 where = (plan, None, "success_criteria", command, span.line if span else 0)
-                yield _doubted(case, where, found, "in a check")
+                yield _doubted(case, where, word, "in a check")
         for task in plan.tasks:
             yield from _quoted_in_task(case, plan, task)
 
@@ -155,20 +154,20 @@ def quoted(case: Case) -> Iterator[Finding]:
 def _quoted_in_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
     named = ((c.command, c.span.line if c.span else 0) for c in task.acceptance if c.command)
     for command, line in (*named, *((command, 0) for command in (*task.verify, *(t.command for t in task.tests)))):
-        if found := _plainest(command):
-            yield _doubted(case, (plan, task, CRITERION, command, line), found, "in a check")
+        if word := _plainest(command):
+            yield _doubted(case, (plan, task, CRITERION, command, line), word, "in a check")
     for step in task.steps:
         for name, value in step.arguments.items():
-            if isinstance(value, str) and (found := _plainest(value)):
-                yield _doubted(case, (plan, task, INTENT, value, step.line), found, f"in `{name}` of a step")
+            if isinstance(value, str) and (word := _plainest(value)):
+                yield _doubted(case, (plan, task, INTENT, value, step.line), word, f"in `{name}` of a step")
 
 
 def _plainest(text: str) -> str:
     lowered = text.lower()
     if not any(word in lowered for word in ("tbd", "fixme", "etc.", "as needed")):
         return ""
-    found = _plain_words().search(text)
-    return found[0] if found is not None else ""
+    match = _plain_words().search(text)
+    return match[0] if match is not None else ""
 
 
 @functools.cache

@@ -61,16 +61,16 @@ def reasons(case: Case) -> Iterator[Finding]:
     """Find tasks that serve no requirement of a plan that declares some."""
     for plan, task in case.pairs:
         if plan.requirements and not task.requirements:
-            known = ", ".join(list(plan.requirements)[:8])
+            declared = ", ".join(list(plan.requirements)[:8])
             yield case.at(
                 "task.no-requirement",
                 plan,
                 task,
                 "requirements",
                 found="no requirement",
-                accepted=known,
+                accepted=declared,
                 message=f"{task.id} serves no requirement of the plan.",
-                mend=f"Add `- **Requirements:**` with one of {known}, or remove the task.",
+                mend=f"Add `- **Requirements:**` with one of {declared}, or remove the task.",
             )
 
 

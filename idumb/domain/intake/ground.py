@@ -43,16 +43,16 @@ class _Files:
         return path in before and path not in self._gone
 
     def apply(self, claim: FileClaim) -> None:
-        made = claim.target if claim.verb == "move" else claim.path if claim.verb in ("create", "change") else None
+        created = claim.target if claim.verb == "move" else claim.path if claim.verb in ("create", "change") else None
         if claim.verb in ("delete", "move"):
             self._made.discard(claim.path)
             self._gone.add(claim.path)
-        if made is not None:
-            self._gone.discard(made)
-            if paths.has_wildcard(made):
-                self._wide.append(made)
+        if created is not None:
+            self._gone.discard(created)
+            if paths.has_wildcard(created):
+                self._wide.append(created)
             else:
-                self._made.add(made)
+                self._made.add(created)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +67,24 @@ class UnmetClaim:
 
 def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim]:
     """Yield claims that change missing files or create existing ones, at the time their task starts."""
-    known, by_hand = _Files(present), False
+    files, by_hand = _Files(present), False
     for id in contract.order:
         task = contract.tasks[id]
         by_hand = by_hand or (task.kind == "human-action" and not task.files)  # a person can create any file
         claims = task.files or ()
         if id not in present.done and task.notation != "step":
             for claim in claims:
-                yield from _unmet(id, claim, known, by_hand=by_hand, claimed=id in present.claimed)
+                yield from _unmet(id, claim, files, by_hand=by_hand, claimed=id in present.claimed)
         for claim in claims:
-            known.apply(claim)
+            files.apply(claim)
 
 
-def _unmet(task: str, claim: FileClaim, known: _Files, *, by_hand: bool, claimed: bool) -> Iterator[UnmetClaim]:
-    if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not known.usable(claim.path):
+def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool, claimed: bool) -> Iterator[UnmetClaim]:
+    if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not files.usable(claim.path):
         yield UnmetClaim(task, claim, claim.path, there=False)
-    made = claim.path if claim.verb == "create" else claim.target
-    if made is not None and not claimed and not paths.has_wildcard(made) and known.taken(made):
-        yield UnmetClaim(task, claim, made, there=True)
+    created = claim.path if claim.verb == "create" else claim.target
+    if created is not None and not claimed and not paths.has_wildcard(created) and files.taken(created):
+        yield UnmetClaim(task, claim, created, there=True)
 
 
 def files(case: Case) -> Iterator[Finding]:
@@ -179,8 +179,8 @@ def globs(contract: Contract) -> tuple[str, ...]:
 def protecting(contract: Contract, settings: Settings) -> tuple[str, ...]:
     """Return every rule that can protect a path of this contract, except git's own folder."""
     own = (rule for plan in contract.plans for rule in plan.scope.protected)
-    known = (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *settings.protected, *own)
-    return tuple(dict.fromkeys(rule for rule in known if not rule.startswith(".git/") and rule != ".git"))
+    all_rules = (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *settings.protected, *own)
+    return tuple(dict.fromkeys(rule for rule in all_rules if not rule.startswith(".git/") and rule != ".git"))
 
 
 def protected(case: Case) -> Iterator[Finding]:
@@ -198,9 +198,11 @@ def protected(case: Case) -> Iterator[Finding]:
             if paths.protecting_rule(glob, rules) is not None:
                 continue  # an error of its own
             covers = paths.matcher(glob)
-            found = [(p, rule) for p in candidates if covers(p) and (rule := paths.protecting_rule(p, rules, literal))]
-            if found:
-                path, rule = found[0]
+            covered = [
+                (p, rule) for p in candidates if covers(p) and (rule := paths.protecting_rule(p, rules, literal))
+            ]
+            if covered:
+                path, rule = covered[0]
                 yield case.at(
                     "path.covers-protected",
                     plan,
@@ -245,11 +247,11 @@ def _commands(
 ) -> Iterator[Finding]:
     plan, task = where
     gone = case.present.no_programs if case.present is not None else frozenset()
-    told: set[tuple[str, str, int]] = set()
+    reported: set[tuple[str, str, int]] = set()
     for command, line, field in named:
         for program in programs(command):
-            if program in gone and not makes(posixpath.normpath(program)) and (program, field, line) not in told:
-                told.add((program, field, line))
+            if program in gone and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
+                reported.add((program, field, line))
                 yield case.at(
                     "check.no-program",
                     plan,
@@ -269,12 +271,12 @@ def _commands(
 
 def checks(task: Task) -> list[tuple[str, int, str]]:
     """Return the commands that prove a task, each with its line (0 for its field's) and its field."""
-    found = [(c.command, c.span.line if c.span else 0, "acceptance") for c in task.acceptance if c.command]
-    found += [(command, 0, "verify") for command in task.verify]
-    found += [(test.command, 0, "tests") for test in task.tests]
+    rows = [(c.command, c.span.line if c.span else 0, "acceptance") for c in task.acceptance if c.command]
+    rows += [(command, 0, "verify") for command in task.verify]
+    rows += [(test.command, 0, "tests") for test in task.tests]
     for field, conditions in (("preconditions", task.preconditions), ("postconditions", task.postconditions)):
-        found += [(c.subject, 0, field) for c in conditions if c.kind == "command"]
-    return found
+        rows += [(c.subject, 0, field) for c in conditions if c.kind == "command"]
+    return rows
 
 
 def programs(command: str) -> tuple[str, ...]:
@@ -286,12 +288,12 @@ def programs(command: str) -> tuple[str, ...]:
 
 def named_programs(contract: Contract) -> frozenset[str]:
     """Return every program that a check of the contract starts."""
-    found: list[str] = []
+    commands: list[str] = []
     for plan in contract.plans:
-        found += [invariant.check for invariant in plan.invariants]
-        found += [criterion.command for criterion in plan.success_criteria if criterion.command]
-        found += [command for task in plan.tasks for command, _, _ in checks(task)]
-    return frozenset(program for command in dict.fromkeys(found) for program in programs(command))
+        commands += [invariant.check for invariant in plan.invariants]
+        commands += [criterion.command for criterion in plan.success_criteria if criterion.command]
+        commands += [command for task in plan.tasks for command, _, _ in checks(task)]
+    return frozenset(program for command in dict.fromkeys(commands) for program in programs(command))
 
 
 # Sentences of templates/plan.md and templates/phase-plan.md that the author of a plan has to replace.

@@ -17,19 +17,19 @@ _TASK = (
 
 def receivers(case: Case) -> Iterator[Finding]:
     """Find undefined receivers. During a run it would be too late: no handoff could be made."""
-    known = handoff.agents(case.settings)
+    names = handoff.agents(case.settings)
     for plan, task in case.pairs:
-        for wanted in task.handoff_to:
-            if wanted.agent not in known and handoff.type_of(wanted.type) != handoff.NEVER:
-                near = nearest(wanted.agent, known)
+        for receiver in task.handoff_to:
+            if receiver.agent not in names and handoff.type_of(receiver.type) != handoff.NEVER:
+                near = nearest(receiver.agent, names)
                 yield case.at(
                     "handoff.unknown-agent",
                     plan,
                     task,
                     "handoff_to",
-                    found=wanted.agent,
+                    found=receiver.agent,
                     accepted=near or "a binding of .idumb/config.yaml, a role or human",
-                    message=f"{task.id} hands its work to {wanted.agent}, which is neither a binding nor a role.",
+                    message=f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role.",
                     mend=f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
                 )
 
@@ -37,8 +37,8 @@ def receivers(case: Case) -> Iterator[Finding]:
 def types(case: Case) -> Iterator[Finding]:
     accepted = (*handoff.TYPES, handoff.NEVER)
     for plan, task in case.pairs:
-        for wanted in task.handoff_to:
-            meant = handoff.type_of(wanted.type)
+        for receiver in task.handoff_to:
+            meant = handoff.type_of(receiver.type)
             if meant not in accepted:
                 near = nearest(meant, accepted)
                 yield case.at(
@@ -46,9 +46,9 @@ def types(case: Case) -> Iterator[Finding]:
                     plan,
                     task,
                     "handoff_to",
-                    found=wanted.type or "",
+                    found=receiver.type or "",
                     accepted=near or ", ".join(accepted),
-                    message=f"{task.id}: {wanted.type} is not a type of handoff.",
+                    message=f"{task.id}: {receiver.type} is not a type of handoff.",
                     mend=f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
                 )
 

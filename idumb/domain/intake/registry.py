@@ -65,11 +65,11 @@ def findings_of_drafts(
 ) -> tuple[Finding, ...]:
     """Return the findings that are already certain for plans that are not a contract yet, because of other errors."""
     looked = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
-    return tuple(found for check in _OF_DRAFTS for found in check(looked) if found.severity != SILENT)
+    return tuple(finding for check in _OF_DRAFTS for finding in check(looked) if finding.severity != SILENT)
 
 
 def findings_of(looked: Case) -> tuple[Finding, ...]:
-    return tuple(found for check in _loud(looked) for found in check(looked) if found.severity != SILENT)
+    return tuple(finding for check in _loud(looked) for finding in check(looked) if finding.severity != SILENT)
 
 
 def _loud(looked: Case) -> Iterator[Check]:

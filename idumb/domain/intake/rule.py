@@ -24,7 +24,6 @@ class StartState:
     - `protected`: protected files, collected only if the contract has globs.
     - `no_programs`: programs of its checks that cannot be started.
     - `done`: its completed tasks. `claimed`: tasks that an old iDumb recorded as done, whose files can exist.
-
     """
 
     requirements: str = ""
@@ -43,7 +42,6 @@ class Example:
 
     `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" if there is none.
     `repositories` are folders of nested repositories.
-
     """
 
     task: str
@@ -62,7 +60,6 @@ class Case:
       absolute outside of it.
     - `repositories`: folders of the workspace that are submodules or nested repositories.
     - `present`: None if the state was not read; checks that need it then report nothing.
-
     """
 
     contract: Contract

@@ -95,16 +95,16 @@ def places(contract: Contract) -> frozenset[str]:
     written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     steps = (step for task in contract.tasks.values() for step in task.steps)
     stepped = (path for step in steps for path in (*step_paths(step), *step.scope))
-    found = {_fixed(path).removesuffix("/*") for path in (*written, *stepped)}
-    return frozenset(place for place in found if place and paths.problem(place) is None)
+    prefixes = {_fixed(path).removesuffix("/*") for path in (*written, *stepped)}
+    return frozenset(place for place in prefixes if place and paths.problem(place) is None)
 
 
 def folders(contract: Contract) -> frozenset[str]:
     """Return the folder of every written path that can be in the workspace."""
     written = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     stepped = (path for task in contract.tasks.values() for step in task.steps for path in step_paths(step))
-    found = {_fixed(path).rpartition("/")[0] for path in (*written, *stepped)}
-    return frozenset(folder for folder in found if folder and paths.problem(folder) is None)
+    parents = {_fixed(path).rpartition("/")[0] for path in (*written, *stepped)}
+    return frozenset(folder for folder in parents if folder and paths.problem(folder) is None)
 
 
 def _fixed(path: str) -> str:

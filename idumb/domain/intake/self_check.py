@@ -44,7 +44,6 @@ def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
     """Answer each question from the findings of this case.
 
     In strict mode, every finding behind a no is an error, so a no refuses the plan.
-
     """
     by_code: dict[str, list[Finding]] = {}
     for one in (*found, *_silent(case)):
@@ -55,27 +54,27 @@ def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
 def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
     """Return what a person must answer: the questions that are not judged, and requirements that nothing states."""
     unjudged = (one for one in answers(case, found) if one.answer == NOT_JUDGED)
-    asked = (
+    unstated = (
         Answer(id, f"Is {id} a requirement, although .planning/REQUIREMENTS.md does not list it?", NOT_JUDGED)
         for id in dict.fromkeys(id for _, id in coverage.unlisted(case))
     )
-    return (*unjudged, *asked)
+    return (*unjudged, *unstated)
 
 
 def _silent(case: Case) -> Iterator[Finding]:
     """Yield the first findings of checks that are silent in this mode."""
     severities = case.severities or {}
-    asked = {code for question in QUESTIONS for code in question.codes}
-    rules = (rule for rule in registry.RULES if rule.code in asked)
+    codes = {code for question in QUESTIONS for code in question.codes}
+    rules = (rule for rule in registry.RULES if rule.code in codes)
     quiet = dict.fromkeys(rule.check for rule in rules if severities[rule.code] == SILENT)
     for check in quiet:
-        yield from islice((found for found in check(case) if found.severity == SILENT), SHOWN)
+        yield from islice((finding for finding in check(case) if finding.severity == SILENT), SHOWN)
 
 
 def _answer(question: Question, case: Case, by_code: dict[str, list[Finding]]) -> Answer:
-    against = [found for code in question.codes for found in by_code.get(code, ())]
+    against = [finding for code in question.codes for finding in by_code.get(code, ())]
     if against:
-        words = dict.fromkeys(f"{found.place} {found.code}" for found in against)
+        words = dict.fromkeys(f"{finding.place} {finding.code}" for finding in against)
         return Answer(question.id, question.question, NO, tuple(islice(words, SHOWN)))
     basis = question.basis(case)
     if basis is None:

@@ -86,17 +86,17 @@ def chance(case: Case) -> Iterator[Finding]:
 def _variable(step: Step) -> dict[str, str]:
     """Return the parts of a command with a varying result, and why, by the name that an assumption must have."""
     script = _script(step)
-    found = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
+    reasons = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
     for words in script.commands:
         for program in shell.programs_of(words):
             name = program.rpartition("/")[2]
             if name in _NETWORK:
-                found[name] = "uses the network"
+                reasons[name] = "uses the network"
             elif name in _CLOCK_AND_CHANCE or _random_by_option(name, words):
-                found[name] = _CHANCE
+                reasons[name] = _CHANCE
     for match in _calls().finditer(_command(step)):
-        found[match[0].rstrip("(")] = _CHANCE
-    return found
+        reasons[match[0].rstrip("(")] = _CHANCE
+    return reasons
 
 
 def _random_by_option(program: str, words: Sequence[shell.Word]) -> bool:
@@ -104,8 +104,8 @@ def _random_by_option(program: str, words: Sequence[shell.Word]) -> bool:
     options = {word.text.partition("=")[0] for word in words}
     if "--random-source" in options:
         return False
-    asked: dict[str, set[str]] = {"shuf": {"shuf"}, "sort": {"-R", "--random-sort"}, "openssl": {"rand"}}
-    return not options.isdisjoint(asked.get(program, ()))
+    random_options: dict[str, set[str]] = {"shuf": {"shuf"}, "sort": {"-R", "--random-sort"}, "openssl": {"rand"}}
+    return not options.isdisjoint(random_options.get(program, ()))
 
 
 def _assumed(plan: Plan, task: Task, name: str) -> bool:
@@ -138,15 +138,15 @@ def branches(case: Case) -> Iterator[Finding]:
 
 def _script(step: Step) -> shell.Script:
     """Return the script of a `run` step, from its command or its argument list."""
-    given = step.arguments.get("command")
-    if given is not None:
-        return shell.read(str(given))
+    command = step.arguments.get("command")
+    if command is not None:
+        return shell.read(str(command))
     return shell.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
 
 
 def _command(step: Step) -> str:
-    given = step.arguments.get("command")
-    return str(given) if given is not None else " ".join(map(str, step.arguments.get("argv", ())))
+    command = step.arguments.get("command")
+    return str(command) if command is not None else " ".join(map(str, step.arguments.get("argv", ())))
 
 
 @functools.cache

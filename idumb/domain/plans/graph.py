@@ -1,7 +1,6 @@
 """The task graph: one deterministic order, waves, and cycles.
 
 Ties are broken by the order of the nodes in the input, so the same plan always gives the same order.
-
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
 def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
     """Return at most `most` elementary cycles: `A -> B -> C -> A`, each node depends on the next (Johnson)."""
     position = {node: at for at, node in enumerate(dependencies)}
-    found: list[tuple[str, ...]] = []
+    all_cycles: list[tuple[str, ...]] = []
     components = _components(dependencies, set(position))
     pending = deque(sorted(components, key=lambda group: min(position[node] for node in group)))
-    while pending and len(found) < most:
+    while pending and len(all_cycles) < most:
         component = pending.popleft()
         start = min(component, key=position.__getitem__)
         edges = {node: [d for d in dict.fromkeys(dependencies[node]) if d in component] for node in component}
-        found += islice(_through(start, edges), most - len(found))
+        all_cycles += islice(_through(start, edges), most - len(all_cycles))
         pending.extend(_components(edges, component - {start}))
-    return tuple(found)
+    return tuple(all_cycles)
 
 
 def _through(start: str, edges: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
@@ -162,11 +161,11 @@ def dependents(dependencies: Mapping[str, Sequence[str]], roots: Iterable[str]) 
     for node, needed in dependencies.items():
         for dependency in needed:
             successors.setdefault(dependency, []).append(node)
-    found: set[str] = set()
+    reached: set[str] = set()
     stack = list(roots)
     while stack:
         for node in successors.get(stack.pop(), ()):
-            if node not in found:
-                found.add(node)
+            if node not in reached:
+                reached.add(node)
                 stack.append(node)
-    return tuple(node for node in dependencies if node in found)
+    return tuple(node for node in dependencies if node in reached)

@@ -2,7 +2,6 @@
 
 `markdown/` makes these values; everything else only reads them. Durations are whole seconds. Paths are relative to the
 workspace root, with `/` as separator.
-
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class Span:
     """A half-open range of characters in the decoded text of the plan (a byte-order mark counts as one).
 
     `line` is the line on which it starts, from 1.
-
     """
 
     start: int
@@ -52,7 +50,6 @@ class FileClaim:
     """What a task declares to do to one path or glob. `target` is set only for `move`.
 
     The verb `change`, which only step plans have, allows creating, changing and removing a path, and requires nothing.
-
     """
 
     verb: str
@@ -79,7 +76,6 @@ class Criterion:
     """`proof` is check, verify, human, opinion, steps (their own results), changed (a declared change) or unproven.
 
     `command` is set only for check.
-
     """
 
     id: str
@@ -107,7 +103,6 @@ class Condition:
     """`kind` is file-exists, file-absent, file-contains, symbol, env, context or command.
 
     `subject` is the path, name or command; `text` is what the file contains; `path` is the file of the symbol.
-
     """
 
     kind: str
@@ -258,7 +253,6 @@ class Plan:
     - `requirements`: id to text; the text is "" if the plan only lists ids of REQUIREMENTS.md.
     - `version`: the author's own; it has no effect.
     - `dialect`: `plan`, or `steps` for a step plan (`idumb.domain.plans.step_plan`), which has only steps.
-
     """
 
     path: str

@@ -1,7 +1,6 @@
 """Quick plans: one task that a person describes on the command line.
 
 The phase of the third quick plan is `Q3`, its task `TQ3-01`, its folder `.planning/quick/003-fix-the-typo`.
-
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ class QuickRequest:
 
     `files` are (verb, path) pairs, None if no files were named. `check` is the command that proves the task, `builder`
     the name of a binding; None for the configuration's builder.
-
     """
 
     words: str
@@ -72,12 +70,11 @@ def claims(named: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[s
     """Return what the task may do to the named files, as (verb, path).
 
     It must modify an existing file and create a missing one. In a folder, or with a wildcard, it may do anything.
-
     """
-    found = []
+    rows = []
     for path in dict.fromkeys(named):
         if paths.has_wildcard(path):
-            found += [(verb, path) for verb in _EVERYTHING]
+            rows += [(verb, path) for verb in _EVERYTHING]
         else:
-            found.append(("modify" if exists(path) else "create", path))
-    return tuple(found)
+            rows.append(("modify" if exists(path) else "create", path))
+    return tuple(rows)

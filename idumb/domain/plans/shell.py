@@ -2,7 +2,6 @@
 
 Quoted text, comments and here-documents are data. A command substitution outside single quotes is a nested script, and
 so is the text that `sh -c` receives.
-
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ class Script:
     """`commands` are the words of each simple command, in order; `branches` the words `if`, `case` and `||`.
 
     `variables` are those that the shell expands, `functions` those that the script defines.
-
     """
 
     commands: tuple[tuple[Word, ...], ...] = ()
@@ -104,16 +102,16 @@ def _of_shell(words: Sequence[Word]) -> str | None:
 
 def programs_of(words: Sequence[Word]) -> tuple[str, ...]:
     """Return the program of a simple command, and the program that it starts, as in `env A=b make`."""
-    found: list[str] = []
+    programs: list[str] = []
     for word in words:
-        if _ASSIGNED.match(word.text) or (found and word.text == "-i"):
+        if _ASSIGNED.match(word.text) or (programs and word.text == "-i"):
             continue
-        if not word.literal or not word.text or (found and word.text.startswith("-")):
+        if not word.literal or not word.text or (programs and word.text.startswith("-")):
             break
-        found.append(word.text)
+        programs.append(word.text)
         if word.text.rpartition("/")[2] not in _STARTERS:
             break
-    return tuple(found)
+    return tuple(programs)
 
 
 class _Scanner:
@@ -149,8 +147,8 @@ class _Scanner:
         self._close()
 
     def _find(self, mark: str, start: int | None = None) -> int:
-        found = self.text.find(mark, self._at if start is None else start)
-        return len(self.text) if found < 0 else found
+        index = self.text.find(mark, self._at if start is None else start)
+        return len(self.text) if index < 0 else index
 
     def _add(self, text: str, *, expands: bool = False, quoted: bool = False) -> None:
         if not self._inside:
@@ -209,16 +207,16 @@ class _Scanner:
             end = _closing(text, start + 1)
             self.nested.append(text[start + 2 : end - 1])
             self._at = end
-        elif (found := _VARIABLE.match(text, start)) is not None:
-            self.variables.append(found[1])
-            self._at = self._find("}", start) + 1 if text.startswith("${", start) else found.end()
+        elif (match := _VARIABLE.match(text, start)) is not None:
+            self.variables.append(match[1])
+            self._at = self._find("}", start) + 1 if text.startswith("${", start) else match.end()
         else:
             self._at += 1
         self._add(text[start : self._at], expands=True)
 
     def _operator(self) -> None:
-        found = _OPERATOR.match(self.text, self._at)
-        operator = self.text[self._at] if found is None else found[0]
+        match = _OPERATOR.match(self.text, self._at)
+        operator = self.text[self._at] if match is None else match[0]
         if self._inside and operator[0] in "<>" and "".join(self._parts).isdigit():
             self._parts, self._inside = [], False  # a file descriptor
         self._close()
@@ -231,10 +229,10 @@ class _Scanner:
             self._skip_documents()
 
     def _document(self, operator: str) -> None:
-        found = re.compile(r"[ \t]*(['\"\\]?)([^\s'\"|&;()<>]+)['\"]?").match(self.text, self._at)
-        if found is not None:
-            self._documents.append((found[2], operator == "<<-"))
-            self._at = found.end()
+        match = re.compile(r"[ \t]*(['\"\\]?)([^\s'\"|&;()<>]+)['\"]?").match(self.text, self._at)
+        if match is not None:
+            self._documents.append((match[2], operator == "<<-"))
+            self._at = match.end()
 
     def _skip_documents(self) -> None:
         for mark, indented in self._documents:

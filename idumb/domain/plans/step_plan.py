@@ -2,7 +2,6 @@
 
 The id is the path with `+` for `/` and `@` for a leading dot, so that it is safe in file and ref names and can be
 reversed: `deploy/web.yaml` is `deploy+web.yaml`.
-
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ class Commit:
     """`author` and `committer` are `Name <address>`; `wrong` says why the bytes are not acceptable, or is empty.
 
     `changes` are relative to its first parent.
-
     """
 
     id: str
@@ -145,7 +144,6 @@ def problem(chain: Sequence[Commit], base: str | None) -> str:
     """Return why a chain, oldest commit first, cannot be accepted on top of `base`, or "".
 
     The chain ends at the first commit that does not have exactly one parent, or one commit after the limit.
-
     """
     for commit in chain:
         if len(commit.parents) > 1:

@@ -26,7 +26,6 @@ class Evidence:
     - `output`: head and tail, bounded and redacted. `output_sha256`: of the whole output.
     - `level`: a failure of level 0 is reported and blocks nothing.
     - `shown`: the evidence that a validator gives for its PASS.
-
     """
 
     subject: str

@@ -56,7 +56,6 @@ class Line:
 
     `within` is the nested repository that contains the path; `kept` then says whether a snapshot has its previous
     bytes.
-
     """
 
     path: str
@@ -120,7 +119,6 @@ def named_paths(files: Iterable[FileClaim] | None) -> tuple[str, ...]:
     """Return the written paths that can name a single file, which counts even if git ignores it.
 
     `pages/[id].tsx` is both a glob and a name; a name with a star is rare.
-
     """
     return tuple(path for path in written_paths(files) if "*" not in path and not path.endswith("/"))
 
@@ -134,7 +132,6 @@ def compare(
     """Compare changes with declared files. `files` None declares nothing, so nothing may change.
 
     `accepted` are paths that a person added to the task's scope.
-
     """
     claims = written_claims(files or ())
     literal = {claim.path: claim for claim in claims if not paths.has_wildcard(claim.path)}
@@ -150,14 +147,13 @@ def compare(
     return Ledger(tuple(lines))
 
 
-def allow_existing(found: Ledger, there: Callable[[str], bool]) -> Ledger:
+def allow_existing(ledger: Ledger, there: Callable[[str], bool]) -> Ledger:
     """Return the ledger of a task whose work existed before its first attempt: files that already match need no change.
 
     `there` tells whether a path is in the candidate.
-
     """
-    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, there) else x for x in found.lines)
-    return replace(found, lines=tuple(lines))
+    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, there) else x for x in ledger.lines)
+    return replace(ledger, lines=tuple(lines))
 
 
 def _is_as_wanted(line: Line, there: Callable[[str], bool]) -> bool:

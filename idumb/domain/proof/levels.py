@@ -92,9 +92,9 @@ def _timeout(settings: Settings, name: str, level: int, own: GateSettings | None
 
 def problem(level: int, timeout: int) -> str | None:
     """Return what a timeout of this level must be, in words, or None if it is valid."""
-    known = LEVELS[level]
-    if known.shortest is None or known.longest is None:
+    bounds = LEVELS[level]
+    if bounds.shortest is None or bounds.longest is None:
         return "absent: level 0 has no timeout"
-    if known.shortest <= timeout <= known.longest:
+    if bounds.shortest <= timeout <= bounds.longest:
         return None
-    return f"between {known.shortest}s and {known.longest}s, as level {level} has it"
+    return f"between {bounds.shortest}s and {bounds.longest}s, as level {level} has it"

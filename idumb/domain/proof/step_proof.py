@@ -20,7 +20,6 @@ def expected(step: Step, before: Callable[[str], bytes | None]) -> Mapping[str, 
     """Return what each path must be after the step; empty if only the step's own result proves it.
 
     `before` returns a file's bytes in the tree before the step, None if there is none.
-
     """
     arguments = step.arguments
     if step.tool == "write_file":

@@ -69,24 +69,23 @@ class Line:
         return f"the symbol {self.name}{where} was {self.actual} and is not declared"
 
 
-def compare(claims: Sequence[SymbolClaim], found: Sequence[SymbolSet]) -> tuple[Line, ...]:
+def compare(claims: Sequence[SymbolClaim], sets: Sequence[SymbolSet]) -> tuple[Line, ...]:
     """Return a line for each added or removed name, and for each declared one that was not.
 
     A new or removed class covers its members. Names that moved between files, and names with a leading underscore, are
     ignored unless declared.
-
     """
-    changed = [(one.path, name, actual) for one in found for actual in (ADDED, REMOVED) for name in one.names(actual)]
+    changed = [(one.path, name, actual) for one in sets for actual in (ADDED, REMOVED) for name in one.names(actual)]
     lines: list[Line] = []
     taken: set[tuple[str, str, str]] = set()
-    unjudged = [one.path for one in found if not one.judged]
+    unjudged = [one.path for one in sets if not one.judged]
     for claim in claims:
         fitting = [c for c in sorted(changed) if c[2] == _VERB[claim.action] and _means(claim.name, c[0], c[1])]
-        said = f"{claim.action} {claim.name}"
-        lines += [Line(name, path, DECLARED, actual, said) for path, name, actual in fitting]
+        declared = f"{claim.action} {claim.name}"
+        lines += [Line(name, path, DECLARED, actual, declared) for path, name, actual in fitting]
         taken.update(fitting)
         if not fitting:
-            lines.append(Line(claim.name, None, NOT_JUDGED if unjudged else MISSING, None, said))
+            lines.append(Line(claim.name, None, NOT_JUDGED if unjudged else MISSING, None, declared))
     lines += [Line("any", path, NOT_JUDGED, None, None) for path in unjudged]
     extra = [c for c in sorted(changed) if c not in taken and not _aside(c, changed)]
     return (*lines, *(Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra))
@@ -94,10 +93,10 @@ def compare(claims: Sequence[SymbolClaim], found: Sequence[SymbolSet]) -> tuple[
 
 def _means(claim: str, path: str, name: str) -> bool:
     """Whether a claim means a name: `load`, `Config.load` and `config.Config.load` all match; `*` matches any part."""
-    wanted = claim.removesuffix("()").replace("::", ".").replace("#", ".")
+    pattern = claim.removesuffix("()").replace("::", ".").replace("#", ".")
     plain = name.replace("::", ".")
     module = path.rpartition("/")[2].partition(".")[0]
-    return any(fnmatch.fnmatchcase(known, wanted) for known in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
+    return any(fnmatch.fnmatchcase(known, pattern) for known in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
 
 
 def _aside(change: tuple[str, str, str], changed: Iterable[tuple[str, str, str]]) -> bool:
@@ -106,13 +105,13 @@ def _aside(change: tuple[str, str, str], changed: Iterable[tuple[str, str, str]]
         return True
     owner = name.rpartition(".")[0]
     other = REMOVED if actual == ADDED else ADDED
-    known = _index(changed)
-    moved = any(at != path for at in known.get((name, other), ()))
-    return moved or (bool(owner) and path in known.get((owner, actual), ()))
+    index = _index(changed)
+    moved = any(at != path for at in index.get((name, other), ()))
+    return moved or (bool(owner) and path in index.get((owner, actual), ()))
 
 
 def _index(changed: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
+    index: dict[tuple[str, str], set[str]] = {}
     for path, name, actual in changed:
-        found.setdefault((name, actual), set()).add(path)
-    return found
+        index.setdefault((name, actual), set()).add(path)
+    return index

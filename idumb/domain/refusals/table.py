@@ -17,15 +17,15 @@ _MOST = 50
 
 def complete(code: str, message: str, hint: str | None, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with what is blocked, why, the evidence and the choices; present values are kept."""
-    known = ROWS.get(code)
-    if known is None:
+    row = ROWS.get(code)
+    if row is None:
         return dict(details)
     return {
         **details,
-        "what": details.get("what") or known.what,
+        "what": details.get("what") or row.what,
         "why": details.get("why") or message,
         "evidence": details.get("evidence") or [*_evidence(details)][:_MOST] or [message],
-        "choices": details.get("choices") or [_row(choice, hint, details) for choice in known.ways],
+        "choices": details.get("choices") or [_row(choice, hint, details) for choice in row.ways],
     }
 
 

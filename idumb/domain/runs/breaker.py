@@ -4,7 +4,6 @@
     half-open --(failure)--> open
 
 Pure: times are the text of the clock port, and the caller stores each new state.
-
 """
 
 from __future__ import annotations
@@ -51,27 +50,26 @@ def from_payload(payload: Mapping[str, Any]) -> Breaker:
     return Breaker(payload["state"], payload["failures"], payload["since"], payload["failure"])
 
 
-def before_call(known: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
+def before_call(breaker: Breaker, now: str, rule: Rule) -> tuple[Breaker, float]:
     """Return the new state, and the seconds to wait before the call (0 permits it).
 
     Half-open permits one call. If its result was never recorded because the process was killed, another call is
     permitted after the same time.
-
     """
-    if known.state == CLOSED:
-        return known, 0.0
-    passed = _seconds(known.since, now)
+    if breaker.state == CLOSED:
+        return breaker, 0.0
+    passed = _seconds(breaker.since, now)
     if 0 <= passed < rule.seconds:
-        return known, rule.seconds - passed
-    return replace(known, state=HALF_OPEN, since=now), 0.0
+        return breaker, rule.seconds - passed
+    return replace(breaker, state=HALF_OPEN, since=now), 0.0
 
 
-def after_call(known: Breaker, failure: str | None, now: str, rule: Rule) -> Breaker:
+def after_call(breaker: Breaker, failure: str | None, now: str, rule: Rule) -> Breaker:
     """Return the state after a call; a failure that does not count shows that the agent can be reached."""
     if failure not in COUNTED:
         return Breaker()
-    failures = known.failures + 1
-    if known.state == HALF_OPEN or failures >= rule.failures:
+    failures = breaker.failures + 1
+    if breaker.state == HALF_OPEN or failures >= rule.failures:
         return Breaker(OPEN, failures, now, failure or "")
     return Breaker(CLOSED, failures, "", failure or "")
 

@@ -38,7 +38,6 @@ def failure_class(ended: str | None, cause: str | None, failure: str | None) -> 
 
     `transient`: a retry can succeed. `system`: the machine or agent must be fixed first. `permanent`: it fails until
     the plan, the prompt or the files change; the default.
-
     """
     if failure in agent.FAILURES:
         return _OF_FAILURE.get(failure or "", PERMANENT)

@@ -1,7 +1,6 @@
 """Events: the only memory of idumb. A gapless sequence, chained by hash, append-only.
 
 `docs/events.md` lists every kind with its payload and is checked against `KINDS`.
-
 """
 
 from __future__ import annotations
@@ -82,7 +81,6 @@ EXACT = frozenset(
 """Fields of a payload that are never redacted, because idumb compares them with the present state.
 
 People choose these names, and no agent can; paths that a task creates are not among them.
-
 """
 
 IDENTITY = frozenset(
@@ -188,7 +186,6 @@ class ChainCheck:
 
     `broken_at` is the first invalid sequence number (None: all are valid), `why` says how. `witnessed` is the newest
     event that is also recorded outside the database; a truncation after it would be undetected.
-
     """
 
     count: int

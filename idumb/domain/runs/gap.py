@@ -19,7 +19,6 @@ class Gap:
     """`subject` names it in the verification, `text` says what must hold, `why` what is missing.
 
     `check` is the command that proves it; None if a person must judge it.
-
     """
 
     subject: str
@@ -55,9 +54,9 @@ def from_verification(record: Mapping[str, Any]) -> tuple[Gap, ...]:
     return tuple(reversed(one_each.values()))[:_MOST]
 
 
-def _why(found: Mapping[str, Any]) -> str:
-    code = "" if found.get("exit_code") is None else f", exit {found['exit_code']}"
-    return f"{str(found['result']).replace('_', ' ')}{code}"
+def _why(criterion: Mapping[str, Any]) -> str:
+    code = "" if criterion.get("exit_code") is None else f", exit {criterion['exit_code']}"
+    return f"{str(criterion['result']).replace('_', ' ')}{code}"
 
 
 def _refuted(record: Mapping[str, Any]) -> list[Gap]:

@@ -46,7 +46,6 @@ class Document:
 
     `workflow` is the phase. `deliverables` are paths with their changes, `acceptance_criteria` the texts that hold.
     `handoff_id` is a UUID.
-
     """
 
     handoff_id: str
@@ -76,11 +75,11 @@ _LISTS = frozenset({"deliverables", "acceptance_criteria"})
 _NAMES = tuple(field.name for field in fields(Document))
 
 
-def from_dict(found: Mapping[str, Any]) -> Document:
+def from_dict(data: Mapping[str, Any]) -> Document:
     """Return the document that `as_dict` wrote; unknown keys are ignored."""
-    known: dict[str, Any] = {name: found[name] for name in _NAMES if name in found}
-    known |= {name: tuple(known[name]) for name in _LISTS if name in known}
-    return Document(**known)
+    names: dict[str, Any] = {name: data[name] for name in _NAMES if name in data}
+    names |= {name: tuple(names[name]) for name in _LISTS if name in names}
+    return Document(**names)
 
 
 def new_id(run: str, task: str, attempt: int, number: int) -> str:
@@ -98,16 +97,16 @@ def type_of(written: str | None) -> str:
 def problems(document: Document, agents: Collection[str]) -> tuple[str, ...]:
     """Return the problems of a handoff, in words; `agents` are the valid receivers and givers."""
     values = document.as_dict()
-    found = [f"{name} is missing" for name in _REQUIRED if not values[name]]
+    wrong = [f"{name} is missing" for name in _REQUIRED if not values[name]]
     chosen = {"handoff_type": TYPES, "status": STATUSES, "priority": PRIORITIES}
     for name, allowed in {"from_agent": sorted(agents), "to_agent": sorted(agents), **chosen}.items():
         if values[name] and values[name] not in allowed:
-            found += [f"{name}: {values[name]!r} is none of {', '.join(allowed)}"]
+            wrong += [f"{name}: {values[name]!r} is none of {', '.join(allowed)}"]
     if document.timestamp and not _is_moment(document.timestamp):
-        found.append(f"timestamp: {document.timestamp!r} is no time in ISO 8601 with its zone")
+        wrong.append(f"timestamp: {document.timestamp!r} is no time in ISO 8601 with its zone")
     if document.handoff_id and not _UUID.fullmatch(document.handoff_id):
-        found.append(f"handoff_id: {document.handoff_id!r} is no UUID")
-    return tuple(found)
+        wrong.append(f"handoff_id: {document.handoff_id!r} is no UUID")
+    return tuple(wrong)
 
 
 def _is_moment(text: str) -> bool:

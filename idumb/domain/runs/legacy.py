@@ -23,7 +23,6 @@ class OldFile:
     """`what` is one of the words above. `digest` covers what the old iDumb wrote; idumb may have appended to it.
 
     `found` is the parsed content, as JSON; `why` says why it could not be parsed.
-
     """
 
     path: str
@@ -75,5 +74,5 @@ def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
 
 def is_to_be_built(state: RunState, task: str) -> bool:
     """Whether a person answered that a task which an old iDumb recorded as done must be built."""
-    asked = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
-    return any(state.answers.get(i, {}).get("choice") == BUILD for i in asked)
+    questions = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
+    return any(state.answers.get(i, {}).get("choice") == BUILD for i in questions)

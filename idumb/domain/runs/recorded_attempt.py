@@ -17,7 +17,6 @@ class RecordedAttempt:
       the last.
     - `paths`: all paths that these attempts changed.
     - `judged_tree`: the candidate that the validator judged, None if unknown.
-
     """
 
     digest: str

@@ -60,41 +60,43 @@ _OF_OUTCOME: Mapping[str, str] = {
 }
 
 
-def remedies(found: Failure) -> tuple[Remedy, ...]:
+def remedies(failure: Failure) -> tuple[Remedy, ...]:
     """Return the remedies, most useful first; never empty."""
-    return tuple(dict.fromkeys(_all(found)))
+    return tuple(dict.fromkeys(_all(failure)))
 
 
-def _all(found: Failure) -> Iterator[Remedy]:
-    known = _OF_FAILURE.get(found.failure or "") or _OF_CAUSE.get(found.cause or "")
-    special = known or _OF_OUTCOME.get(found.ended or "")
+def _all(failure: Failure) -> Iterator[Remedy]:
+    cause = _OF_FAILURE.get(failure.failure or "") or _OF_CAUSE.get(failure.cause or "")
+    special = cause or _OF_OUTCOME.get(failure.ended or "")
     if special is not None:
         yield Remedy(special)
-    if found.deviations:
-        yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(found))
-        words = " ".join(f"--accept-deviation {found.task} {path}" for path in found.deviations if " " not in path)
-        yield Remedy("If they do, declare them.", f"idumb amend {found.phase} {words}" if words else None)
-    for subject, command in found.checks:
+    if failure.deviations:
+        yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(failure))
+        words = " ".join(f"--accept-deviation {failure.task} {path}" for path in failure.deviations if " " not in path)
+        yield Remedy("If they do, declare them.", f"idumb amend {failure.phase} {words}" if words else None)
+    for subject, command in failure.checks:
         if command is None:
-            yield Remedy(f"{subject} does not hold: see the evidence.", f"idumb show {found.task}")
+            yield Remedy(f"{subject} does not hold: see the evidence.", f"idumb show {failure.task}")
         else:
             yield Remedy(f"{subject} fails: run it by hand to see whether the work or the check is wrong.", command)
-    if found.repeated:
+    if failure.repeated:
         yield Remedy("Two attempts failed in the same way: change the task before you retry.")
-        yield Remedy("Make the task smaller, or describe it in more detail.", f"idumb amend {found.phase} --from-file")
-    if found.envelope:
-        names = wording.listed(found.envelope)
-        yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {found.task}")
-    yield Remedy("See the changes of the task.", _diff(found))
-    if found.failure in failures.STOPPING:  # the task has not failed; it can only continue
         yield Remedy(
-            "When you have removed the cause, continue.", f"idumb {failures.command(found.failure)} {found.phase}"
+            "Make the task smaller, or describe it in more detail.", f"idumb amend {failure.phase} --from-file"
+        )
+    if failure.envelope:
+        names = wording.listed(failure.envelope)
+        yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {failure.task}")
+    yield Remedy("See the changes of the task.", _diff(failure))
+    if failure.failure in failures.STOPPING:  # the task has not failed; it can only continue
+        yield Remedy(
+            "When you have removed the cause, continue.", f"idumb {failures.command(failure.failure)} {failure.phase}"
         )
         return
-    yield Remedy("When you have fixed the cause, retry.", f"idumb dlq retry {found.task}")
-    yield Remedy("Accept its work as it is.", f"idumb accept {found.task} --why REASON")
-    yield Remedy("Skip it; tasks that depend on it stay blocked.", f"idumb skip {found.task} --why REASON")
+    yield Remedy("When you have fixed the cause, retry.", f"idumb dlq retry {failure.task}")
+    yield Remedy("Accept its work as it is.", f"idumb accept {failure.task} --why REASON")
+    yield Remedy("Skip it; tasks that depend on it stay blocked.", f"idumb skip {failure.task} --why REASON")
 
 
-def _diff(found: Failure) -> str:
-    return f"idumb diff {found.task}"
+def _diff(failure: Failure) -> str:
+    return f"idumb diff {failure.task}"

@@ -32,7 +32,6 @@ def question_key(kind: str, choices: tuple[str, ...], what: str) -> str | None:
     """Return the same key for every question of this kind with these choices; None if its answer cannot be saved.
 
     A plan's choice is also identified by its wording, because the same letters mean something else in another task.
-
     """
     if kind not in KINDS:
         return None
@@ -48,7 +47,7 @@ def may_answer(task: Task) -> bool:
     return task.rollback.kind == REVERSIBLE
 
 
-def answer(known: SavedAnswer, question: Decision) -> Answer | None:
-    if question.choice(known.choice) is None:
+def answer(saved: SavedAnswer, question: Decision) -> Answer | None:
+    if question.choice(saved.choice) is None:
         return None
-    return Answer(question.id, known.choice, f"{known.by}, remembered", known.guidance)
+    return Answer(question.id, saved.choice, f"{saved.by}, remembered", saved.guidance)

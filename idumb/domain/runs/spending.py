@@ -45,13 +45,13 @@ def spent_by_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> S
     """Return what one call used, from the usage in an event; `reports` is False for adapters that use nothing."""
     if not reports:
         return Spent()
-    known = usage or {}
-    told: list[int] = [known[name] for name in ("tokens_in", "tokens_out") if is_amount(known.get(name))]
-    money = known.get("cost_usd") if is_amount(known.get("cost_usd")) else None
+    reported = usage or {}
+    tokens: list[int] = [reported[name] for name in ("tokens_in", "tokens_out") if is_amount(reported.get(name))]
+    money = reported.get("cost_usd") if is_amount(reported.get("cost_usd")) else None
     return Spent(
-        tokens=sum(told),
+        tokens=sum(tokens),
         cost_usd=money or 0.0,
-        unknown_tokens=int(not told),
+        unknown_tokens=int(not tokens),
         unknown_cost=int(money is None),
     )
 
@@ -144,18 +144,18 @@ def remaining(ceiling: Ceiling, spent: Spent) -> Ceiling:
 
 def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
     """Return the lowest of each ceiling."""
-    known = tuple(ceilings)
+    every = tuple(ceilings)
 
     def least(values: Iterable[float | None]) -> float | None:
         return min((value for value in values if value is not None), default=None)
 
-    attempts, seconds = least(c.attempts for c in known), least(c.seconds for c in known)
-    tokens = least(c.tokens for c in known)
+    attempts, seconds = least(c.attempts for c in every), least(c.seconds for c in every)
+    tokens = least(c.tokens for c in every)
     return Ceiling(
         None if attempts is None else int(attempts),
         None if seconds is None else int(seconds),
         None if tokens is None else int(tokens),
-        least(c.cost_usd for c in known),
+        least(c.cost_usd for c in every),
     )
 
 

@@ -20,7 +20,6 @@ class HistoryEntry:
     """One line of the history: a run and its result. `action` is `execute-phase:N`, `result` pass, partial or fail.
 
     `phase` is the stage of the phase after it, in iDumb's terms.
-
     """
 
     timestamp: str
@@ -48,11 +47,11 @@ class ImportedState:
 HistoryReport = Sequence[HistoryEntry | ImportedState]
 
 
-def fields(told: HistoryReport) -> dict[str, Any]:
+def fields(report: HistoryReport) -> dict[str, Any]:
     """Return everything that the log contains, in order, with the whole history."""
-    known: dict[str, Any] = {
+    content: dict[str, Any] = {
         "version": VERSION,
-        "initialized": told[0].timestamp if told else "",
+        "initialized": report[0].timestamp if report else "",
         "framework": "idumb",
         "phase": "init",
         "lastValidation": None,
@@ -62,68 +61,73 @@ def fields(told: HistoryReport) -> dict[str, Any]:
         "activeStyle": "default",
         "styleHistory": [],
     }
-    for one in told:
-        _follow(known, one) if isinstance(one, HistoryEntry) else _take(known, one)
-    return known
+    for one in report:
+        _follow(content, one) if isinstance(one, HistoryEntry) else _take(content, one)
+    return content
 
 
-def _follow(known: dict[str, Any], entry: HistoryEntry) -> None:
+def _follow(content: dict[str, Any], entry: HistoryEntry) -> None:
     """Add a run; one that continued after a halt stays one line, with its newest result."""
     line = entry.as_dict()
-    known["history"] = [k for k in known["history"] if k != line and not _same_run(k, line)] + [line]
-    if entry.phase == _VERIFIED and known["phase"] != _VERIFIED:
-        known["lastValidation"] = entry.timestamp
-        known["validationCount"] = _whole(known["validationCount"]) + 1
-    known["phase"] = entry.phase or known["phase"]
+    content["history"] = [k for k in content["history"] if k != line and not _same_run(k, line)] + [line]
+    if entry.phase == _VERIFIED and content["phase"] != _VERIFIED:
+        content["lastValidation"] = entry.timestamp
+        content["validationCount"] = _whole(content["validationCount"]) + 1
+    content["phase"] = entry.phase or content["phase"]
 
 
-def _take(known: dict[str, Any], found: ImportedState) -> None:
-    said = {key: value for key, value in found.state.items() if key not in _LISTS}
-    known.update({key: value for key, value in said.items() if value is not None or key not in known})
-    known["anchors"] = [*known["anchors"], *(a for a in found.anchors if a not in known["anchors"])]
-    known["history"] = [*(line for line in found.history if line not in known["history"]), *known["history"]]
+def _take(content: dict[str, Any], imported: ImportedState) -> None:
+    values = {key: value for key, value in imported.state.items() if key not in _LISTS}
+    content.update({key: value for key, value in values.items() if value is not None or key not in content})
+    content["anchors"] = [*content["anchors"], *(a for a in imported.anchors if a not in content["anchors"])]
+    content["history"] = [*(line for line in imported.history if line not in content["history"]), *content["history"]]
 
 
-def _same_run(known: object, line: Mapping[str, str]) -> bool:
-    return isinstance(known, dict) and "run" in line and known.get("run") == line["run"]
+def _same_run(other: object, line: Mapping[str, str]) -> bool:
+    return isinstance(other, dict) and "run" in line and other.get("run") == line["run"]
 
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def file_content(told: HistoryReport) -> dict[str, Any]:
+def file_content(report: HistoryReport) -> dict[str, Any]:
     """Return the content of the file: as in iDumb, the history is limited to fifty lines, unless more were imported."""
-    known = fields(told)
-    came = sum(len(one.history) for one in told if isinstance(one, ImportedState))
-    return {**known, "history": known["history"][-max(MOST_HISTORY, came) :]}
+    content = fields(report)
+    came = sum(len(one.history) for one in report if isinstance(one, ImportedState))
+    return {**content, "history": content["history"][-max(MOST_HISTORY, came) :]}
 
 
-def runs(told: HistoryReport) -> frozenset[str]:
+def runs(report: HistoryReport) -> frozenset[str]:
     """Return the runs that have a line."""
-    lines = (one.history if isinstance(one, ImportedState) else (one.as_dict(),) for one in told)
+    lines = (one.history if isinstance(one, ImportedState) else (one.as_dict(),) for one in report)
     return frozenset(name for some in lines for line in some if isinstance(name := _run_of(line), str))
 
 
-def missing_from_log(present: Mapping[str, Any], told: HistoryReport) -> ImportedState | None:
+def missing_from_log(present: Mapping[str, Any], report: HistoryReport) -> ImportedState | None:
     """Return what a file contains and the log does not, or None."""
-    known, ran = fields(told), runs(told)
+    recorded, ran = fields(report), runs(report)
     lines = [
-        line for line in legacy.lines(present, "history") if line not in known["history"] and _run_of(line) not in ran
+        line
+        for line in legacy.lines(present, "history")
+        if line not in recorded["history"] and _run_of(line) not in ran
     ]
-    anchors = [anchor for anchor in legacy.lines(present, "anchors") if anchor not in known["anchors"]]
+    anchors = [anchor for anchor in legacy.lines(present, "anchors") if anchor not in recorded["anchors"]]
     state = {key: value for key, value in present.items() if key not in (*_LISTS, *_COUNTED, "phase")}
-    state = {key: value for key, value in state.items() if _is_new(key, value, known)}
-    if _whole(present.get("validationCount")) > _whole(known["validationCount"]):
+    state = {key: value for key, value in state.items() if _is_new(key, value, recorded)}
+    if _whole(present.get("validationCount")) > _whole(recorded["validationCount"]):
         state |= {key: present[key] for key in _COUNTED if present.get(key) is not None}
-    if not any(isinstance(one, HistoryEntry) for one in told) and present.get("phase") not in (None, known["phase"]):
+    if not any(isinstance(one, HistoryEntry) for one in report) and present.get("phase") not in (
+        None,
+        recorded["phase"],
+    ):
         state["phase"] = present["phase"]
     return ImportedState("", state, anchors, lines) if state or anchors or lines else None
 
 
-def _is_new(key: str, value: object, known: Mapping[str, Any]) -> bool:
+def _is_new(key: str, value: object, recorded: Mapping[str, Any]) -> bool:
     """Whether a value is new; null does not replace a value."""
-    return key not in known or (value is not None and known[key] != value)
+    return key not in recorded or (value is not None and recorded[key] != value)
 
 
 def _run_of(line: object) -> str | None:
