@@ -164,6 +164,11 @@ def _readable(stream: TextIO, seconds: float) -> bool:
         number = stream.fileno()
     except (OSError, ValueError):
         return True
+    # A signal that arrives right before the call does not interrupt it, so no call waits longer than a second.
+    while seconds > 1:
+        if select.select([number], [], [], 1)[0]:
+            return True
+        seconds -= 1
     return bool(select.select([number], [], [], seconds)[0])
 
 
