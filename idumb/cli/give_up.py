@@ -19,8 +19,8 @@ def command(task: str, why: str, accept_git: tuple[str, ...], as_json: bool) -> 
     Saves the working tree in a snapshot, then restores the task's declared files. Nothing else changes, and the attempt
     does not count.
     """
-    from idumb.app.editor import giving_up
+    from idumb.app.editor import give_up
 
     with options.services(as_json=as_json, progress=True) as services:
-        result = giving_up.give_up(services, task, why, options.user_name(), accept_git)
+        result = give_up.give_up(services, task, why, options.user_name(), accept_git)
     return output.finish("give-up", result, as_json=as_json)

@@ -35,12 +35,12 @@ def command(
     open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`. If the phase has no run, one
     starts.
     """
-    from idumb.app.editor import starting
+    from idumb.app.editor import start_task
     from idumb.app.running.run_request import Request
 
     request = Request(
         "", approve=approve, approval=approval, mode=mode, accept_git=accept_git, accept_changed=accept_changed
     )
     with options.services(as_json=as_json, progress=True) as services:
-        result = starting.start(services, starting.Start(task, by or options.user_name(), request, retry))
+        result = start_task.start(services, start_task.Start(task, by or options.user_name(), request, retry))
     return output.finish("start", result, as_json=as_json)

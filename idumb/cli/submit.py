@@ -36,7 +36,7 @@ def command(
     idumb judges the files: it compares the changed ones with the declared ones, then runs every gate and check. Exits
     with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
-    from idumb.app.editor import submitting
+    from idumb.app.editor import submit_task
     from idumb.app.running.run_request import Request
 
     request = Request(
@@ -48,5 +48,5 @@ def command(
         accept_changed=accept_changed,
     )
     with options.services(as_json=as_json, progress=True) as services:
-        result = submitting.submit(services, submitting.Submit(task, request, say))
+        result = submit_task.submit(services, submit_task.Submit(task, request, say))
     return output.finish("submit", result, as_json=as_json)

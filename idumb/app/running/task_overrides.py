@@ -70,7 +70,7 @@ def _confirm_skip(
     if answer is None or answer.choice != "skip":
         raise Refusal(
             "skip.not-confirmed",
-            f"Nothing was changed: {question.what}.",
+            f"Nothing was changed. {question.what}.",
             hint=question.choices[0].command,
             details=next_actions.details(question, tasks=list(blocked)),
         )

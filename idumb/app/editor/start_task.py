@@ -109,7 +109,7 @@ def _require_turn(bench: Bench, task: Task) -> None:
     if status in outcome.DONE or status == outcome.SKIPPED:
         raise Refusal(
             "task.already-done",
-            f"{task.id} is {status} already.",
+            f"{task.id} is already {status}.",
             hint=f"idumb next {contract.phase}",
             details={"task": task.id},
         )
@@ -122,7 +122,7 @@ def _require_turn(bench: Bench, task: Task) -> None:
         )
     if status == outcome.WAITING:
         asked = next_steps.pending(state)
-        words = "waits for a person." if asked else f"waits: {state.tasks[task.id].reason}"
+        words = "waits for an answer." if asked else f"waits: {state.tasks[task.id].reason}"
         raise Refusal(
             "task.waiting",
             f"{task.id} {words}",

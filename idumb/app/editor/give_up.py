@@ -1,4 +1,4 @@
-"""`give-up`: an open attempt ends without its work, which is kept in a snapshot and taken out of the files."""
+"""Give up an open attempt: keep its work in a snapshot, and revert it in the working tree."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from idumb.domain.errors import InputError, Refusal
 
 
 def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[str, ...] = ()) -> Result:
-    """Record that the open attempt is not finished; its work is kept in a snapshot and taken out of the files."""
+    """Record that the open attempt was interrupted, keep its work in a snapshot, and revert it."""
     if not why.strip():
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
     phase, task_id = run_lookup.find_task(task)
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
-    known = open_attempt.require(state, task_id)
-    if known.attempt.opened is None:
+    task_state = open_attempt.require(state, task_id)
+    if task_state.attempt.opened is None:
         raise Refusal(
             "attempt.not-open",
-            f"{task_id} was submitted already.",
+            f"{task_id} is already submitted.",
             hint=f"idumb submit {task_id}",
             details={"task": task_id},
         )
@@ -38,13 +38,13 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         touched = list(state.tasks[task_id].work.touched)
         task_base.take_back(bench, contract.tasks[task_id])
         projections.write_progress(services, contract, state)
-    kept = attempt_ref(services, state.id, task_id, known.attempt.number, "interrupted")
+    kept = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
         {
             "run": state.id,
             "phase": state.phase,
             "task": task_id,
-            "attempt": known.attempt.number,
+            "attempt": task_state.attempt.number,
             "kept": kept,
             "put_back": touched,
             "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
