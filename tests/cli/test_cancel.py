@@ -68,7 +68,7 @@ def test_cancelling_nothing_is_done_and_says_so(project: Project) -> None:
     answer = cancel(project)
     assert answer.code == 0
     assert (answer.data["cancelled"], answer.data["owner"]) == (False, None)
-    assert project.idumb("cancel").out.startswith("Nothing runs")
+    assert project.idumb("cancel").out.startswith("Nothing is running")
 
 
 def test_cancel_stops_a_run_at_a_safe_point_and_resume_goes_on(

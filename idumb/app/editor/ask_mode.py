@@ -32,9 +32,9 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
-    shown = schedule.statuses(contract, current or status.blank_state(contract, state))
-    left = [task for task in contract.order if shown[task] not in (*outcome.DONE, outcome.SKIPPED)]
-    ready = [task for task in left if shown[task] in (outcome.READY, outcome.RUNNING)]
+    statuses = schedule.statuses(contract, current or status.blank_state(contract, state))
+    left = [task for task in contract.order if statuses[task] not in (*outcome.DONE, outcome.SKIPPED)]
+    ready = [task for task in left if statuses[task] in (outcome.READY, outcome.RUNNING)]
     chosen = left if everything else ready[:1]
     return Result(
         {
@@ -43,7 +43,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
             "outcome": PREPARED,
             "contract_hash": contract.hash,
             "total": len(contract.tasks),
-            "prepared": [_prepared(services, contract, current, shown, task) for task in chosen],
+            "prepared": [_prepared(services, contract, current, statuses, task) for task in chosen],
             "next": [f"idumb execute-phase {contract.phase}"] if left else ["idumb next"],
         }
     )

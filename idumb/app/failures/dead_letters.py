@@ -87,7 +87,7 @@ def show(services: Services, name: str) -> Result:
 def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     """Resume the run with one more attempt of the failed task, or of each failed task of the run."""
     letter = _find(services, name)
-    why = _why_not(services, letter)
+    why = _retry_obstacle(services, letter)
     if why:
         raise Refusal("dead-letter.not-retryable", f"{letter.id} cannot be retried: {why}.", hint=_hint(letter))
     only = () if letter.task is None else (letter.task,)
@@ -115,7 +115,7 @@ def remove(services: Services, name: str, who: str, why: str) -> Result:
 def _row(services: Services, letter: Letter) -> dict[str, Any]:
     row = asdict(letter)
     row["class"] = row.pop("class_")
-    why = _why_not(services, letter)
+    why = _retry_obstacle(services, letter)
     debug_command = f"idumb debug {letter.phase}" + (f" --task {letter.task}" if letter.task else "")
     retry_commands = [] if why else [*(["idumb decisions"] if letter.decision else []), f"idumb dlq retry {letter.id}"]
     remove_commands = [] if letter.state == dead_letter.REMOVED else [f"idumb dlq remove {letter.id}"]
@@ -126,7 +126,7 @@ def _hint(letter: Letter) -> str:
     return f"idumb status; idumb log --run {letter.run}"
 
 
-def _why_not(services: Services, letter: Letter) -> str:
+def _retry_obstacle(services: Services, letter: Letter) -> str:
     """Return why the letter cannot be retried here, or ""."""
     if letter.state == dead_letter.SETTLED:
         return "it is settled"
@@ -144,7 +144,7 @@ def _letters(services: Services, *, every: bool) -> list[Letter]:
     letters: list[Letter] = []
     for run_, events in _failures(services, selected_runs).items():
         phase, tree = starts[run_]
-        of_run = _of_run(services, run_lookup.run_of(services, run_), events, phase, tree)
+        of_run = _letters_of_run(services, run_lookup.run_of(services, run_), events, phase, tree)
         if newest[phase, tree] != run_:
             of_run = [replace(one, state=dead_letter.REPLACED) for one in of_run]
         letters += of_run
@@ -168,15 +168,17 @@ def _failures(services: Services, selected_runs: Mapping[str, tuple[str, str]]) 
     return by_run
 
 
-def _of_run(services: Services, state: RunState, events: list[Event], phase: str, tree: str) -> list[Letter]:
-    tasks = [_of_task(services, state, e, phase, tree) for e in events if e.task is not None and e.task in state.tasks]
+def _letters_of_run(services: Services, state: RunState, events: list[Event], phase: str, tree: str) -> list[Letter]:
+    tasks = [
+        _task_letter(services, state, e, phase, tree) for e in events if e.task is not None and e.task in state.tasks
+    ]
     parked = [one for one in tasks if one.state == dead_letter.PARKED]
-    whole = [_of_whole(state, e, phase, tree, parked) for e in events if e.task is None]
+    whole = [_run_letter(state, e, phase, tree, parked) for e in events if e.task is None]
     # A run also halts to wait for a person. Only a run that is still in the recorded state failed.
     return [*tasks, *(one for one in whole if one.state == dead_letter.PARKED)]
 
 
-def _of_task(services: Services, state: RunState, event: Event, phase: str, tree: str) -> Letter:
+def _task_letter(services: Services, state: RunState, event: Event, phase: str, tree: str) -> Letter:
     finished = [e.payload for e in services.log.events(run=state.id, task=event.task, kind="attempt.finished")]
     last: Mapping[str, Any] = finished[-1] if finished else {}
     builder: Mapping[str, Any] = last.get("builder") or {}
@@ -202,7 +204,7 @@ def _of_task(services: Services, state: RunState, event: Event, phase: str, tree
     )
 
 
-def _of_whole(state: RunState, event: Event, phase: str, tree: str, failed: list[Letter]) -> Letter:
+def _run_letter(state: RunState, event: Event, phase: str, tree: str, failed: list[Letter]) -> Letter:
     """Return the letter of a run. It is parked only while the run is still in the state that the event recorded."""
     ended = {"run.failed": run.FAILED, "run.halted": run.HALTED}[event.kind]
     asks = any(t.status == outcome.WAITING for t in state.tasks.values())
@@ -232,7 +234,7 @@ def _find(services: Services, name: str) -> Letter:
     """Find a letter by its id, a prefix of it, or a task, which means its newest letter."""
     letters = _letters(services, every=True)
     exact = [one for one in letters if one.id == name]
-    matches = exact or list(_of_name(letters, name))
+    matches = exact or list(_by_name(letters, name))
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -241,7 +243,7 @@ def _find(services: Services, name: str) -> Letter:
     raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint="idumb dlq list --all")
 
 
-def _of_name(letters: list[Letter], name: str) -> Iterator[Letter]:
+def _by_name(letters: list[Letter], name: str) -> Iterator[Letter]:
     of_task = [one for one in letters if one.task is not None and one.task.lower() == name.lower()]
     if of_task:
         yield of_task[-1]

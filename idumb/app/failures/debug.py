@@ -76,7 +76,7 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
             words = f"Run {state.number} of phase {state.phase} has no task {task_id}."
             raise InputError("task.unknown", words, hint=f"idumb graph {state.phase}", details={"phase": state.phase})
         return (task_id,)
-    chosen = _stopped(state) or next((f for f in (_of(state, s) for s in _INTERESTING) if f), ())
+    chosen = _stopped(state) or next((f for f in (_with_status(state, s) for s in _INTERESTING) if f), ())
     if not chosen and state.state == COMPLETED and (state.verification is None or state.verified):
         raise Refusal(
             "debug.nothing",
@@ -88,18 +88,18 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
 
 def _stopped(state: RunState) -> tuple[str, ...]:
     """Return the tasks whose agent could not work, which stopped the run, and the failed tasks; else nothing."""
-    unstarted = (*_of(state, outcome.PENDING), *_of(state, outcome.READY))
+    unstarted = (*_with_status(state, outcome.PENDING), *_with_status(state, outcome.READY))
     unable = [t for t in unstarted if state.tasks[t].attempt.failure in failures.STOPPING]
     return tuple(t for t in state.tasks if t in unable or state.tasks[t].status == outcome.FAILED) if unable else ()
 
 
-def _of(state: RunState, status: str) -> tuple[str, ...]:
+def _with_status(state: RunState, status: str) -> tuple[str, ...]:
     return tuple(task for task, known in state.tasks.items() if known.status == status)
 
 
 def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
     task_state = state.tasks[task]
-    attempts = [_short(a) for a in show.attempts_of(services, show.attempting_run(services, state, task), task)]
+    attempts = [_shortened(a) for a in show.attempts_of(services, show.attempting_run(services, state, task), task)]
     started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
     finished = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
     failure = _failure(state, task_state, finished, started, attempts[-1]["evidence"] if attempts else ())
@@ -143,7 +143,7 @@ def _failure(
     )
 
 
-def _short(row: dict[str, Any]) -> dict[str, Any]:
+def _shortened(row: dict[str, Any]) -> dict[str, Any]:
     """Return an attempt with each output cut to its end, where most programs report errors."""
     shown = dict(row)
     shown["evidence"] = [{**e, "output": str(e.get("output") or "")[-MOST_OUTPUT:]} for e in row["evidence"]]

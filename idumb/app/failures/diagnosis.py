@@ -22,7 +22,7 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.runs.run import RunState
 
-ATTIC = "amendments"
+BACKUP_FOLDER = "amendments"
 _MOST = 20_000
 _CITED = re.compile(r"(?<![\w/])([\w.@+-]+(?:/[\w.@+-]+)*):(\d{1,7})\b")
 
@@ -98,7 +98,7 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
     refused = amendment.forbidden(changes.diff, changes.contract, proposed, state)
     if refused is not None:
         return {"problem": refused.words}
-    draft_path = services.backups.keep(ATTIC, path.rpartition("/")[2], data)
+    draft_path = services.backups.keep(BACKUP_FOLDER, path.rpartition("/")[2], data)
     copied = f"cp {shlex.quote(draft_path)} {shlex.quote(path)}"
     steps = [copied, f"idumb plan-diff {state.phase}", f"idumb amend {state.phase} --from-file"]
     return {"path": draft_path, "plan": path, "what": list(plan_diff.lines(changes.diff)), "next": steps}

@@ -16,7 +16,7 @@ from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.plans.plan import Plan
 
-ATTIC = "drafts"
+BACKUP_FOLDER = "drafts"
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 
 
@@ -50,8 +50,8 @@ def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
     """Return the id of the phase's next plan (`01` for the first) and its path."""
     numbers: list[str] = []
     for path, _ in services.plans.plans(where.folder) if where.exists else ():
-        found = _NUMBER.search(path)
-        numbers.append(found[1] if found else str(len(numbers) + 1))
+        match = _NUMBER.search(path)
+        numbers.append(match[1] if match else str(len(numbers) + 1))
     identity = f"{whole_numbers.next_free(numbers):02d}"
     return identity, f"{where.folder}/{identity}-PLAN.md"
 
@@ -59,36 +59,36 @@ def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
 def judge(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Draft:
     """Check a plan as `check-plan` would once it is written; write nothing."""
     data = text.encode("utf-8", "surrogateescape")
-    before = services.plans.plans(where.folder) if where.exists else ()
-    sources = [*(one for one in before if one[0] != path), (path, data)]
+    existing = services.plans.plans(where.folder) if where.exists else ()
+    sources = [*(one for one in existing if one[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]
     plan = parsed[-1][1].plan
-    misnamed = _names(services, where, identity, plan) if plan is not None else []
+    misnamed = _naming_findings(services, where, identity, plan) if plan is not None else []
     loaded = loading.assemble(
         where.phase, where.folder, parsed, services.settings, sources, misnamed, policy=services.policy
     )
     if loaded.contract is None:
-        return Draft(path, text, _own(loaded.findings, path), loaded)
+        return Draft(path, text, _relevant(loaded.findings, path), loaded)
     loaded = loading.with_links(services, loaded)
-    return Draft(path, text, _own(plan_checks.findings(services, loaded), path), loaded)
+    return Draft(path, text, _relevant(plan_checks.findings(services, loaded), path), loaded)
 
 
-def _own(findings: Sequence[Finding], path: str) -> tuple[Finding, ...]:
+def _relevant(findings: Sequence[Finding], path: str) -> tuple[Finding, ...]:
     """Return the errors of the whole phase and the warnings of the new plan; other warnings are old."""
     return tuple(sorted((f for f in findings if f.path == path or f.severity == ERROR), key=lambda f: (f.path, f.line)))
 
 
-def _names(services: Services, where: PhaseLocation, identity: str, plan: Plan) -> list[Finding]:
+def _naming_findings(services: Services, where: PhaseLocation, identity: str, plan: Plan) -> list[Finding]:
     """Return findings if the plan does not state the phase and id of its path."""
     findings = []
     if not services.plans.same_phase(plan.phase, where.phase):
-        findings.append(_named_otherwise(plan, "phase", plan.phase, where.phase))
+        findings.append(_misnamed(plan, "phase", plan.phase, where.phase))
     if plan.plan != identity:
-        findings.append(_named_otherwise(plan, "plan", plan.plan, identity))
+        findings.append(_misnamed(plan, "plan", plan.plan, identity))
     return findings
 
 
-def _named_otherwise(plan: Plan, key: str, stated: str, required: str) -> Finding:
+def _misnamed(plan: Plan, key: str, stated: str, required: str) -> Finding:
     span = plan.spans.get(key)
     words = f"The plan states `{key}: {stated}`, but its place requires {required}."
     line = span.line if span else 1
@@ -127,4 +127,4 @@ def _require_no_link(services: Services, path: str) -> None:
 def keep(services: Services, draft: Draft) -> str:
     """Keep a copy of an unwritten plan in idumb's own folder, and return its path."""
     name = draft.path.removeprefix(".planning/phases/").replace("/", "-")
-    return services.backups.keep(ATTIC, name, draft.text.encode("utf-8", "surrogateescape"))
+    return services.backups.keep(BACKUP_FOLDER, name, draft.text.encode("utf-8", "surrogateescape"))

@@ -80,35 +80,39 @@ def _digest(*texts: str) -> str:
 
 def locate(services: Services, phase: str) -> PhaseLocation:
     """Return where a phase is, by folder or roadmap; InputError `phase.not-found` if it is in neither."""
-    named = {number: title for number, title, _ in services.plans.roadmap()}
-    own = next((number for number in named if services.plans.same_phase(number, phase)), None)
+    titles = {number: title for number, title, _ in services.plans.roadmap()}
+    roadmap_number = next((number for number in titles if services.plans.same_phase(number, phase)), None)
     try:
         folder = services.plans.phase_folder(phase)
     except InputError as problem:
-        if problem.code != "phase.not-found" or own is None:
-            known = dict.fromkeys([*named, *(number for number, _ in services.plans.phases())])
-            raise _unknown(phase, problem, list(known)) from problem
-        return PhaseLocation(own, f".planning/phases/{own}", exists=False, title=named[own])
+        if problem.code != "phase.not-found" or roadmap_number is None:
+            known_phases = dict.fromkeys([*titles, *(number for number, _ in services.plans.phases())])
+            raise _not_found(phase, problem, list(known_phases)) from problem
+        return PhaseLocation(
+            roadmap_number, f".planning/phases/{roadmap_number}", exists=False, title=titles[roadmap_number]
+        )
     if step_plan.path_in(folder) is not None:
         raise InputError(
             "phase.step-plan",
             f"{phase} is a step plan, not a phase.",
             hint="idumb roadmap lists the phases; idumb help step-plans describes step plans",
         )
-    number = next((n for n, known in services.plans.phases() if known == folder), phase)
-    own = next((n for n in named if services.plans.same_phase(n, number)), None)
-    return PhaseLocation(number, folder, exists=True, title=named[own] if own else "")
+    number = next((n for n, known_phases in services.plans.phases() if known_phases == folder), phase)
+    roadmap_number = next((n for n in titles if services.plans.same_phase(n, number)), None)
+    return PhaseLocation(number, folder, exists=True, title=titles[roadmap_number] if roadmap_number else "")
 
 
-def _unknown(phase: str, problem: InputError, known: Sequence[str]) -> InputError:
+def _not_found(phase: str, problem: InputError, phases: Sequence[str]) -> InputError:
     if problem.code != "phase.not-found":
         return problem
-    there = f"there are {wording.listed(known)}" if known else f"neither {ROADMAP} nor .planning/phases names one yet"
+    known_phases = (
+        f"there are {wording.listed(phases)}" if phases else f"neither {ROADMAP} nor .planning/phases names one yet"
+    )
     return InputError(
         "phase.not-found",
         f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases."
         if phase.strip()
-        else f"The name of the phase is empty; {there}.",
+        else f"The name of the phase is empty; {known_phases}.",
         hint="idumb roadmap lists the phases; idumb roadmap --add TITLE adds one",
     )
 

@@ -141,9 +141,9 @@ def _write(services: Services, where: PhaseLocation, questions: Sequence[Questio
     path = where.path("CONTEXT")
     with operation.owned(services, "discuss") as owned:
         owned.record()
-        before = services.reports.read(path) or ""
+        previous = services.reports.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
-        text = services.texts.with_questions(before, title, questions, answers)
+        text = services.texts.with_questions(previous, title, questions, answers)
         services.reports.write_source(path, text)
         services.trees.force((path,))
 

@@ -18,7 +18,7 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, InputError, Refusal
 
-ATTIC = "research"
+BACKUP_FOLDER = "research"
 ASKING = "asking the researcher …"
 
 Tell = Callable[[str], None]
@@ -65,7 +65,7 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
             {**data, **unchanged, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take_command]}
         )
     if request.offered is not None:
-        _require_words(request.offered)
+        _require_text(request.offered)
         with operation.owned(services, "research") as owned:
             owned.record()
             written = _write(services, context, request.offered, None, None)
@@ -89,7 +89,7 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **outcome_of_call})
 
 
-def _require_words(text: str) -> None:
+def _require_text(text: str) -> None:
     if not text.strip():
         raise InputError("research.empty", "The report is empty.", hint="idumb research --help")
 
@@ -122,7 +122,7 @@ def _write(
     }
     path = where.path("RESEARCH")
     previous = services.reports.read(path)
-    kept = None if previous is None else services.backups.keep(ATTIC, path.rsplit("/", 1)[-1], _bytes(previous))
+    kept = None if previous is None else services.backups.keep(BACKUP_FOLDER, path.rsplit("/", 1)[-1], _bytes(previous))
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
 

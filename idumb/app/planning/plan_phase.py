@@ -185,8 +185,8 @@ def _finish(
     draft = state.draft
     if state.good and draft is not None:
         return _written(services, where, draft, state.number, warnings)
-    again = _command(replace(request, research=True), where)
-    take_command = f"{again} --from {shlex.quote(state.kept)}" if state.kept else None
+    command = _command(replace(request, research=True), where)
+    take_command = f"{command} --from {shlex.quote(state.kept)}" if state.kept else None
     data = _data(where, draft, rounds=state.number, written=False, kept=state.kept, objections=state.objections)
     if state.failed is not None:
         failure = phase_research.failure_report(services, state.failed, agent.PLANNER, _command(request, where))
@@ -210,20 +210,22 @@ def _finish(
     )
 
 
-def _after(left: Unsettled, take_command: str | None, choice: str | None) -> list[str]:
+def _after(unsettled: Unsettled, take_command: str | None, choice: str | None) -> list[str]:
     if choice == plan_questions.AGAIN:
-        return [left.command]
+        return [unsettled.command]
     return [*([take_command] if take_command else []), *(["idumb decisions"] if choice is None else [])]
 
 
-def _why_not(where: PhaseLocation, left: Unsettled, choice: str | None) -> tuple[str, str, str]:
+def _why_not(where: PhaseLocation, unsettled: Unsettled, choice: str | None) -> tuple[str, str, str]:
     """Return the error of rounds that wrote no plan."""
     waits = "Answer the question: idumb decisions"
-    hint = {None: waits, plan_questions.AGAIN: left.command}.get(choice, f"idumb plan-phase {where.phase} --template")
-    if left.legal:
-        words = f"The plan-checker still objects after {left.rounds} rounds. The plan is legal; you decide."
+    hint = {None: waits, plan_questions.AGAIN: unsettled.command}.get(
+        choice, f"idumb plan-phase {where.phase} --template"
+    )
+    if unsettled.legal:
+        words = f"The plan-checker still objects after {unsettled.rounds} rounds. The plan is legal; you decide."
         return "plan.objections", words, hint
-    return "plan.not-legal", f"The planner wrote no legal plan in {left.rounds} rounds; nothing was written.", hint
+    return "plan.not-legal", f"The planner wrote no legal plan in {unsettled.rounds} rounds; nothing was written.", hint
 
 
 # The draft was not written, so check-plan could not check it.
@@ -282,13 +284,13 @@ def _data(
     kept: str | None = None,
     objections: Sequence[str] = (),
 ) -> dict[str, Any]:
-    own = draft.plan if draft is not None else None
+    plan = draft.plan if draft is not None else None
     return {
         "phase": where.phase,
         "path": draft.path if draft is not None else None,
         "written": written,
         "rounds": rounds,
-        "tasks": len(own.tasks) if own is not None else 0,
+        "tasks": len(plan.tasks) if plan is not None else 0,
         "findings": [f.as_dict() for f in draft.findings] if draft is not None else [],
         "objections": list(objections),
         "kept": kept,

@@ -53,58 +53,58 @@ class SentBack:
     guidance: str
 
 
-def question(journal: Journal, left: Unsettled) -> Decision:
-    id = f"{MARK}{left.where.phase}.{journal.operation}"
-    phase, rounds = left.where.phase, left.rounds
-    against = [f"objection: {one}" for one in left.objections]
-    if left.draft is not None and not left.draft.legal:
-        against += left.draft.feedback.splitlines()
-    kept = [f"the draft is kept in {left.kept}"] if left.kept else []
-    if left.legal:
+def question(journal: Journal, unsettled: Unsettled) -> Decision:
+    id = f"{MARK}{unsettled.where.phase}.{journal.operation}"
+    phase, rounds = unsettled.where.phase, unsettled.rounds
+    objections = [f"objection: {one}" for one in unsettled.objections]
+    if unsettled.draft is not None and not unsettled.draft.legal:
+        objections += unsettled.draft.feedback.splitlines()
+    kept = [f"the draft is kept in {unsettled.kept}"] if unsettled.kept else []
+    if unsettled.legal:
         what = f"The plan-checker objects to the plan of phase {phase} after {rounds} rounds"
         why = "The plan is legal, and runs only with your consent. The plan-checker's objections are an opinion."
     else:
         what = f"The planner wrote no legal plan for phase {phase} in {rounds} rounds"
         why = "Nothing was written. Without a plan, the phase cannot run."
-    text = left.draft.text.split("\n") if left.draft is not None else []
+    text = unsettled.draft.text.split("\n") if unsettled.draft is not None else []
     return Decision(
         id=id,
         kind=KIND,
         what=what,
         why=why,
-        evidence=(*against, *([left.problem] if left.problem else []), *kept, *text),
-        choices=tuple(_choices(id, left)),
+        evidence=(*objections, *([unsettled.problem] if unsettled.problem else []), *kept, *text),
+        choices=tuple(_choices(id, unsettled)),
     )
 
 
-def _choices(id: str, left: Unsettled) -> Iterator[Choice]:
-    if left.legal:
-        yield Choice(TAKE, "write the plan as it is", f"{left.path} is written", f"idumb decide {id} {TAKE}")
-    start = "from the last draft" if left.draft is not None else "from nothing"
+def _choices(id: str, unsettled: Unsettled) -> Iterator[Choice]:
+    if unsettled.legal:
+        yield Choice(TAKE, "write the plan as it is", f"{unsettled.path} is written", f"idumb decide {id} {TAKE}")
+    start = "from the last draft" if unsettled.draft is not None else "from nothing"
     yield Choice(
         AGAIN,
         "ask planner and checker again, with guidance",
-        f"{left.command} runs more rounds, {start}, with the guidance in the prompt",
+        f"{unsettled.command} runs more rounds, {start}, with the guidance in the prompt",
         f"idumb decide {id} {AGAIN} --guidance TEXT",
     )
-    kept = "the draft is kept; you can edit and take it later" if left.kept else "nothing was written"
+    kept = "the draft is kept; you can edit and take it later" if unsettled.kept else "nothing was written"
     yield Choice(NO, "leave the phase without this plan", kept, f"idumb decide {id} {NO}")
 
 
-def record(journal: Journal, left: Unsettled, asked: Decision, answer: Answer | None, worktree: str) -> None:
+def record(journal: Journal, unsettled: Unsettled, decision: Decision, answer: Answer | None, worktree: str) -> None:
     """Record the question, and the answer if it was given at once."""
-    text = left.draft.text if left.draft is not None else None
-    about = {
-        "phase": left.where.phase,
+    text = unsettled.draft.text if unsettled.draft is not None else None
+    details = {
+        "phase": unsettled.where.phase,
         "worktree": worktree,
-        "path": left.path,
-        "go_on": left.command,
-        "objections": list(left.objections),
+        "path": unsettled.path,
+        "go_on": unsettled.command,
+        "objections": list(unsettled.objections),
         "draft": text,
         "draft_hash": None if text is None else canonical_json.digest(text),
-        "kept": left.kept,
+        "kept": unsettled.kept,
     }
-    events = [journal.asked(asked, **about)]
+    events = [journal.asked(decision, **details)]
     events += [] if answer is None else [journal.answered(answer)]
     journal.write(*events)
 
@@ -113,16 +113,16 @@ def open_questions(services: Services) -> list[dict[str, Any]]:
     """Return the open questions of this working tree, the oldest first."""
     names = [field.name for field in dataclasses.fields(Decision)]
     return [
-        {**{name: asked.payload[name] for name in names}, "phase": asked.payload["phase"]}
-        for asked, answer in _newest(services)
-        if answer is None and not services.reports.exists(asked.payload["path"])
+        {**{name: event.payload[name] for name in names}, "phase": event.payload["phase"]}
+        for event, answer in _newest(services)
+        if answer is None and not services.reports.exists(event.payload["path"])
     ]
 
 
 def sent_back(services: Services, path: str) -> SentBack | None:
     """Return what was sent back to the planner of the plan at `path`; None if nothing was."""
-    for asked, answer in _newest(services):
-        question = asked.payload
+    for event, answer in _newest(services):
+        question = event.payload
         if question["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
             text = question["draft"] if _whole(question) else None
             return SentBack(text, tuple(question["objections"]), str(answer.payload.get("guidance") or ""))
@@ -136,12 +136,12 @@ def _newest(services: Services) -> list[tuple[Event, Event | None]]:
         if event.run is None and event.payload["kind"] == KIND and event.payload.get("worktree") == services.worktree:
             newest.pop(event.payload["path"], None)
             newest[event.payload["path"]] = event
-    return [(asked, _answer(services, asked)) for asked in newest.values()]
+    return [(question_event, _answer(services, question_event)) for question_event in newest.values()]
 
 
-def _answer(services: Services, asked: Event) -> Event | None:
-    answers = services.log.events(kind="decision.answered", after=asked.seq)
-    return next((one for one in answers if one.payload["decision"] == asked.payload["id"]), None)
+def _answer(services: Services, question_event: Event) -> Event | None:
+    answers = services.log.events(kind="decision.answered", after=question_event.seq)
+    return next((one for one in answers if one.payload["decision"] == question_event.payload["id"]), None)
 
 
 def _whole(question: Mapping[str, Any]) -> bool:
@@ -154,12 +154,12 @@ def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
 
     Refusal `decision.answered` or `decision.void` if it is no longer open.
     """
-    every = [e for e in services.log.events(kind="decision.asked") if e.run is None and e.payload["id"] == id]
-    own = [e.payload for e in every if e.payload.get("worktree") == services.worktree]
-    if not own:
+    asked_events = [e for e in services.log.events(kind="decision.asked") if e.run is None and e.payload["id"] == id]
+    questions_here = [e.payload for e in asked_events if e.payload.get("worktree") == services.worktree]
+    if not questions_here:
         return None
-    question = own[-1]
-    newest = {asked.payload["id"]: answer for asked, answer in _newest(services)}
+    question = questions_here[-1]
+    newest = {question_event.payload["id"]: answer for question_event, answer in _newest(services)}
     if newest.get(id) is not None:
         raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
     if services.reports.exists(question["path"]):
@@ -177,12 +177,12 @@ def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer
         if draft is not None:
             draft_plan.write(services, draft)
         journal.write(journal.answered(answer))
-    after = {
+    next_commands = {
         TAKE: [f"idumb check-plan {question['phase']}", f"idumb execute-phase {question['phase']}"],
         AGAIN: [question["go_on"]],
     }
     data = {"decision": answer.decision, "choice": answer.choice, "verification": None, "remembered": None}
-    return Result({**data, "version": None, "next": after.get(answer.choice, ["idumb next"])})
+    return Result({**data, "version": None, "next": next_commands.get(answer.choice, ["idumb next"])})
 
 
 def _draft(services: Services, question: Mapping[str, Any]) -> Draft:

@@ -75,20 +75,20 @@ class Round:
 
     @property
     def feedback(self) -> str:
-        known = self.draft.feedback if self.draft is not None else ""
-        said = "\n".join(f"- {one}" for one in self.objections)
-        return "\n".join(text for text in (self.problem, known, said) if text)
+        findings = self.draft.feedback if self.draft is not None else ""
+        objections = "\n".join(f"- {one}" for one in self.objections)
+        return "\n".join(text for text in (self.problem, findings, objections) if text)
 
 
 def run_rounds(services: Services, goal: Goal, owner: Owned, warnings: list[str], tell: Tell, state: Round) -> Round:
-    """Run rounds until the plan is good, or the rounds are used up; append warnings to `warn`.
+    """Run rounds until the plan is good, or the rounds are used up; append to `warnings`.
 
     `state` is the start: a draft that was sent back, or nothing.
     """
     for number in range(1, ROUNDS + 1):
-        asked = RoleRequest(agent.PLANNER, goal.about, planner_values(services, goal, state), attempt=number)
+        request = RoleRequest(agent.PLANNER, goal.about, planner_values(services, goal, state), attempt=number)
         tell(f"asking the planner, round {number} of up to {ROUNDS} …")
-        result = role_calls.ask(services, asked, owner)
+        result = role_calls.ask(services, request, owner)
         state = Round(number, state.draft, state.objections, kept=state.kept)
         if result.outcome != outcome.COMPLETED and result.failure != agent.MALFORMED:
             state.failed = result

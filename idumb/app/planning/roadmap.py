@@ -27,19 +27,21 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         option = "--add TITLE" if after is None else f"--insert TITLE --after {after}"
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=f"idumb roadmap {option}")
     with operation.owned(services, "roadmap") as owned:
-        before = None if after is None else _numbered(services, after)
+        predecessor = None if after is None else _numbered(services, after)
         owned.record()
-        known = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
-        number = _last(known) if before is None else inserted(before, [*known, *services.runs.phases()])
+        numbers = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
+        number = _last(numbers) if predecessor is None else inserted(predecessor, [*numbers, *services.runs.phases()])
         text = services.reports.read(phase_context.ROADMAP) or "# Roadmap\n"
-        text = services.texts.with_phase(text, number, words, wording.one_line(wording.as_markdown(goal)), before or "")
+        text = services.texts.with_phase(
+            text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
+        )
         services.reports.write_source(phase_context.ROADMAP, text)
         services.trees.force((phase_context.ROADMAP,))
     return number
 
 
-def _last(known: Iterable[str]) -> str:
-    return str(whole_numbers.next_free(found[0] for number in known if (found := re.match(r"\d+", number))))
+def _last(numbers: Iterable[str]) -> str:
+    return str(whole_numbers.next_free(found[0] for number in numbers if (found := re.match(r"\d+", number))))
 
 
 def _numbered(services: Services, after: str) -> str:
@@ -54,12 +56,12 @@ def _numbered(services: Services, after: str) -> str:
     return number
 
 
-def inserted(after: str, known: Iterable[str]) -> str:
+def inserted(after: str, numbers: Iterable[str]) -> str:
     """Return the number of a new phase after `after`: 06.1 after 6, 06.2 after 06.1, or 06.1.1 if 06.2 exists.
 
     After 6, it follows the phases already inserted there.
     """
-    taken = [_bare(number) for number in known]
+    taken = [_bare(number) for number in numbers]
     base, last = _bare(after), _NUMBER.fullmatch(after.rpartition(".")[2])
     if len(base) > 1 and last is not None and not last[2]:
         beside = (*base[:-1], str(whole_numbers.next_free([last[1]])))

@@ -26,7 +26,7 @@ class AttemptSelector:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _RecordedEnvelope:
     """The recorded envelope of an attempt, with the texts behind its hashes."""
 
     task: str
@@ -56,7 +56,7 @@ def show(services: Services, selector: AttemptSelector) -> Result:
     return Result({"action": "show", **record.head(), "parts": [_row(record, name) for name in envelope.PARTS]})
 
 
-def _row(record: _Kept, name: str) -> dict[str, Any]:
+def _row(record: _RecordedEnvelope, name: str) -> dict[str, Any]:
     value = record.part(name)
     return {"name": name, "value": value, "absent": value == envelope.NOTHING, "source": record.source(name)}
 
@@ -76,7 +76,7 @@ def compare(services: Services, one: AttemptSelector, other: AttemptSelector) ->
     )
 
 
-def _find(services: Services, selector: AttemptSelector) -> _Kept:
+def _find(services: Services, selector: AttemptSelector) -> _RecordedEnvelope:
     state, task = _state(services, selector)
     task_state = state.tasks.get(task)
     if task_state is None:
@@ -95,7 +95,7 @@ def _find(services: Services, selector: AttemptSelector) -> _Kept:
         raise Refusal(
             "task.no-attempt", f"{task} {words} in run {state.id}.", hint=f"idumb show {task}", details={"task": task}
         )
-    return _Kept(task, state.id, event, _sources(services, state.id, event.seq))
+    return _RecordedEnvelope(task, state.id, event, _sources(services, state.id, event.seq))
 
 
 def _state(services: Services, selector: AttemptSelector) -> tuple[RunState, str]:

@@ -21,10 +21,10 @@ BY = ("task", "role", "adapter", "model")
 def metrics(services: Services, phase: str) -> Result:
     """Return the calls of a phase's newest run, with sums by task, role, adapter and model, and the total."""
     state = run_lookup.require_run(services, phase)
-    rows = [*_of_run(services, state), *_of_roles(services, state)]
+    rows = [*_attempt_calls(services, state), *_role_calls(services, state)]
     spent = [(row, _spent(row)) for row in rows]
     sums = [
-        {"by": by, "name": name, **_plain(spending.total(s for row, s in spent if row[by] == name))}
+        {"by": by, "name": name, **_sum_row(spending.total(s for row, s in spent if row[by] == name))}
         for by in BY
         for name in dict.fromkeys(row[by] for row in rows)
         if name is not None
@@ -34,12 +34,12 @@ def metrics(services: Services, phase: str) -> Result:
         "phase": state.phase,
         "calls": rows,
         "sums": sums,
-        "total": _plain(spending.total(s for _, s in spent)),
+        "total": _sum_row(spending.total(s for _, s in spent)),
     }
     return Result(data)
 
 
-def _of_run(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
+def _attempt_calls(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
     """Yield the calls of builders and validators, in the order in which their attempts ended."""
     started: dict[tuple[str | None, int | None], Event] = {}
     for event in services.log.events(run=state.id):
@@ -66,7 +66,7 @@ def _row(event: Event, started: Event, role: str, result: Mapping[str, Any]) -> 
     return _call(event.task, event.attempt, role, agent_fields, result)
 
 
-def _of_roles(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
+def _role_calls(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
     """Yield the calls of other roles about the phase or its tasks, in any run or none."""
     about = {f"phase-{state.phase}", *state.tasks}
     for event in services.log.events(kind="role.asked"):
@@ -96,7 +96,7 @@ def _spent(row: Mapping[str, Any]) -> Spent:
     return used + Spent(attempts=1, seconds=row["seconds"] or 0.0)
 
 
-def _plain(spent: Spent) -> dict[str, Any]:
+def _sum_row(spent: Spent) -> dict[str, Any]:
     row = dataclasses.asdict(spent)
     row["calls"] = row.pop("attempts")
     return {**row, "seconds": round(spent.seconds, 3)}

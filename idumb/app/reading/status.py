@@ -29,7 +29,9 @@ def view(services: Services) -> dict[str, Any]:
     """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
     initialised = services.reports.exists(".idumb/config.yaml")
     roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
-    folders = {number: folder for number, folder in services.plans.phases() if not _is_over(services, number)}
+    folders = {
+        number: folder for number, folder in services.plans.phases() if not _is_verified_quick_task(services, number)
+    }
     numbers = sorted({*roadmap, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
     outside = OutsideWork(services)
@@ -38,7 +40,7 @@ def view(services: Services) -> dict[str, Any]:
         row for row in phases if quick_plan.number_of(row["phase"]) is None or not _is_done(row)
     ]  # done elsewhere
     phases += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
-    questions = [*open_consents(services), *_about_plans(services)]
+    questions = [*open_consents(services), *_open_plan_questions(services)]
     by_phase = {row["phase"]: row for row in phases}
     for question in questions:
         if question.get("phase") in by_phase:
@@ -75,7 +77,7 @@ def open_consents(services: Services, phase: str | None = None) -> list[dict[str
         return []  # a command that starts something reports why consent cannot be read
 
 
-def _about_plans(services: Services) -> list[dict[str, Any]]:
+def _open_plan_questions(services: Services) -> list[dict[str, Any]]:
     """Return open questions about plans, with shortened evidence."""
     if all(event.run is not None for event in services.log.events(kind="decision.asked")):
         return []
@@ -84,7 +86,7 @@ def _about_plans(services: Services) -> list[dict[str, Any]]:
     return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.open_questions(services)]
 
 
-def _is_over(services: Services, phase: str) -> bool:
+def _is_verified_quick_task(services: Services, phase: str) -> bool:
     """Return whether a quick task is verified, even if the configuration changed since."""
     state = run_lookup.latest_run(services, phase) if quick_plan.number_of(phase) is not None else None
     return state is not None and state.verified and state.restoring is None
@@ -165,10 +167,10 @@ def _planned(
     state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     current = state if state is not None and state.contract.hash == contract.hash else None
     changed = state is not None and current is None
-    shown = schedule.statuses(contract, current or blank_state(contract, state))
-    counts = {s: sum(1 for v in shown.values() if v == s) for s in dict.fromkeys(shown.values())}
-    ready = [t for t in contract.order if shown[t] in (outcome.READY, outcome.RUNNING)]
-    others = [t for t in contract.order if shown[t] not in outcome.DONE and t not in set(ready)]
+    statuses = schedule.statuses(contract, current or blank_state(contract, state))
+    counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
+    ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
+    others = [t for t in contract.order if statuses[t] not in outcome.DONE and t not in set(ready)]
     elsewhere = outside.lookup(contract.phase, row["folder"]) if state is None else {}
     wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
     return {
@@ -183,10 +185,10 @@ def _planned(
         # For an active or killed run this is the reason it was resumed, not why it stopped.
         "reason": current.reason if current and current.state != ACTIVE else "",
         "changed_since_run": changed,
-        "tasks": {"total": len(shown), **counts},
-        "next": [_row(contract, t, shown) for t in ready[:SHOWN]],
-        "others": [other_task(contract, current, shown, t) for t in others[:SHOWN]],
-        "blocked": [_cut(one) for one in blocked_tasks.groups(contract, current, shown)[:SHOWN]],
+        "tasks": {"total": len(statuses), **counts},
+        "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
+        "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
+        "blocked": [_cut(one) for one in blocked_tasks.groups(contract, current, statuses)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": next_steps.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
@@ -240,10 +242,10 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
     intended = state.restoring if state is not None else None
     if state is None or intended is None:
         return None
-    again = "idumb undo --yes"
+    command = "idumb undo --yes"
     if intended["command"] == "rollback":
-        again = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
-    return {"words": f"{intended['words']} was interrupted", "command": again}
+        command = f"idumb rollback {state.phase} --to {intended['said']['to']} --yes"
+    return {"words": f"{intended['words']} was interrupted", "command": command}
 
 
 def blank_state(contract: Contract, before: RunState | None) -> RunState:
@@ -252,8 +254,8 @@ def blank_state(contract: Contract, before: RunState | None) -> RunState:
     for task in contract.order:
         earlier = before.tasks.get(task) if before else None
         digest = contracts.task_digest(contract.tasks[task]) if earlier and earlier.status in outcome.DONE else ""
-        kept = earlier is not None and digest == earlier.digest and earlier.status in outcome.DONE
-        state.tasks[task] = TaskState(task, digest, status=earlier.status if kept and earlier else outcome.PENDING)
+        unchanged = earlier is not None and digest == earlier.digest and earlier.status in outcome.DONE
+        state.tasks[task] = TaskState(task, digest, status=earlier.status if unchanged and earlier else outcome.PENDING)
     return state
 
 
@@ -318,7 +320,7 @@ def _next(phases: list[dict[str, Any]], asked: list[dict[str, Any]], *, initiali
 
 
 def _for_phase(row: Mapping[str, Any], number: str, state: str) -> dict[str, Any]:
-    command, why = _in_the_way(row, number, state) or _onward(row, number, state)
+    command, why = _first_step(row, number, state) or _continuation(row, number, state)
     return {"command": command, "why": why}
 
 
@@ -331,7 +333,7 @@ def _unplanned(row: Mapping[str, Any], number: str) -> tuple[str, str]:
     return command, f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
 
 
-def _in_the_way(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
+def _first_step(row: Mapping[str, Any], number: str, state: str) -> tuple[str | None, str] | None:
     """Return the command that must run before the phase can continue; None if there is none."""
     if row.get("open"):
         return f"idumb submit {row['open']['task']}", row["open"]["words"]
@@ -355,14 +357,14 @@ def _in_editor(row: Mapping[str, Any]) -> tuple[str, str]:
     return f"idumb start {row['editor']}", "it is next, and is built in the editor"
 
 
-def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
+def _continuation(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
     """Return the command that continues the phase, and why."""
     if state == "completed":
         gaps = " --gaps" if row["verification"] == "partial" else ""
         return f"idumb verify-work {number}{gaps}", "every task is done, but the phase is not verified"
     if state == "recorded":
         by = row["elsewhere"]["by"]
-        return f"idumb execute-phase {number}", f"{by} record work done elsewhere; this log has none"
+        return f"idumb execute-phase {number}", f"work was done elsewhere, according to {by}; this log has none"
     if state in ("ready", "changed"):
         word = "starts with" if state == "ready" else "continues with the changed plan, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"
@@ -373,10 +375,10 @@ def _onward(row: Mapping[str, Any], number: str, state: str) -> tuple[str, str]:
         return f"idumb resume {number}", row["reason"]
     if row.get("editor") or row.get("uncommitted"):
         return _in_editor(row)
-    return _unfinished(row, number)
+    return _continuation_of_run(row, number)
 
 
-def _unfinished(row: Mapping[str, Any], number: str) -> tuple[str, str]:
+def _continuation_of_run(row: Mapping[str, Any], number: str) -> tuple[str, str]:
     """Return the command that continues an unfinished run, and why."""
     failed = row["tasks"].get(outcome.FAILED)
     if failed and row["decisions"]:  # failed tasks do not keep other tasks from running

@@ -132,14 +132,14 @@ def _amended(
             },
         )
     decided = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
-    texts = (
+    differences = (
         ()
         if decided and difference.diff.texts == (path,) and not difference.diff.changes_tasks
         else plan_diff.lines(difference.diff)
     )
-    what = (*texts, *decided)
+    summary = (*differences, *decided)
     next_version = NextVersion(
-        amended, sources, what, "", path=path, before=original, changes_tasks=difference.diff.changes_tasks
+        amended, sources, summary, "", path=path, before=original, changes_tasks=difference.diff.changes_tasks
     )
     return replace(next_version, reset=amendment.tasks_to_reset(difference.diff, state)), difference, overlaps
 

@@ -55,16 +55,16 @@ def approve(services: Services, request: Request) -> Result:
     expires = _expires(services, request)
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)
-    said = _answered_yes(contract, request, unjudged)
-    left = tuple(one for one in unjudged if one.id not in said)
+    answered = _answered_yes(contract, request, unjudged)
+    unanswered = tuple(one for one in unjudged if one.id not in answered)
     # At a terminal, the question of a strict plan shows the open questions, so approving it answers them.
-    by_question = left if request.hash is None and contract.mode == STRICT else ()
+    by_question = unanswered if request.hash is None and contract.mode == STRICT else ()
     now = services.clock.now()
     answers = tuple(
         {"question": id, "answer": YES, "by": request.who, "at": now}
-        for id in (*said, *(one.id for one in by_question))
+        for id in (*answered, *(one.id for one in by_question))
     )
-    made = approvals.create(
+    approval = approvals.create(
         services,
         contract,
         by=request.who,
@@ -73,27 +73,27 @@ def approve(services: Services, request: Request) -> Result:
         expires=expires,
         pin_base=request.pin_base,
     )
-    outdated = _outdated_approvals(services, contract, request)
-    shown = (
-        *lines(services, contract, made),
-        *(f"this approval ends the acceptance of {task}" for task in _no_longer_accepted(outdated, request)),
-        *_question_lines(contract, made, unjudged),
+    outdated_approvals = _outdated_approvals(services, contract, request)
+    covered = (
+        *lines(services, contract, approval),
+        *(f"this approval ends the acceptance of {task}" for task in _no_longer_accepted(outdated_approvals, request)),
+        *_question_lines(contract, approval, unjudged),
     )
-    if request.hash is not None and contract.mode == STRICT and left:
-        raise _unanswered(contract, made, left, shown)
-    kept = _sign(services, _confirm(services, contract, made, request, shown), request)
-    copy = services.consent.export(kept, request.file) if request.file else None
-    for one in outdated:
+    if request.hash is not None and contract.mode == STRICT and unanswered:
+        raise _unanswered(contract, approval, unanswered, covered)
+    stored = _sign(services, _confirm(services, contract, approval, request, covered), request)
+    copy = services.consent.export(stored, request.file) if request.file else None
+    for one in outdated_approvals:
         services.consent.approve(dataclasses.replace(one, revoked={"at": now, "by": request.who}))
-    services.consent.approve(kept)
+    services.consent.approve(stored)
     data = {
-        **made.as_dict(),
-        "by": kept.approval.by,
-        "answers": [dict(one) for one in made.answers],
-        "no_longer_accepted": list(_no_longer_accepted(outdated, request)),
-        "signed": kept.signature is not None,
+        **approval.as_dict(),
+        "by": stored.approval.by,
+        "answers": [dict(one) for one in approval.answers],
+        "no_longer_accepted": list(_no_longer_accepted(outdated_approvals, request)),
+        "signed": stored.signature is not None,
         "file": copy,
-        "shown": list(shown),
+        "shown": list(covered),
         "asked": request.hash is None,
         "next": _next(services, contract),
     }
@@ -120,9 +120,9 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
                 details={"phase": contract.phase},
             )
         given |= dict.fromkeys(ids.split(","), answer)
-    against = [by_id[id] for id, answer in given.items() if answer == NO]
-    if against:
-        words = ", ".join(one.id for one in against)
+    refused = [by_id[id] for id, answer in given.items() if answer == NO]
+    if refused:
+        words = ", ".join(one.id for one in refused)
         raise Refusal(
             "approval.answered-no",
             f"Phase {contract.phase} is not approved: you answered no to {words}.",
@@ -130,7 +130,7 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
             details={
                 "what": f"Approve phase {contract.phase}",
                 "why": "A question of the self-check that you answer no refuses the plan.",
-                "evidence": [f"{one.id}: {one.question} no" for one in against],
+                "evidence": [f"{one.id}: {one.question} no" for one in refused],
                 "choices": next_actions.rows([Choice("change", "change the plan", "nothing is approved until then")]),
                 "contract_hash": contract.hash,
             },
@@ -138,45 +138,47 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
     return tuple(given)
 
 
-def _question_lines(contract: Contract, made: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
+def _question_lines(contract: Contract, approval: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
     """Yield each open question with the answer that this approval gives."""
-    given = {one["question"] for one in made.answers}
+    answered = {one["question"] for one in approval.answers}
     for one in unjudged:
-        if one.id in given:
+        if one.id in answered:
             yield f"you answer yes to {one.id}: {one.question}"
         else:
             words = f"--answer {one.id}=yes" if contract.mode == STRICT else "guided mode needs no answer"
             yield f"not judged, {one.id}: {one.question} ({words})"
 
 
-def _unanswered(contract: Contract, made: Approval, left: Sequence[Question], shown: tuple[str, ...]) -> Refusal:
+def _unanswered(
+    contract: Contract, approval: Approval, unanswered: Sequence[Question], covered: tuple[str, ...]
+) -> Refusal:
     """Return the refusal of a strict plan without an answer to each question that idumb cannot judge."""
-    command = _command(contract, made, [one.id for one in left])
+    command = _command(contract, approval, [one.id for one in unanswered])
     choices = (
         Choice("answer", "answer each with yes", "the approval records the answers and who gave them", command),
         Choice("no", "do not approve it", "nothing is approved"),
     )
     return Refusal(
         "approval.unanswered",
-        f"Phase {contract.phase} is strict; its self-check needs an answer to {', '.join(one.id for one in left)}.",
+        f"Phase {contract.phase} is strict; its self-check needs answers: {', '.join(one.id for one in unanswered)}.",
         hint=command,
         details={
             "what": f"Approve phase {contract.phase}",
             "why": "idumb cannot judge these questions, so you answer them when you approve.",
-            "evidence": [f"{one.id}: {one.question}" for one in left],
+            "evidence": [f"{one.id}: {one.question}" for one in unanswered],
             "choices": next_actions.rows(choices),
-            "questions": [{"id": one.id, "question": one.question} for one in left],
-            "shown": list(shown),
+            "questions": [{"id": one.id, "question": one.question} for one in unanswered],
+            "shown": list(covered),
             "contract_hash": contract.hash,
         },
     )
 
 
-def _command(contract: Contract, made: Approval, more: Iterable[str] = ()) -> str:
+def _command(contract: Contract, approval: Approval, more: Iterable[str] = ()) -> str:
     """Return the command that gives exactly this approval without a terminal."""
-    accepted = "".join(f" --accept-irreversible {task}" for task in made.accepted)
-    asked = ",".join([*(one["question"] for one in made.answers), *more])
-    answered = f" --answer {asked}=yes" if asked else ""
+    accepted = "".join(f" --accept-irreversible {task}" for task in approval.accepted)
+    question_ids = ",".join([*(one["question"] for one in approval.answers), *more])
+    answered = f" --answer {question_ids}=yes" if question_ids else ""
     return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
 
 
@@ -192,14 +194,14 @@ def _no_longer_accepted(outdated: Sequence[StoredApproval], request: Request) ->
 
 def _next(services: Services, contract: Contract) -> list[str]:
     """Return the next commands. An unfinished run of a changed plan is amended first."""
-    state, fresh = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
+    state, run_command = run_lookup.latest_run(services, contract.phase), step_plan.run_command(contract.phase)
     if state is None or state.state == COMPLETED:
-        return [fresh]
+        return [run_command]
     if state.contract.hash == contract.hash:
         return [f"idumb resume {contract.phase}"]
     if {p.path: p.sha256 for p in contract.plans} == dict(state.contract.plans):
-        return [fresh]
-    return [f"idumb amend {contract.phase} --from-file", fresh]
+        return [run_command]
+    return [f"idumb amend {contract.phase} --from-file", run_command]
 
 
 def revoke(services: Services, phase: str, who: str) -> Result:
@@ -271,15 +273,15 @@ def _require_known(contract: Contract, request: Request) -> None:
 
 
 def _confirm(
-    services: Services, contract: Contract, made: Approval, request: Request, shown: tuple[str, ...]
+    services: Services, contract: Contract, approval: Approval, request: Request, covered: tuple[str, ...]
 ) -> Approval:
     """Return the approval once you confirmed it, by the hash or at the terminal; Refusal otherwise."""
     if request.hash is not None:
-        return made
-    question = decision(contract, made, shown)
+        return approval
+    question = decision(contract, approval, covered)
     answer = services.asker.ask(question)
     if answer is not None and answer.choice == APPROVE:
-        return made
+        return approval
     raise Refusal(
         "approval.not-given",
         f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
@@ -287,15 +289,15 @@ def _confirm(
         details={
             "what": question.what,
             "why": question.why,
-            "evidence": list(shown),
+            "evidence": list(covered),
             "choices": next_actions.rows(question.choices),
             "contract_hash": contract.hash,
         },
     )
 
 
-def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Decision:
-    until = f" until {made.expires}" if made.expires else ""
+def decision(contract: Contract, approval: Approval, covered: tuple[str, ...]) -> Decision:
+    until = f" until {approval.expires}" if approval.expires else ""
     return Decision(
         id=f"approval.{contract.hash[:12]}",
         kind="approval",
@@ -303,41 +305,45 @@ def decision(contract: Contract, made: Approval, shown: tuple[str, ...]) -> Deci
         f" {', '.join(p.path for p in contract.plans)}",
         why="Once approved, it runs on this machine without further questions, whenever you start it, until anything"
         " listed here changes.",
-        evidence=shown,
+        evidence=covered,
         choices=(
             Choice(
                 APPROVE,
                 "approve it",
                 f"contract {contract.hash[:16]} is approved{until}; nothing is run now",
-                _command(contract, made),
+                _command(contract, approval),
             ),
             Choice("no", "do not approve it", "nothing happens"),
         ),
     )
 
 
-def _sign(services: Services, made: Approval, request: Request) -> StoredApproval:
+def _sign(services: Services, approval: Approval, request: Request) -> StoredApproval:
     if request.sign is None:
-        return StoredApproval(made)
+        return StoredApproval(approval)
     interactive = services.asker.interactive
-    return StoredApproval(made, services.signatures.sign(made.canonical(), request.sign, interactive=interactive))
+    return StoredApproval(
+        approval, services.signatures.sign(approval.canonical(), request.sign, interactive=interactive)
+    )
 
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     """Return a warning about irreversible tasks that this approval does not accept, so that they will not run."""
-    left = [t.id for t in irreversible.irreversible_tasks(contract) if t.id not in request.accept]
-    if not left:
+    not_accepted = [t.id for t in irreversible.irreversible_tasks(contract) if t.id not in request.accept]
+    if not not_accepted:
         return ()
-    named = " ".join(f"--accept-irreversible {task}" for task in left)
-    return (f"irreversible and not accepted, so a run will refuse it: {', '.join(left)}; to accept, add {named}",)
+    named = " ".join(f"--accept-irreversible {task}" for task in not_accepted)
+    return (
+        f"irreversible and not accepted, so a run will refuse it: {', '.join(not_accepted)}; to accept, add {named}",
+    )
 
 
-def lines(services: Services, contract: Contract, made: Approval) -> Iterable[str]:
+def lines(services: Services, contract: Contract, approval: Approval) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
     yield from ask_consent.plan_lines(contract, ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
-    bound = {name: part.value for name, part in made.bound.items()}
+    bound = {name: part.value for name, part in approval.bound.items()}
     models = approval_parts.models_by_agent(services.settings, contract)
     for name, argv in bound["adapters"].items():
         yield f"agent {name}: {agent_programs.describe_binding(services, name, argv, models=models.get(name, {}))}"
@@ -357,11 +363,11 @@ def lines(services: Services, contract: Contract, made: Approval) -> Iterable[st
     yield f"policy: {'every tool' if policy['tools'] is None else ', '.join(policy['tools'])}"
     for path, sha in bound["plans"].items():
         yield f"plan {path}, sha256 {sha}"
-    yield f"configuration: sha256 {made.bound['configuration'].digest}"
-    yield f"base commit {made.base_commit or 'none'}, {'bound' if approval_words.BASE in bound else 'not bound'}"
+    yield f"configuration: sha256 {approval.bound['configuration'].digest}"
+    yield f"base commit {approval.base_commit or 'none'}, {'bound' if approval_words.BASE in bound else 'not bound'}"
     yield f"contract {contract.hash}"
     yield from ask_consent.warning_lines(services, contract, ALL_PATHS)
-    for task in made.accepted:
+    for task in approval.accepted:
         yield f"you accept that {task} is irreversible"
 
 

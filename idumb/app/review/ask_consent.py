@@ -127,20 +127,20 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
         _ensure_judges(services, request.judges, approve, request.again)
         return
     # Read before the question, so that the consent covers what was shown, even if a program is replaced meanwhile.
-    shown = agent_programs.consent_record(services, contract)
+    programs = agent_programs.consent_record(services, contract)
     how = "--approve"
     if not named or (moved and whole not in named):
         _ask_now(services, contract, request, moved, approve)
         how = "terminal"
-    services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=shown)
+    services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=programs)
     if request.open_judges is not None and (how == "terminal" or judges_hash in approve):
         role_consent.record(services, request.open_judges, how)
 
 
-def _is_agreed(services: Services, contract: Contract, named: Sequence[str], moved: Sequence[ProgramChange]) -> bool:
+def _is_agreed(services: Services, contract: Contract, approved: Sequence[str], moved: Sequence[ProgramChange]) -> bool:
     if services.consent.given(contract.hash) and not moved:
         return True
-    return (not named or bool(moved)) and approvals.newest_valid(services, contract) is not None
+    return (not approved or bool(moved)) and approvals.newest_valid(services, contract) is not None
 
 
 def _ensure_judges(services: Services, judges: RoleConsent | None, approve: Sequence[str], again: str) -> None:
@@ -212,7 +212,7 @@ def decision(
     gone: InvalidApproval | None = None,
 ) -> Decision:
     """Return the question. `moved` and `gone` are the differences from an earlier consent or approval."""
-    before = () if gone is None else (gone.words, *gone.evidence)
+    approval_changes = () if gone is None else (gone.words, *gone.evidence)
     whole = agent_programs.hash_with_programs(services, contract)
     judges = request.open_judges
     approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
@@ -226,7 +226,7 @@ def decision(
         why=request.why,
         evidence=(
             *(move.words for move in moved),
-            *before,
+            *approval_changes,
             *lines(services, contract),
             *(role_consent.lines(services, judges) if judges is not None else ()),
         ),
@@ -275,11 +275,11 @@ def pending(services: Services, kept: PendingQuestion) -> Pending | None:
         if _is_agreed(services, contract, (), moved):
             return None
         gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
-        shown = agent_programs.consent_record(services, contract)
+        programs = agent_programs.consent_record(services, contract)
         question = decision(services, contract, _ConsentRequest(kept.command, judges=roles_consent), moved, gone)
     except (InputError, Refusal, AdapterError):
         return None
-    return Pending(kept, question, contract, shown, roles_consent) if question.id == kept.id else None
+    return Pending(kept, question, contract, programs, roles_consent) if question.id == kept.id else None
 
 
 def record(services: Services, pending: Pending) -> None:

@@ -39,12 +39,12 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
     data["untracked"] = untracked
-    _require(expected, phase, data, loaded.contract)
-    unsorted = [*plan_checks.findings(services, loaded, mode), *_options(services, loaded.contract)]
+    _require_hash(expected, phase, data, loaded.contract)
+    unsorted = [*plan_checks.findings(services, loaded, mode), *_unusable_agents(services, loaded.contract)]
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
         case = plan_checks.case(services, loaded, loaded.contract, mode)
-        data |= _of_contract(services, loaded.contract)
+        data |= _contract_fields(services, loaded.contract)
         data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
@@ -53,7 +53,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     return _result(phase, data, findings)
 
 
-def _options(services: Services, contract: Contract | None) -> Iterator[Finding]:
+def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[Finding]:
     """Yield findings for agents whose configuration is wrong on every machine.
 
     Missing programs and keys are not reported, because another machine may have them.
@@ -75,7 +75,7 @@ def _options(services: Services, contract: Contract | None) -> Iterator[Finding]
                 )
 
 
-def _require(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:
+def _require_hash(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:
     """Refuse if neither phase, contract nor plan has the expected hash."""
     hashes = {"phase": data["phase_hash"]} | ({"contract": contract.hash} if contract else {})
     if len(data["plan_hashes"]) == 1:
@@ -90,7 +90,7 @@ def _require(expected: str | None, phase: str, data: dict[str, Any], contract: C
     )
 
 
-def _of_contract(services: Services, contract: Contract) -> dict[str, Any]:
+def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
     return {
         "phase": contract.phase,
         "tasks": len(contract.tasks),
@@ -148,7 +148,7 @@ def show_graph(
         )
     state = run_lookup.latest_run(services, contract.phase)
     current = state if state is not None and set(state.tasks) >= set(contract.order) else None
-    shown = schedule.statuses(contract, current or RunState())
+    statuses = schedule.statuses(contract, current or RunState())
     waves = graph.waves(contract.dependencies, contract.order)
     return Result(
         {
@@ -156,7 +156,7 @@ def show_graph(
             "order": list(contract.order),
             "waves": [list(w) for w in waves],
             "edges": [[d, t] for t in contract.order for d in contract.dependencies[t]],
-            "status": shown,
-            "text": render(contract, current, shown),
+            "status": statuses,
+            "text": render(contract, current, statuses),
         }
     )

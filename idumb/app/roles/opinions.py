@@ -80,12 +80,12 @@ def _values(
     goals = "\n".join(f"- {_goal(contract, p.plan)}: {wording.one_line(p.goal)}" for p in contract.plans)
     criteria = "\n".join(f"- {e.subject}: {wording.one_line(e.text)}" for e in gathered)
     touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
-    shown = [services.redaction.redact_output(_shown(e)) for e in gathered]
+    evidence_lines = [services.redaction.redact_output(_shown(e)) for e in gathered]
     return {
         "phase": contract.phase,
         "goal": goals,
         "criteria": wording.fenced(f"{goals}\n{criteria}", "text"),
-        "evidence": wording.fenced(wording.truncate("\n".join(shown)), "text"),
+        "evidence": wording.fenced(wording.truncate("\n".join(evidence_lines)), "text"),
         "files": wording.fenced(wording.truncate("\n".join(touched)), "text"),
     }
 

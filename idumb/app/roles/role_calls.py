@@ -50,14 +50,14 @@ def binding_of(services: Services, role: str) -> str | None:
     return roles.resolve(services.settings, role).binding
 
 
-def prompt(services: Services, asked: RoleRequest) -> str:
+def prompt(services: Services, role_request: RoleRequest) -> str:
     """Return the prompt for the agent of a role."""
-    filled = roles.resolve(services.settings, asked.role)
-    return services.documents.filled(filled.template, filled.prompt, asked.values)
+    filled = roles.resolve(services.settings, role_request.role)
+    return services.documents.filled(filled.template, filled.prompt, role_request.values)
 
 
 def ask(
-    services: Services, asked: RoleRequest, owner: Owned | None = None, *, run: RunState | None = None
+    services: Services, role_request: RoleRequest, owner: Owned | None = None, *, run: RunState | None = None
 ) -> AgentResult:
     """Call the agent of a role and return its result. Its changes are dropped with its copy.
 
@@ -65,111 +65,122 @@ def ask(
     its ceilings apply. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, a reason why the agent cannot
     start, or `role.changed-tree` if the agent changed the working tree itself.
     """
-    filled = role_consent.filling_of(services, asked.role)
+    filled = role_consent.filling_of(services, role_request.role)
     role_consent.require(services, [filled])
-    with _journal(services, asked, owner, run) as journal:
-        left = _remaining_ceiling(services, asked, filled, journal.state)
-        return _call(services, journal, asked, filled, left)
+    with _journal(services, role_request, owner, run) as journal:
+        remaining = _remaining_ceiling(services, role_request, filled, journal.state)
+        return _call(services, journal, role_request, filled, remaining)
 
 
 def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> FailureMessage | None:
     """Return why the agent of a role failed, and the fix; None if it did not. `go_on` is the command to continue."""
     filled = roles.resolve(services.settings, role)
-    found = services.settings.bindings.get(filled.binding or "")
+    binding = services.settings.bindings.get(filled.binding or "")
     if result.failure is None:
         return None
     return failures.failure_message(
-        result.failure, filled.binding or role, found.argv if found else (), result.message, go_on
+        result.failure, filled.binding or role, binding.argv if binding else (), result.message, go_on
     )
 
 
-def _remaining_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:
+def _remaining_ceiling(services: Services, role_request: RoleRequest, filled: ResolvedRole, run: RunState) -> Ceiling:
     """Return what the role may still use; Refusal `role.ceiling` if its ceiling, or that of the run, is used up."""
     reached = budget.reached_for_role(services.settings, run)
     if reached is not None:
         raise Refusal(
             "role.ceiling",
-            f"The ceiling of run {run.number} of phase {run.phase} leaves nothing for the {asked.role}:"
+            f"The ceiling of run {run.number} of phase {run.phase} leaves nothing for the {role_request.role}:"
             f" {reached.words}",
             hint="Raise ceilings.run in .idumb/config.yaml",
-            details={"role": asked.role, "about": asked.about, "used": reached.words},
+            details={"role": role_request.role, "about": role_request.about, "used": reached.words},
         )
     return spending.lowest(
-        (_remaining_role_ceiling(services, asked, filled), budget.left_for_role(services.settings, run))
+        (_remaining_role_ceiling(services, role_request, filled), budget.left_for_role(services.settings, run))
     )
 
 
-def _remaining_role_ceiling(services: Services, asked: RoleRequest, filled: ResolvedRole) -> Ceiling:
+def _remaining_role_ceiling(services: Services, role_request: RoleRequest, filled: ResolvedRole) -> Ceiling:
     """Return what is left of the role's own ceiling after all its calls about this subject; Refusal if nothing is."""
     if filled.ceiling == Ceiling():
         return filled.ceiling
-    known = [e.payload for e in services.log.events(kind="role.asked")]
-    mine = [p for p in known if p["role"] == asked.role and p["about"] == asked.about]
-    spent = spending.total(spending.spent_by_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in mine)
-    reached = spending.reached_ceiling(asked.role, filled.ceiling, spent)
+    calls = [e.payload for e in services.log.events(kind="role.asked")]
+    same_subject = [p for p in calls if p["role"] == role_request.role and p["about"] == role_request.about]
+    spent = spending.total(
+        spending.spent_by_call(p["usage"]) + Spent(attempts=1, seconds=p["seconds"]) for p in same_subject
+    )
+    reached = spending.reached_ceiling(role_request.role, filled.ceiling, spent)
     if reached is not None:
         raise Refusal(
             "role.ceiling",
-            f"The ceiling of the {asked.role} for {asked.about} is reached: {reached.words}.",
-            hint=f"Raise roles.{asked.role}.ceiling in .idumb/config.yaml to ask it again",
-            details={"role": asked.role, "about": asked.about, "used": reached.words},
+            f"The ceiling of the {role_request.role} for {role_request.about} is reached: {reached.words}.",
+            hint=f"Raise roles.{role_request.role}.ceiling in .idumb/config.yaml to ask it again",
+            details={"role": role_request.role, "about": role_request.about, "used": reached.words},
         )
     return spending.remaining(filled.ceiling, spent)
 
 
-def _call(services: Services, journal: Journal, asked: RoleRequest, filled: ResolvedRole, left: Ceiling) -> AgentResult:
+def _call(
+    services: Services, journal: Journal, role_request: RoleRequest, filled: ResolvedRole, remaining: Ceiling
+) -> AgentResult:
     place = services.open_workspace("here", "")
     agents = services.open_agents(place, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
-    known = prompt(services, asked)
-    with _guarded(services, journal, asked, who) as heard, services.open_copy() as folder:
+    prompt_text = prompt(services, role_request)
+    with _guarded(services, journal, role_request, who) as heard, services.open_copy() as folder:
         request = AgentRequest(
-            role=asked.role,
+            role=role_request.role,
             task=None,
-            prompt=known,
+            prompt=prompt_text,
             workspace=folder,
             allowed_paths=(),
-            attempt=asked.attempt,
-            deadline=_deadline(services.settings, filled, left),
-            budget=Budget(left.tokens, left.cost_usd, services.settings.run.output_limit),
+            attempt=role_request.attempt,
+            deadline=_deadline(services.settings, filled, remaining),
+            budget=Budget(remaining.tokens, remaining.cost_usd, services.settings.run.output_limit),
             run_id=journal.operation,
             idle_timeout=services.settings.idle_timeout(filled.binding, capabilities(who).idle_timeout),
             limits=_limits(services, filled),
-            about=asked.about,
+            about=role_request.about,
             model=filled.model,
-            schema=asked.schema,
+            schema=role_request.schema,
         )
         try:
             result = agent_client.call(services, journal, agent_client.Call(who, filled.binding or "", request))
         finally:
             agents.forget()
         heard.reply = result.reply
-        journal.write(_event(journal, asked, filled, who.name, known, result))
+        journal.write(_event(journal, role_request, filled, who.name, prompt_text, result))
     return result
 
 
-def _guarded(services: Services, journal: Journal, asked: RoleRequest, who: Agent) -> AbstractContextManager[Heard]:
+def _guarded(
+    services: Services, journal: Journal, role_request: RoleRequest, who: Agent
+) -> AbstractContextManager[Heard]:
     if not tree_guard.starts_a_program(who):
         return nullcontext(Heard())
     # A reply in JSON is not a file that a command takes.
-    taking = "" if asked.schema is not None else _TAKING.get(asked.role, "")
-    phase = asked.about.removeprefix("phase-")
-    return tree_guard.watched(services, journal, asked.role, asked.attempt, taking.format(phase=phase))
+    taking = "" if role_request.schema is not None else _TAKING.get(role_request.role, "")
+    phase = role_request.about.removeprefix("phase-")
+    return tree_guard.watched(services, journal, role_request.role, role_request.attempt, taking.format(phase=phase))
 
 
 def _event(
-    journal: Journal, asked: RoleRequest, filled: ResolvedRole, adapter: str, told: str, result: AgentResult
+    journal: Journal,
+    role_request: RoleRequest,
+    filled: ResolvedRole,
+    adapter: str,
+    prompt_text: str,
+    result: AgentResult,
 ) -> NewEvent:
     return journal.event(
         "role.asked",
         None,
-        asked.attempt,
-        role=asked.role,
-        about=asked.about,
+        role_request.attempt,
+        role=role_request.role,
+        about=role_request.about,
         binding=filled.binding,
         adapter=adapter,
         model=result.model or filled.model,
-        prompt=canonical_json.digest(told),
+        prompt=canonical_json.digest(prompt_text),
         outcome=result.outcome,
         failure=result.failure,
         message=result.message,
@@ -179,28 +190,30 @@ def _event(
     )
 
 
-def _deadline(settings: Settings, filled: ResolvedRole, left: Ceiling) -> float | None:
+def _deadline(settings: Settings, filled: ResolvedRole, remaining: Ceiling) -> float | None:
     """Return the shortest time that role, level and ceiling allow; None means no limit, as at level 0."""
     if levels.timed(settings, filled.role):
-        own, of_level = filled.timeout, levels.rule(settings, filled.role).timeout
+        role_timeout, level_timeout = filled.timeout, levels.rule(settings, filled.role).timeout
     else:
-        own, of_level = filled.timeout or roles.SECONDS, None
-    known = [float(limit) for limit in (own, of_level, left.seconds) if limit is not None]
-    return min(known, default=None)
+        role_timeout, level_timeout = filled.timeout or roles.SECONDS, None
+    limits = [float(limit) for limit in (role_timeout, level_timeout, remaining.seconds) if limit is not None]
+    return min(limits, default=None)
 
 
 def _limits(services: Services, filled: ResolvedRole) -> Mapping[str, int]:
-    found = services.settings.bindings.get(filled.binding or "")
-    own = found.limits if found is not None else None
-    return (own or services.settings.limits).chosen()
+    binding = services.settings.bindings.get(filled.binding or "")
+    limits = binding.limits if binding is not None else None
+    return (limits or services.settings.limits).chosen()
 
 
 @contextmanager
-def _journal(services: Services, asked: RoleRequest, owner: Owned | None, run: RunState | None) -> Iterator[Journal]:
+def _journal(
+    services: Services, role_request: RoleRequest, owner: Owned | None, run: RunState | None
+) -> Iterator[Journal]:
     """Open a journal, of the run if there is one, under the caller's operation or a new one."""
     if owner is not None:
         state = run or RunState()
         yield Journal(services.log, services.reporter, operation=owner.operation, fence=owner.fence, state=state)
         return
-    with operation.owned(services, f"{asked.role} {asked.about}") as made:
-        yield made.journal(run_lookup.run_of(services, run.id) if run is not None else RunState())
+    with operation.owned(services, f"{role_request.role} {role_request.about}") as owned:
+        yield owned.journal(run_lookup.run_of(services, run.id) if run is not None else RunState())

@@ -30,10 +30,10 @@ def filling_of(services: Services, role: str) -> ResolvedRole:
     return filled
 
 
-def consent_hash(services: Services, asked: Iterable[str]) -> str:
+def consent_hash(services: Services, role_names: Iterable[str]) -> str:
     """Return the hash for `--approve` of these roles. It covers bindings, programs, scripts, models and templates."""
     return role_approval.combined_digest(
-        role_approval.digest(services, filling_of(services, role)) for role in dict.fromkeys(asked)
+        role_approval.digest(services, filling_of(services, role)) for role in dict.fromkeys(role_names)
     )
 
 
@@ -54,21 +54,21 @@ class RoleConsent:
         return tuple(each.role for each in self.filled)
 
 
-def required(services: Services, asked: Iterable[str]) -> RoleConsent:
+def required(services: Services, role_names: Iterable[str]) -> RoleConsent:
     """Return the consent that these roles need; Refusal if a role has no binding or its program cannot start."""
-    filled = tuple(filling_of(services, role) for role in dict.fromkeys(asked))
-    own = {each: role_approval.digest(services, each) for each in filled}
+    filled = tuple(filling_of(services, role) for role in dict.fromkeys(role_names))
+    digests = {each: role_approval.digest(services, each) for each in filled}
     missing = {
         digest: role_approval.consent_record(services, each)
-        for each, digest in own.items()
+        for each, digest in digests.items()
         if not services.consent.given(digest)
     }
-    return RoleConsent(filled, role_approval.combined_digest(own.values()), missing)
+    return RoleConsent(filled, role_approval.combined_digest(digests.values()), missing)
 
 
-def record(services: Services, to: RoleConsent, how: str) -> None:
+def record(services: Services, needed: RoleConsent, how: str) -> None:
     """Record the consent that was missing."""
-    for digest, agreed in to.missing.items():
+    for digest, agreed in needed.missing.items():
         services.consent.record(digest, phase=PLACE, how=how, at=services.clock.now(), agreed=agreed)
 
 
@@ -103,23 +103,23 @@ def ask_now(services: Services, needed: RoleConsent, command: str) -> None:
 
 def require(services: Services, filled: list[ResolvedRole]) -> None:
     """Refuse to call agents without consent, in case a use case did not ask with `ensure`."""
-    own = [role_approval.digest(services, each) for each in filled]
-    if all(services.consent.given(digest) for digest in own):
+    digests = [role_approval.digest(services, each) for each in filled]
+    if all(services.consent.given(digest) for digest in digests):
         return
-    whole = role_approval.combined_digest(own)
-    to = RoleConsent(tuple(filled), whole, {})
-    raise _refusal(question(services, to, "idumb COMMAND"), whole, "the same command with")
+    whole = role_approval.combined_digest(digests)
+    needed = RoleConsent(tuple(filled), whole, {})
+    raise _refusal(question(services, needed, "idumb COMMAND"), whole, "the same command with")
 
 
-def question(services: Services, to: RoleConsent, command: str) -> Decision:
-    whole = to.whole
+def question(services: Services, needed: RoleConsent, command: str) -> Decision:
+    whole = needed.whole
     return Decision(
         id=f"{pending_consent.MARK}{whole}",
         kind="consent",
-        what=f"Ask the {', '.join(to.names)}",
+        what=f"Ask the {', '.join(needed.names)}",
         why="The configuration names programs to run on this machine. idumb runs them only with your consent to"
         " exactly these.",
-        evidence=lines(services, to),
+        evidence=lines(services, needed),
         choices=(
             Choice(
                 "run",
@@ -132,22 +132,22 @@ def question(services: Services, to: RoleConsent, command: str) -> Decision:
     )
 
 
-def lines(services: Services, to: RoleConsent) -> tuple[str, ...]:
+def lines(services: Services, needed: RoleConsent) -> tuple[str, ...]:
     """Return one line for each role: what it starts."""
-    return tuple(_line(services, each) for each in to.filled)
+    return tuple(_line(services, each) for each in needed.filled)
 
 
 def _line(services: Services, filled: ResolvedRole) -> str:
     name = filled.binding or ""
     argv = role_approval.argv(services, filled)
     words = agent_programs.describe_binding(services, name, argv, models={filled.role: filled.model})
-    own = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
-    used = "".join(
+    template = f"; prompt .idumb/prompts/{filled.prompt}.md" if filled.template is not None else ""
+    files = "".join(
         f"; uses {path}, sha256 {sha[:16]}" for path, sha in approval_parts.named_files(services, [argv]).items()
     )
-    found = role_approval.changes_since_consent(services, filled)
-    since = f"; changed since you agreed: {', '.join(found)}" if found else ""
-    return f"{filled.role}: {name}: {words}{own}{used}{since}"
+    changes = role_approval.changes_since_consent(services, filled)
+    since = f"; changed since you agreed: {', '.join(changes)}" if changes else ""
+    return f"{filled.role}: {name}: {words}{template}{files}{since}"
 
 
 def _refusal(question: Decision, whole: str, command: str, *, other: str | None = None) -> Refusal:

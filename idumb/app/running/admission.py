@@ -97,7 +97,7 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
 
 
 def _require_unverified_elsewhere(services: Services, contract: Contract) -> None:
-    """Refuse where the log has no run, but a report in HEAD says that this contract was verified elsewhere."""
+    """Refuse if the log has no run, but a report in HEAD says that this contract was verified elsewhere."""
     report = outside_work.verified_report(services, contract)
     if report is None:
         return
@@ -133,8 +133,10 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
 
     The failed run would hide the file from a rollback of the run that created it.
     """
-    kept = () if state.verified else carried_tasks.carried(contract, state)
-    done = [t for t in contract.order if t not in kept and t in state.tasks and state.tasks[t].status in outcome.DONE]
+    carried = () if state.verified else carried_tasks.carried(contract, state)
+    done = [
+        t for t in contract.order if t not in carried and t in state.tasks and state.tasks[t].status in outcome.DONE
+    ]
     existing = _existing_target(services, contract, done)
     if existing is not None:
         raise Refusal(
@@ -157,7 +159,7 @@ def _existing_target(services: Services, contract: Contract, tasks: Sequence[str
 
 
 def _require_unchanged_work(services: Services, contract: Contract, state: RunState) -> None:
-    """Refuse where the plan changed completed tasks whose work is still in the files."""
+    """Refuse if the plan changed completed tasks whose work is still in the files."""
     changed = carried_tasks.done_but_changed(contract, state)
     if not changed:
         return

@@ -38,7 +38,7 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
     if holder["standing"] == ELSEWHERE:
         if not force:
             raise _elsewhere(holder)
-        return _result(holder, FENCED, _taken_over(services, by))
+        return _result(holder, FENCED, _fence_off(services, by))
     if services.owner.ask(holder, by):
         run = _interrupted(services, holder)
         return _result(holder, INTERRUPTED if run else FINISHED, run, _checkpoint(services, holder) if run else None)
@@ -50,7 +50,7 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
             details={name: holder.get(name) for name in _SHOWN},
         )
     services.owner.end(holder)
-    return _result(holder, KILLED, _taken_over(services, by))
+    return _result(holder, KILLED, _fence_off(services, by))
 
 
 def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
@@ -63,7 +63,7 @@ def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
     )
 
 
-def _taken_over(services: Services, by: str) -> RunState | None:
+def _fence_off(services: Services, by: str) -> RunState | None:
     """Take the working tree, so that the log refuses the old owner's token, and record its runs as interrupted."""
     stopped = None
     with operation.owned(services, "cancel", force=True) as owned:

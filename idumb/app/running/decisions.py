@@ -46,8 +46,8 @@ def waiting(services: Services) -> Result:
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:
     """Return questions about consent that could not be asked at a terminal. Outdated ones are omitted."""
-    found = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
-    return [_consent_row(one) for one in found if one is not None]
+    questions = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
+    return [_consent_row(one) for one in questions if one is not None]
 
 
 def _consent_row(one: Pending) -> dict[str, Any]:
@@ -115,15 +115,15 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
     """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once."""
     if not exhausted_tasks.stands(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
-        now = "no longer in the plan" if task is None else f"now {task.status}"
+        status = "no longer in the plan" if task is None else f"now {task.status}"
         raise Refusal(
             "decision.void",
-            f"{question['id']} is void: {question['task']} is {now}. Nothing was recorded.",
+            f"{question['id']} is void: {question['task']} is {status}. Nothing was recorded.",
             hint=f"idumb show {question['task']}",
         )
     if request.remember:
         raise _not_remembered(request)
-    done = _carry_out(services, state, str(question["task"]), request)
+    effect = _carry_out(services, state, str(question["task"]), request)
     after = run_lookup.latest_run(services, state.phase)
     version = None if after is None else after.contract.version
     data: dict[str, Any] = {
@@ -132,10 +132,10 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
         "verification": None,
         "remembered": None,
         "version": version if version != state.contract.version else None,
-        "result": None if done is None else done.data,
-        "next": [f"idumb resume {state.phase}"] if done is None else list(done.data["next"]),
+        "result": None if effect is None else effect.data,
+        "next": [f"idumb resume {state.phase}"] if effect is None else list(effect.data["next"]),
     }
-    return Result(data, warnings=() if done is None else done.warnings)
+    return Result(data, warnings=() if effect is None else effect.warnings)
 
 
 def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:
@@ -147,8 +147,8 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
 
     def answered(journal: Journal) -> None:
         answer = Answer(request.decision, request.choice, request.who, request.guidance)
-        again = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == exhausted_tasks.RETRY else []
-        journal.write(journal.answered(answer, task), *again)
+        reset = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == exhausted_tasks.RETRY else []
+        journal.write(journal.answered(answer, task), *reset)
         _append_to_plan(services, journal)
 
     if request.choice == exhausted_tasks.ACCEPT:
@@ -197,11 +197,11 @@ def _answer_consent(services: Services, request: Request) -> Result:
     if request.choice == pending_consent.YES:
         ask_consent.record(services, pending)
     services.consent.forget_question(waiting_question.id)
-    after = [waiting_question.command] if request.choice == pending_consent.YES else []
+    next_commands = [waiting_question.command] if request.choice == pending_consent.YES else []
     data = {
         "decision": waiting_question.id,
         "choice": request.choice,
-        "next": after,
+        "next": next_commands,
         "remembered": None,
         "version": None,
     }
@@ -243,13 +243,13 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
 def _to_remember(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> SavedAnswer:
     """Return the answer to remember, once you confirmed it."""
     choices = tuple(c["id"] for c in question["choices"])
-    found = saved_answers.question_key(question["kind"], choices, question["what"])
+    key = saved_answers.question_key(question["kind"], choices, question["what"])
     contract = plan_answers.locked_contract(services, state)
     task = contract.tasks.get(question.get("task") or "") if contract is not None else None
-    if found is None or (task is not None and not saved_answers.may_answer(task)):
+    if key is None or (task is not None and not saved_answers.may_answer(task)):
         raise _not_remembered(request)
-    kept = SavedAnswer(
-        found,
+    saved = SavedAnswer(
+        key,
         question["kind"],
         question["what"],
         request.choice,
@@ -257,8 +257,8 @@ def _to_remember(services: Services, state: RunState, question: Mapping[str, Any
         services.clock.now(),
         request.guidance,
     )
-    _confirm(services, kept, request)
-    return kept
+    _confirm(services, saved, request)
+    return saved
 
 
 def _not_remembered(request: Request) -> Refusal:
@@ -271,17 +271,17 @@ def _not_remembered(request: Request) -> Refusal:
     )
 
 
-def _confirm(services: Services, kept: SavedAnswer, request: Request) -> None:
+def _confirm(services: Services, saved: SavedAnswer, request: Request) -> None:
     if request.yes:
         return
     command = f"idumb decide {request.decision} {request.choice} --remember --yes"
-    applies = "every failure that asks" if kept.kind == saved_answers.FAILURE else "this question"
+    applies = "every failure that asks" if saved.kind == saved_answers.FAILURE else "this question"
     question = Decision(
-        id=f"remember.{kept.id}",
+        id=f"remember.{saved.id}",
         kind="remember",
-        what=f"Remember {kept.choice} as your answer to {applies}, in this repository",
+        what=f"Remember {saved.choice} as your answer to {applies}, in this repository",
         why="idumb gives a remembered answer without asking you.",
-        evidence=(kept.what, f"idumb decide --forget {kept.id} removes it"),
+        evidence=(saved.what, f"idumb decide --forget {saved.id} removes it"),
         choices=(
             Choice("remember", "remember it", "from now on the same question gets this answer", command),
             Choice("no", "do not remember it", "nothing is recorded"),
@@ -291,7 +291,7 @@ def _confirm(services: Services, kept: SavedAnswer, request: Request) -> None:
     if answer is None or answer.choice != "remember":
         raise Refusal(
             "decision.not-confirmed",
-            f"Nothing was recorded: remembering {kept.choice} needs your confirmation.",
+            f"Nothing was recorded: remembering {saved.choice} needs your confirmation.",
             hint=f"{command}, or without --remember",
             details={"choices": [dataclasses.asdict(choice) for choice in question.choices]},
         )

@@ -70,9 +70,9 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     claims = legacy_claims.claims(services, contract, newest or RunState())
     with rehearsals.open(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
-        told = legacy_claims.import_payload(copy, contract.phase, claims) if claims else {}
+        legacy_fields = legacy_claims.import_payload(copy, contract.phase, claims) if claims else {}
         return _answer(
-            _run(copy, contract, newest, request, sorted(named_paths), told), services.settings.git.commit, run
+            _run(copy, contract, newest, request, sorted(named_paths), legacy_fields), services.settings.git.commit, run
         )
 
 
@@ -139,13 +139,13 @@ def _run(
     newest: RunState | None,
     request: Request,
     also: Sequence[str],
-    told: Mapping[str, Any],
+    legacy_fields: Mapping[str, Any],
 ) -> _Rehearsal:
-    """Rehearse the run in the copy. `told` is what an old iDumb recorded of its tasks, as far as a run uses it."""
+    """Rehearse the run in the copy. `legacy_fields` is what an old iDumb recorded, as far as a run uses it."""
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
-        if told:
-            journal.write(journal.event(legacy_claims.IMPORTED, **told))
+        if legacy_fields:
+            journal.write(journal.event(legacy_claims.IMPORTED, **legacy_fields))
         before = copy.trees.scan(also)
         if newest is not None and newest.branch == copy.history.head().branch:
             task_base.put_back_unfinished(copy, contract, newest)
@@ -224,7 +224,7 @@ def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
             "what": what,
             "why": why,
             "evidence": evidence,
-            "choices": _ways(phase, dry_run_command, unforeseen[0]["kind"]),
+            "choices": _choices(phase, dry_run_command, unforeseen[0]["kind"]),
         }
         words = f"A run would stop and ask: {what}."
         stop_failure = ("dry-run.waiting", words, f"Correct the plan, then {dry_run_command}")
@@ -235,11 +235,11 @@ def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
         errors.EXIT_FAILED,
         ended.result.warnings,
         ("dry-run.failed", f"A run would fail. {words}", f"Correct the plan, then {dry_run_command}"),
-        {**details, "choices": _ways(phase, dry_run_command)},
+        {**details, "choices": _choices(phase, dry_run_command)},
     )
 
 
-def _ways(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
+def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
     """Return the choices after a dry run that did not complete. Nothing of it remains, so nothing can be resumed."""
     correct = Choice(
         "correct", "correct the plan", "nothing was recorded; only the plan changes", f"idumb check-plan {phase}"

@@ -88,8 +88,8 @@ def from_commits(newest_first: Iterable[Mapping[str, str]]) -> dict[str, dict[st
     tasks: dict[str, dict[str, str]] = {}
     for trailers in newest_first:
         run, task = trailers.get("Idumb-Run", ""), trailers.get("Idumb-Task")
-        back = "Idumb-Rollback" in trailers or "Idumb-Undo" in trailers
-        if back and undone.get(run):
+        reverts = "Idumb-Rollback" in trailers or "Idumb-Undo" in trailers
+        if reverts and undone.get(run):
             undone[run] -= 1
         elif "Idumb-Undo" in trailers:
             undone[run] = undone.get(run, 0) + 1

@@ -27,7 +27,7 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
     Refusal if the phase was never run, is complete, or another command has the working tree.
     """
     preconditions.require_initialised(services)
-    state = run_lookup.require_run(services, _as_recorded(services, phase))
+    state = run_lookup.require_run(services, _recorded_name(services, phase))
     why = " ".join(why.split())
     if state.state == COMPLETED and state.restoring is None:
         raise Refusal(
@@ -38,13 +38,13 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
         )
     holder = services.owner.holder()
     if holder is not None:
-        return _asked(services, state, holder, by, why)
+        return _ask_owner(services, state, holder, by, why)
     if state.state == PAUSED:
         return _result(state, ALREADY, None)
-    return _recorded(services, state, by, why)
+    return _record_pause(services, state, by, why)
 
 
-def _as_recorded(services: Services, phase: str) -> str:
+def _recorded_name(services: Services, phase: str) -> str:
     """Return the phase as its runs spell it (`1` for `01`). Does not read the plan, which may be half edited."""
     folder = services.plans.phase_folder(phase)
     return next((name for name in services.runs.phases() if _folder(services, name) == folder), phase)
@@ -58,7 +58,7 @@ def _folder(services: Services, phase: str) -> str | None:
         return None
 
 
-def _asked(services: Services, state: RunState, holder: Mapping[str, Any], by: str, why: str) -> Result:
+def _ask_owner(services: Services, state: RunState, holder: Mapping[str, Any], by: str, why: str) -> Result:
     """Ask another process to pause. It checks for the request before each task."""
     if holder["command"] not in _RUNNING or state.state != ACTIVE:
         raise Refusal(
@@ -72,7 +72,7 @@ def _asked(services: Services, state: RunState, holder: Mapping[str, Any], by: s
     return _result(state, ASKED, holder, reason=next_actions.said_by(by, why))
 
 
-def _recorded(services: Services, state: RunState, by: str, why: str) -> Result:
+def _record_pause(services: Services, state: RunState, by: str, why: str) -> Result:
     with operation.owned(services, "pause") as owned:
         journal = owned.journal(state)
         journal.write(journal.event("run.paused", reason=next_actions.said_by(by, why), by=by, why=why))

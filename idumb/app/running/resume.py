@@ -98,8 +98,8 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
     """Return the tasks whose next attempts get the guidance: those that are retried, else the next task."""
     if not again.guidance:
         return ()
-    attempted = (known for known in state.tasks.values() if known.attempt.number and _is_attempted(state, known, again))
-    guided = tuple(known.id for known in attempted) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
+    attempted = (task for task in state.tasks.values() if task.attempt.number and _is_attempted(state, task, again))
+    guided = tuple(task.id for task in attempted) or tuple(filter(None, [schedule.Schedule(contract, state).next()]))
     if not guided:
         retry = f"idumb resume {state.phase} --retry-failed --guidance {shlex.quote(again.guidance)}"
         raise Refusal(

@@ -108,8 +108,8 @@ def _complete(
     if verification is None or verification["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
     waiting = verification["status"] == "waiting"
-    said = f"verify-work says {verification['status']}: {verification['reason']}"
-    words = f"All tasks of phase {contract.phase} are done, but {said}"
+    verdict_words = f"verify-work says {verification['status']}: {verification['reason']}"
+    words = f"All tasks of phase {contract.phase} are done, but {verdict_words}"
     return Result(
         data,
         errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,

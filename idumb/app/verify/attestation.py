@@ -56,8 +56,8 @@ def workspace(services: Services, phase: str) -> Result:
 
 def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
     locked = dict(state.contract.plans)
-    present = {path: hashlib.sha256(data).hexdigest() for path, data in services.plans.plans(contract.folder)}
-    return sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))
+    current = {path: hashlib.sha256(data).hexdigest() for path, data in services.plans.plans(contract.folder)}
+    return sorted(path for path in {*locked, *current} if locked.get(path) != current.get(path))
 
 
 def bundle(services: Services, phase: str) -> Result:
@@ -105,29 +105,29 @@ def bundle(services: Services, phase: str) -> Result:
     return Result(data, errors.EXIT_FAILED, (words,), ("audit.broken", broken, "idumb doctor"))
 
 
-def _evidence(services: Services, state: RunState, known: TaskState) -> list[dict[str, Any]]:
+def _evidence(services: Services, state: RunState, task_state: TaskState) -> list[dict[str, Any]]:
     """Return each check of the last attempt: command, tree, result, and the digest of its output."""
     names = ("subject", "result", "command", "exit_code", "output_sha256", "tree")
-    run = known.carried_from or state.id
-    events = services.log.events(run=run, task=known.id, kind="evidence.recorded")
-    number = known.checkpoint.attempt if known.checkpoint is not None else known.attempt.number
+    run = task_state.carried_from or state.id
+    events = services.log.events(run=run, task=task_state.id, kind="evidence.recorded")
+    number = task_state.checkpoint.attempt if task_state.checkpoint is not None else task_state.attempt.number
     # A log that an older version wrote may contain a secret.
-    shown = services.redaction.redact
+    redact = services.redaction.redact
     rows = ({name: e.payload.get(name) for name in names} for e in events if e.attempt == number)
-    return [row if row["command"] is None else {**row, "command": shown(row["command"])} for row in rows]
+    return [row if row["command"] is None else {**row, "command": redact(row["command"])} for row in rows]
 
 
-def _task(known: TaskState, evidence: list[dict[str, Any]]) -> Mapping[str, Any]:
-    kept = known.checkpoint
+def _task(task_state: TaskState, evidence: list[dict[str, Any]]) -> Mapping[str, Any]:
+    checkpoint = task_state.checkpoint
     return {
-        "id": known.id,
-        "digest": known.digest,
-        "status": known.status,
-        "attempts": known.progress.attempts,
-        "carried_from": known.carried_from,
-        "commit": None if kept is None else kept.commit,
-        "snapshot": None if kept is None else kept.snapshot,
-        "tree": None if kept is None else kept.tree,
-        "files": [] if kept is None else list(kept.files),
+        "id": task_state.id,
+        "digest": task_state.digest,
+        "status": task_state.status,
+        "attempts": task_state.progress.attempts,
+        "carried_from": task_state.carried_from,
+        "commit": None if checkpoint is None else checkpoint.commit,
+        "snapshot": None if checkpoint is None else checkpoint.snapshot,
+        "tree": None if checkpoint is None else checkpoint.tree,
+        "files": [] if checkpoint is None else list(checkpoint.files),
         "evidence": evidence,
     }

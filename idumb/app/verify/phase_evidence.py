@@ -87,13 +87,13 @@ def _human_criterion(
 
 def stated_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:
     """Return criteria in roadmap and context file that no plan covers. Consent does not cover these files."""
-    covered = {_folded(c.text) for p in contract.plans for c in p.success_criteria}
-    covered |= {_folded(c.text) for task in contract.tasks.values() for c in task.acceptance}
+    covered = {_normalised(c.text) for p in contract.plans for c in p.success_criteria}
+    covered |= {_normalised(c.text) for task in contract.tasks.values() for c in task.acceptance}
     uncovered = []
     for source, text in _sources(services, contract):
         for number, words in enumerate(services.texts.stated_criteria(text), 1):
-            if _folded(words) not in covered:
-                covered.add(_folded(words))
+            if _normalised(words) not in covered:
+                covered.add(_normalised(words))
                 uncovered.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
     return uncovered
 
@@ -111,5 +111,5 @@ def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
     return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
 
 
-def _folded(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()

@@ -29,7 +29,7 @@ def decide(
     weak: Sequence[str],
 ) -> tuple[str, str, list[str]]:
     """Return status, reason, and the causes that your yes can override. `weak` causes fail nothing."""
-    wrong = _wrong(found, spoiled, mismatches)
+    wrong = _failure_reason(found, spoiled, mismatches)
     if wrong:
         return "failed", wrong, []
     waiting = [e for e in found if e.result == evidence.WAITING]
@@ -39,7 +39,7 @@ def decide(
     refuted = judgement.refutations(opinions)
     unproven_tasks = _unproven_tasks(statuses)
     if refuted:
-        reasons = [wording.listed((_refuted(one) for one in refuted), 3, between="; "), *weak]
+        reasons = [wording.listed((_refutation(one) for one in refuted), 3, between="; "), *weak]
         return PARTIAL, "; ".join(reasons), []
     if not any(e.passed for e in found) and outcome.COMPLETED not in statuses.values():
         reasons_without_proof = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]
@@ -65,7 +65,7 @@ def _proof_source(contract: Contract, shown: Mapping[str, str]) -> str:
     return "what validators and people said; the tasks have no checks"
 
 
-def _wrong(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
+def _failure_reason(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
     """Return what fails the phase, or ""."""
     bad = [e for e in found if e.result in proofs.BROKEN]
     if bad:
@@ -96,15 +96,15 @@ def _unproven_tasks(shown: Mapping[str, str]) -> list[str]:
     """Return reasons that name tasks without proof: those that a person accepted or skipped."""
     accepted = [t for t, s in shown.items() if s == outcome.ACCEPTED]
     skipped = [t for t, s in shown.items() if s == outcome.SKIPPED]
-    words = [f"{_were(accepted)} accepted by a person, not proven"] if accepted else []
-    return [*words, *([f"{_were(skipped)} skipped"] if skipped else [])]
+    words = [f"{_tasks_were(accepted)} accepted by a person, not proven"] if accepted else []
+    return [*words, *([f"{_tasks_were(skipped)} skipped"] if skipped else [])]
 
 
-def _were(tasks: Sequence[str]) -> str:
+def _tasks_were(tasks: Sequence[str]) -> str:
     return f"{wording.listed(tasks)} {'was' if len(tasks) == 1 else 'were'}"
 
 
-def _refuted(one: Judgement) -> str:
+def _refutation(one: Judgement) -> str:
     place = next(c for c in one.citations if c.resolves)
     return f"{one.criterion} is refuted at {place.file}:{place.line}"
 
