@@ -14,14 +14,12 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
 
 PARTIAL = "partial"
-
-
 WEAK = frozenset({evidence.OPINION, evidence.UNPROVEN})
 
 
 def decide(
     contract: Contract,
-    found: list[Evidence],
+    gathered: list[Evidence],
     spoiled: list[str],
     mismatches: list[str],
     opinions: Sequence[Opinion],
@@ -29,10 +27,10 @@ def decide(
     weak: Sequence[str],
 ) -> tuple[str, str, list[str]]:
     """Return status, reason, and the causes that your yes can override. `weak` causes fail nothing."""
-    wrong = _failure_reason(found, spoiled, mismatches)
+    wrong = _failure_reason(gathered, spoiled, mismatches)
     if wrong:
         return "failed", wrong, []
-    waiting = [e for e in found if e.result == evidence.WAITING]
+    waiting = [e for e in gathered if e.result == evidence.WAITING]
     if waiting:
         words = f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for your answer"
         return "waiting", words, []
@@ -41,42 +39,37 @@ def decide(
     if refuted:
         reasons = [wording.listed((_refutation(one) for one in refuted), 3, between="; "), *weak]
         return PARTIAL, "; ".join(reasons), []
-    if not any(e.passed for e in found) and outcome.COMPLETED not in statuses.values():
+    if not any(e.passed for e in gathered) and outcome.COMPLETED not in statuses.values():
         reasons_without_proof = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]
         return PARTIAL, "; ".join(reasons_without_proof), []
     if weak:
         return PARTIAL, "; ".join([*weak, *unproven_tasks]), list(weak)
-    if any(e.passed for e in found):
+    if any(e.passed for e in gathered):
         return "passed", "; ".join(["every check passed", *unproven_tasks]), []
-    return (
-        "passed",
-        "; ".join(
-            [f"only by {_proof_source(contract, statuses)}; the phase itself declares no check", *unproven_tasks]
-        ),
-        [],
-    )
+    proven_by = f"only by {_proof_source(contract, statuses)}; the phase itself declares no check"
+    return "passed", "; ".join([proven_by, *unproven_tasks]), []
 
 
-def _proof_source(contract: Contract, shown: Mapping[str, str]) -> str:
+def _proof_source(contract: Contract, statuses: Mapping[str, str]) -> str:
     """Return what proves the tasks of a phase that declares no check itself."""
-    done = (task for task, status in shown.items() if status == outcome.COMPLETED)
+    done = (task for task, status in statuses.items() if status == outcome.COMPLETED)
     if any(contracts.is_checked(contract.plan_of(task), contract.tasks[task]) for task in done):
         return "the tasks' own checks"
     return "what validators and people said; the tasks have no checks"
 
 
-def _failure_reason(found: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
+def _failure_reason(gathered: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
     """Return what fails the phase, or ""."""
-    bad = [e for e in found if e.result in proofs.BROKEN]
+    bad = [e for e in gathered if e.result in proofs.BROKEN]
     if bad:
         return wording.listed(f"{e.subject} {e.result}" for e in bad)
     return f"a check changed {wording.listed(spoiled)}" if spoiled else wording.listed(mismatches, between="; ")
 
 
-def uncovered(found: Sequence[Evidence]) -> list[str]:
+def uncovered(gathered: Sequence[Evidence]) -> list[str]:
     """Return the success criteria that no proof covers."""
     words = {evidence.OPINION: "is covered only by an opinion", evidence.UNPROVEN: "has no proof"}
-    return [f"{e.subject} {words[e.result]}" for e in found if e.result in WEAK]
+    return [f"{e.subject} {words[e.result]}" for e in gathered if e.result in WEAK]
 
 
 def roles_not_asked(roles: Sequence[str]) -> list[str]:
@@ -92,10 +85,10 @@ def of_unfinished_run(status: str, reason: str, unfinished: Mapping[str, str]) -
     return ("failed" if status == "failed" else PARTIAL), f"{words}; {reason}", []
 
 
-def _unproven_tasks(shown: Mapping[str, str]) -> list[str]:
+def _unproven_tasks(statuses: Mapping[str, str]) -> list[str]:
     """Return reasons that name tasks without proof: those that a person accepted or skipped."""
-    accepted = [t for t, s in shown.items() if s == outcome.ACCEPTED]
-    skipped = [t for t, s in shown.items() if s == outcome.SKIPPED]
+    accepted = [t for t, s in statuses.items() if s == outcome.ACCEPTED]
+    skipped = [t for t, s in statuses.items() if s == outcome.SKIPPED]
     words = [f"{_tasks_were(accepted)} accepted by a person, not proven"] if accepted else []
     return [*words, *([f"{_tasks_were(skipped)} skipped"] if skipped else [])]
 
@@ -120,7 +113,7 @@ def unmet_requirements(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     )
 
 
-def requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str, Any]]:
+def requirements(contract: Contract, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return each requirement with the tasks that serve it, their status, and how their criteria are proven."""
     rows = []
     for plan in contract.plans:
@@ -130,8 +123,8 @@ def requirements(contract: Contract, shown: Mapping[str, str]) -> list[dict[str,
                 {
                     "id": requirement,
                     "text": text,
-                    "tasks": [{"id": t.id, "status": shown[t.id], "proofs": contracts.proofs(t)} for t in tasks],
-                    "met": bool(tasks) and all(shown[t.id] in outcome.DONE for t in tasks),
+                    "tasks": [{"id": t.id, "status": statuses[t.id], "proofs": contracts.proofs(t)} for t in tasks],
+                    "met": bool(tasks) and all(statuses[t.id] in outcome.DONE for t in tasks),
                 }
             )
     return rows

@@ -1,0 +1,65 @@
+"""The verdict on a phase (R-ADAPT-5): what fails it, what waits, and what a person can override."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.app.verify import verdict
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+
+CONTRACT = Contract("1", "1", (), {}, (), {}, "c" * 64)
+DONE = {"T1-01": outcome.COMPLETED}
+WEAK = "AC-2 has no proof"
+
+
+def proof(subject: str, result: str) -> Evidence:
+    return Evidence(subject, "It holds", result)
+
+
+PASSED = proof("AC-1", evidence.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("evidence_list", "spoiled", "mismatches", "weak", "expected"),
+    [
+        ([PASSED], [], [], [], ("passed", "every check passed", [])),
+        (
+            [PASSED, proof("AC-2", evidence.FAILED), proof("AC-3", evidence.WAITING)],
+            [],
+            [],
+            [],
+            ("failed", "AC-2 failed", []),
+        ),
+        ([PASSED], ["a.txt"], ["b.txt is gone"], [], ("failed", "a check changed a.txt", [])),
+        ([PASSED], [], ["b.txt is gone"], [], ("failed", "b.txt is gone", [])),
+        ([proof("AC-3", evidence.WAITING)], [], [], [WEAK], ("waiting", "1 criterion waits for your answer", [])),
+        ([PASSED], [], [], [WEAK], ("partial", WEAK, [WEAK])),
+    ],
+)
+def test_failures_come_first_then_open_answers_then_missing_proofs(
+    evidence_list: list[Evidence],
+    spoiled: list[str],
+    mismatches: list[str],
+    weak: list[str],
+    expected: tuple[str, str, list[str]],
+) -> None:
+    assert verdict.decide(CONTRACT, evidence_list, spoiled, mismatches, (), DONE, weak) == expected
+
+
+def test_tasks_without_proof_are_named() -> None:
+    statuses = {"T1-01": outcome.ACCEPTED, "T1-02": outcome.SKIPPED}
+    status, reason, _ = verdict.decide(CONTRACT, [PASSED], [], [], (), statuses, [])
+    assert (status, reason) == (
+        "passed",
+        "every check passed; T1-01 was accepted by a person, not proven; T1-02 was skipped",
+    )
+
+
+def test_nothing_makes_an_unfinished_run_pass() -> None:
+    unfinished = {"T1-02": outcome.BLOCKED}
+    partial = verdict.of_unfinished_run("passed", "every check passed", unfinished)
+    assert partial == ("partial", "1 task is not done: T1-02 (blocked); every check passed", [])
+    assert verdict.of_unfinished_run("failed", "AC-1 failed", unfinished)[0] == "failed"
