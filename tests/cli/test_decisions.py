@@ -140,7 +140,7 @@ def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
         edit(project, "# Phase 1", "# Phase one")
         return inner(*arguments)
 
-    monkeypatch.setattr(plan_answers, "_append", saved_meanwhile)
+    monkeypatch.setattr(plan_answers, "_append_to_plan", saved_meanwhile)
     assert decide(project, QUESTION, "yes").data["version"] is None
     assert versions(project) == []
     assert "## Decisions" not in project.read(PLAN)
