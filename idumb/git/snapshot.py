@@ -1,7 +1,7 @@
-"""Snapshot commits: the work tree's bytes, the index file and the state of HEAD, under a ref, read back.
+"""Snapshot commits: the working tree's bytes, the index file and the state of HEAD, under a ref, read back.
 
-A commit's tree holds `worktree/`, `index`, `staged/` (what the index alone names), `refs` (the user's) and `meta.json`.
-Git's hooks, signing and identity play no part.
+A commit's tree holds `worktree/`, `index`, `staged/` (what only the index refers to), `refs` (the user's) and
+`meta.json`. Git's hooks, signing and identity play no part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from idumb.git.scan.walk import Folder
 WORKTREE, INDEX, STAGED, REFS, META = "worktree", "index", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
-# A large index is kept in pieces that are cut where its own bytes say, so that a small change writes little.
+# A large index is stored in pieces cut by its own content, so that a small change writes little.
 _WHOLE = 128 << 10
 _SMALLEST = 16 << 10
 _CUT = re.compile(rb"\x5a[\xa0-\xaf]")
@@ -37,7 +37,7 @@ UNREADABLE = "git.snapshot-unreadable"
 
 
 class Snapshots:
-    """Makes snapshot commits in one repository, and remembers which trees it has found on disk."""
+    """Makes snapshot commits in one repository, and remembers which trees it has verified on disk."""
 
     def __init__(self, place: Repository, objects: Repository, repository: pygit2.Repository, writer: Writer) -> None:
         self._place = place
@@ -52,7 +52,7 @@ class Snapshots:
     def take(
         self, ref: str, tree: str, reason: str, top: Folder, within: nested_changes.Look | None = None
     ) -> Snapshot:
-        """A snapshot of what was just scanned into `tree`, and of what was found `within` other repositories."""
+        """Make a snapshot of the scanned `tree`, and of the changes `within` other repositories."""
         items = self._items(tree, {**self._head(), **described(top)})
         index = self._index_item()
         if index is not None:
@@ -69,7 +69,7 @@ class Snapshots:
         return self._commit(ref, tree, reason, items, self._head_commit())
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
-        """A commit of a tree alone. Why it was made is in its message, so that an unchanged tree costs one object."""
+        """Commit a tree alone. The reason is in the commit message, so that an unchanged tree costs one object."""
         return self._commit(ref, tree, reason, {WORKTREE: Item(FOLDER, bytes.fromhex(tree))}, parent)
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
@@ -91,16 +91,16 @@ class Snapshots:
         return {name: item.oid.hex() for name, item in found.items()}
 
     def tree_of(self, commit: str) -> str:
-        """The work tree's tree of a snapshot commit."""
+        """Return the working tree's tree of a snapshot commit."""
         return tree_objects.rows_of(self._repository, commit)[WORKTREE].oid.hex()
 
     def refs(self, commit: str) -> Mapping[str, str]:
-        """The user's refs when a snapshot was taken, but for the branch that HEAD was on."""
+        """Return the user's refs at the time of a snapshot, except the branch that HEAD was on."""
         item = tree_objects.rows_of(self._repository, commit).get(REFS)
         return {} if item is None else own_refs.of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
 
     def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
-        """What a snapshot says of other repositories, and whether it has the bytes of a path in them."""
+        """Return what a snapshot records of other repositories, and whether it has the bytes of a path in them."""
         items = tree_objects.rows_of(self._repository, commit)
         if nested_changes.FACTS not in items:
             return {}, lambda _: False
@@ -132,13 +132,16 @@ class Snapshots:
         return commit
 
     def _read_back(self, commit: str, tree: bytes) -> None:
-        """A snapshot that cannot be read is no snapshot: look on disk for all that is new since the last one."""
+        """Read back from disk everything that is new since the last snapshot.
+
+        Raises StoreError if anything is missing.
+        """
         self._require(bytes.fromhex(commit), whole=True)
         self._verify(tree, self._verified)
         self._verified = tree
 
     def _verify(self, tree: bytes, known: bytes | None) -> None:
-        """Every object of `tree` that is not in the tree that was verified before."""
+        """Verify every object of `tree` that is not in the tree verified before."""
         stack: list[tuple[bytes, bytes | None]] = [(tree, known)]
         while stack:
             new, old = stack.pop()
@@ -156,7 +159,7 @@ class Snapshots:
                     self._require(item.oid)
 
     def _require(self, oid: bytes, *, whole: bool = False) -> None:
-        """Find an object on disk; `whole` reads it and checks its hash, past libgit2's memory."""
+        """Find an object on disk; `whole` reads it and checks its hash, bypassing libgit2's cache."""
         name = oid.hex()
         path = os.path.join(self._objects.common_dir, "objects", name[:2], name[2:])
         try:
@@ -182,7 +185,7 @@ class Snapshots:
         return {"head": self._head_commit(), "branch": self._branch(), "in_progress": present}
 
     def _user_refs(self) -> Mapping[str, str]:
-        """Without the branch that HEAD is on: the commit tells of it, and most snapshots then have the same refs."""
+        """Omit the branch that HEAD is on: the commit records it, and most snapshots then share the same refs."""
         own = self._branch()
         found = own_refs.values(self._objects.common_dir)
         return {name: value for name, value in found.items() if name != own}
@@ -200,14 +203,17 @@ class Snapshots:
         return self._index[1]
 
     def _store_staged(self) -> Item | None:
-        """The blobs that the index alone names: the index file has their names, and no garbage collection asks it."""
+        """Return the blobs that only the index refers to.
+
+        The index file names them, but no garbage collection asks it.
+        """
         try:
             tree = tree_objects.tree_of(self._repository, self._head_commit())
             if tree == tree_objects.EMPTY_TREE:
                 self._writer.tree(b"")
             found = uncommitted.staged_blobs(self._place, self._repository, tree)
         except (errors.Refusal, pygit2.GitError):
-            return None  # an index that cannot be read names nothing; its bytes are kept all the same
+            return None  # an unreadable index refers to nothing; its bytes are stored all the same
         kept = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(found) if self._writer.existing(oid)}
         return Item(FOLDER, self._writer.tree(tree_objects.from_items(kept))) if kept else None
 
@@ -226,7 +232,7 @@ class Snapshots:
 
 
 def described(top: Folder) -> dict[str, Any]:
-    """What a tree cannot hold: unusual modes, empty folders, and what was left out; long lists are cut."""
+    """Record what a tree cannot hold: unusual modes, empty folders, and omitted paths. Long lists are cut."""
     modes: dict[str, str] = {}
     skipped: dict[str, str] = {}
     empty: list[str] = []
@@ -242,7 +248,7 @@ def described(top: Folder) -> dict[str, Any]:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """The data in pieces of 16 KiB and more; the object ids in an index make the cuts as good as random."""
+    """Split the data into pieces of 16 KiB and more; the object ids in an index make the cuts as good as random."""
     start = 0
     for match in _CUT.finditer(data):
         if match.start() - start >= _SMALLEST:

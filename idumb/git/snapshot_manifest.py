@@ -1,4 +1,4 @@
-"""What snapshots know that git's trees cannot hold: permission bits, and folders that were empty."""
+"""What snapshots record beside git's trees: permission bits, and folders that were empty."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from idumb.git.objects import tree_objects
 from idumb.git.snapshot import META, WORKTREE
 
 Noted = tuple[int, str, Mapping[str, Any]]
-"""When a snapshot was made, its tree, and what was noted beside it."""
+"""A snapshot's time, its tree, and its manifest."""
 
-_KEPT = 0o777  # set-user-id and the like are not given back: what restores them may have another owner
+_KEPT = 0o777  # do not restore set-user-id and similar bits: the restored file may have another owner
 
 
 class Manifest:
-    """Looks into the snapshots below a prefix of refs, newest first; nothing is read before it is asked.
+    """Reads the snapshots below a prefix of refs, newest first, on demand.
 
-    `known` keeps what commits say from one restore to the next: there may be thousands, and they never change.
+    `known` caches what commits say between restores: there may be thousands, and they never change.
     """
 
     def __init__(self, repository: pygit2.Repository, prefix: str, known: dict[str, Noted]) -> None:
@@ -31,7 +31,7 @@ class Manifest:
         self._known = known
 
     def modes(self, wanted: Mapping[str, Entry]) -> Mapping[str, int]:
-        """Unusual bits of the wanted files, as the newest snapshot has them that holds these very files."""
+        """Return the unusual bits of the wanted files, from the newest snapshot that holds exactly these files."""
         rest = dict(wanted)
         found: dict[str, int] = {}
         if not rest:
@@ -47,7 +47,7 @@ class Manifest:
         return found
 
     def was_empty(self, folder: str) -> bool:
-        """Whether the folder stood empty when a snapshot was made: it is the user's, not the work of a task."""
+        """Return whether the folder was empty when a snapshot was made: then it is the user's and not a task's work."""
         return folder in self._empty
 
     @functools.cached_property
@@ -56,7 +56,7 @@ class Manifest:
 
     @functools.cached_property
     def _snapshots(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """(tree, what was noted beside it), newest first."""
+        """Return (tree, manifest), newest first."""
         return [(tree, meta) for _, tree, meta in sorted(self._read(), key=lambda one: one[0], reverse=True)]
 
     def _read(self) -> Iterator[Noted]:
@@ -72,7 +72,7 @@ class Manifest:
                     self._known[commit] = noted
                 yield self._known[commit]
             except (pygit2.GitError, KeyError, ValueError):
-                continue  # a damaged snapshot is for `doctor`; here it only knows nothing
+                continue  # `doctor` reports a damaged snapshot; here it has no manifest
 
 
 def _noted(repository: pygit2.Repository, name: str) -> Noted | None:

@@ -1,4 +1,4 @@
-"""The Trees port on a work tree: scan, snapshot, compare, restore."""
+"""The Trees port on a working tree: scan, snapshot, compare, restore; and the workspace `here`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class GitTrees:
     """Holds the scanner's memory between calls; `close` saves it for the next process.
 
-    `objects` is the repository that keeps objects and refs where that is not the one of the work tree (a clone),
-    `rules` the one whose ignore rules hold, besides those of the work tree. Names in which `has_secret` finds a known
-    value are not remembered.
+    `objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
+    `rules` is the repository whose ignore rules also apply. Names in which `has_secret` finds a known value are not
+    remembered.
     """
 
     def __init__(
@@ -91,15 +91,15 @@ class GitTrees:
         except errors.Refusal as refusal:
             if refusal.code != snapshot.UNREADABLE:
                 raise
-        # `git gc --prune=now` may have removed what was scanned and not yet kept, or a power cut emptied an object
-        # that somebody wrote without forcing it: write all of it again.
+        # `git gc --prune=now` may have removed objects that were scanned and not yet referenced, or a power cut emptied
+        # an object that was written without fsync: write all of it again.
         self.writer.afresh()
         self._scanner = scanner.Scanner(self._place, self.writer, owner=self._rules)
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.top, self._inner())
 
     def _inner(self, also: Iterable[str] = ()) -> nested_changes.Look | None:
-        """The uncommitted work in the repositories in this one; nothing is looked at where there are none."""
+        """Return the uncommitted changes in nested repositories; nothing is read if there are none."""
         found = {*self.scans.repositories(), *also}
         return nested_changes.look(self.root, found, lambda path: blobs.put_path(self.writer, path)) if found else None
 
@@ -230,7 +230,7 @@ class GitTrees:
         return patch.diff(self._objects, old, new, paths)
 
     def line_counts(self, old: str, new: str) -> patch.Counts:
-        """The summary at the end of a run is written before and after its verification."""
+        """The summary is written twice at the end of a run: before and after its verification."""
         if self._counted is None or self._counted[0] != (old, new):
             self._counted = ((old, new), patch.line_counts(self._objects, old, new))
         return self._counted[1]
@@ -239,12 +239,12 @@ class GitTrees:
         return patch.apply(self, self._objects, patch_text, allowed)
 
     def forget(self) -> None:
-        """What the last scan knew is not so any more: the work tree, or its git folder, was made anew."""
+        """Forget the last scan: the working tree or its git folder was recreated."""
         self._scanner = None
         self._snapshots = None
 
     def close(self) -> None:
-        """Save what the scanner knows; losing it costs time only."""
+        """Save the scanner's memory; losing it costs only time."""
         if self._scanner is not None and self._objects is self._place:
             scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
         if self._writer is not None:

@@ -1,4 +1,4 @@
-"""Raw bytes of files and links into the object database: no filter, no line-ending change."""
+"""Store the raw bytes of files and links in the object database, without filters or line-ending changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Stored(NamedTuple):
-    """A stored file: git mode, raw id, the stat that was valid while it was read, and whether it held still."""
+    """A stored file: git mode, raw id, the stat from before it was read, and whether it was stable while being read."""
 
     mode: int
     oid: bytes
@@ -37,9 +37,9 @@ def git_mode(st_mode: int) -> int:
 
 
 def put_path(writer: Writer, path: str) -> Stored | None:
-    """Store what is at an absolute path; None when it is gone or neither file nor link.
+    """Store what is at an absolute path. Return None if it is gone, or is neither a file nor a link.
 
-    A file that changes while it is read is read again, and reported as not steady when it never holds still.
+    A file that changes while being read is read again. If it never stabilizes, it is reported as not steady.
     """
     for attempt in range(_TRIES):
         try:
@@ -47,7 +47,7 @@ def put_path(writer: Writer, path: str) -> Stored | None:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
-            # ELOOP (a link now) and ENXIO: what is there changed its type since it was looked at.
+            # ELOOP (it is now a link) and ENXIO: its type changed since the scan looked at it.
             if attempt == _TRIES - 1:
                 raise
             continue
@@ -88,14 +88,14 @@ def require_size(path: str, size: int) -> None:
 
 def _put_open(writer: Writer, descriptor: int, size: int) -> bytes:
     if size <= LARGE:
-        # One byte more than the size, so that an unchanged file takes one read and a growing one is noticed.
+        # Read one byte more than the size: an unchanged file takes one read, and growth is noticed.
         return writer.blob(os.read(descriptor, size + 1))
     with os.fdopen(os.dup(descriptor), "rb") as stream:
         return writer.stream(stream)
 
 
 def chunks(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes]:
-    """A blob's bytes. Of a large one never more than a piece is in memory: git itself reads it out."""
+    """Return a blob's bytes. git reads large blobs out, so only a piece of one is in memory at a time."""
     if repository.odb.read_header(oid)[1] <= LARGE:
         yield repository[oid].read_raw()
     else:
@@ -103,7 +103,7 @@ def chunks(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes
 
 
 def hash_at(folder: int, name: str, status: os.stat_result) -> bytes:
-    """The id that the file or link `name` in an open folder would have; nothing is written. Raises OSError."""
+    """Return the id that the file or link `name` in an open folder would get, without writing it. Raises OSError."""
     if stat.S_ISLNK(status.st_mode):
         return pygit2.hash(os.fsencode(os.readlink(name, dir_fd=folder))).raw
     descriptor = os.open(name, _OPEN, dir_fd=folder)

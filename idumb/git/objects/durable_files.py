@@ -1,4 +1,4 @@
-"""Forces files and folders to disk, many at once: the journal then commits them together instead of one by one."""
+"""Force many files and folders to disk at once, so that the file system's journal commits them together."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-# More threads gained nothing where it was measured, and starting them for each call cost more than the fsyncs.
+# Measured: more threads gain nothing, and starting them per call costs more than the fsyncs.
 _THREADS = 3
 
 
 def force(paths: Iterable[str]) -> None:
-    """Return when every file and folder is on disk. Raises OSError; a failed fsync is never tried again."""
+    """Return when every file and folder is on disk. Raises OSError; a failed fsync is never retried."""
     todo = list(dict.fromkeys(paths))
     if len(todo) <= 2:
         _force_all(todo)
         return
     shares = [todo[start::_THREADS] for start in range(min(_THREADS, len(todo)))]
     begun = [_pool(os.getpid()).submit(_force_all, share) for share in shares]
-    failures = [one.exception() for one in begun]  # waits for all of them
+    failures = [one.exception() for one in begun]  # wait for all of them
     for failure in failures:
         if failure is not None:
             raise failure
 
 
 def force_below(root: str, paths: Iterable[str]) -> None:
-    """Force what is at these paths, relative to `root`, and every folder from there up to `root`; files first."""
+    """Force the files at these paths, relative to `root`, then every folder between them and `root`."""
     places = [os.path.join(root, path) for path in paths]
     folders: dict[str, None] = {}
     for place in places:
@@ -42,7 +42,7 @@ def force_below(root: str, paths: Iterable[str]) -> None:
 
 
 def _is_file(path: str) -> bool:
-    """Not a link, which has no bytes of its own, and not a pipe, which would wait for a writer."""
+    """Skip links, which have no bytes of their own, and pipes, which would block until a writer comes."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
@@ -61,7 +61,7 @@ def _force_all(paths: Iterable[str]) -> None:
         _force(path)
 
 
-# Of this process. The system drops what it could not write, so a second fsync would say that all is well.
+# Per process. The system drops data that it could not write, so a second fsync would falsely succeed.
 _failed: set[str] = set()
 
 

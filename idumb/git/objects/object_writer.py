@@ -1,9 +1,11 @@
-"""The only writer of objects: through libgit2, which forces nothing, then forced in one go, then put in place.
+"""The only writer of objects.
 
-libgit2 could force each object by itself (ENABLE_FSYNC_GITDIR), at two fsyncs an object, one after the other. Without
-that it must not write where git looks: a power cut can keep an object's name and lose its bytes, and an empty object
-stays for good, because whoever would write it again finds it there. So objects are written beside, in a folder of
-this process, and renamed once they are on disk.
+Libgit2 writes them unforced, one pass forces them to disk, then they are renamed into place.
+
+libgit2 could force each object itself (ENABLE_FSYNC_GITDIR), at two sequential fsyncs per object. Without that, it must
+not write where git looks: a power cut can keep an object's name and lose its bytes, and an empty object stays for good,
+because git does not rewrite an object that exists. Objects are therefore written to a folder of this process and
+renamed once they are on disk.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _LITTLE, _FEW = 1 << 20, 16
 
 
 class Writer:
-    """Writes into the object database of `objects`. What it wrote is durable after `flush`, and git sees it then."""
+    """Writes into the object database of `objects`. After `flush`, the objects are durable and visible to git."""
 
     def __init__(self, objects: Repository, repository: pygit2.Repository) -> None:
         self._git_folder = objects.common_dir
@@ -50,12 +52,12 @@ class Writer:
     def blob(self, data: bytes) -> bytes:
         oid = pygit2.hash(data)
         if self._trusting and oid in self._odb and not os.path.exists(self._path(str(oid))):
-            # Packed: libgit2 would touch the whole pack file for every object that it finds there.
+            # Read packs only: for each packed object that it finds, libgit2 would otherwise touch the whole pack file.
             return oid.raw
         return self._note(self._store().create_blob(data))
 
     def existing(self, oid: str) -> bool:
-        """Force an object that is there already with all that is written; False where it is not."""
+        """Force an existing object together with the new ones. Return False if it does not exist."""
         if pygit2.Oid(hex=oid) not in self._odb:
             return False
         self._pending.add(oid)
@@ -68,26 +70,28 @@ class Writer:
         return self._note(self._store().odb.write(ObjectType.TREE, data))
 
     def raw(self, kind: ObjectType, data: bytes) -> bytes:
-        """An object of any kind, byte for byte; its id."""
+        """Write an object of any kind, byte for byte, and return its id."""
         return self._note(self._store().odb.write(kind, data))
 
     def commit(self, tree: bytes, message: str, parents: Sequence[str], *, dated: bool = True) -> str:
-        """A commit of idumb's own: no hook, no signature, no identity of the user. Undated ones are repeatable."""
+        """Write one of idumb's own commits: no hook, no signature, no user identity. Undated commits are repeatable."""
         who = pygit2.Signature("idumb", "idumb@localhost", *(() if dated else (0, 0)))
         ids: list[str | pygit2.Oid] = list(parents)
-        # Never afresh: libgit2 wants to see tree and parents.
+        # Not rewritten: libgit2 requires the tree and parents to exist.
         store = self._store(trusting=True)
         return self._note(store.create_commit(None, who, who, message, pygit2.Oid(tree), ids)).hex()
 
     def afresh(self) -> None:
-        """From now on write what is there already too: what was found there may be damaged."""
+        """From now on, also write objects that exist: the existing ones may be damaged."""
         self._trusting = False
 
     def flush(self) -> None:
-        """Force all that was written. An object that was there before is forced too: its writer may not have.
+        """Force everything that was written.
 
-        Raises OSError. What failed once is not tried again: the system has dropped what it could not write, so that
-        the second try would say that all is well. Neither may anything be built on it, a cache for one.
+        Objects that existed before are forced too, because their writer may not have.
+
+        Raises OSError. A failed fsync is not retried: the system dropped the data, so a retry would falsely succeed.
+        Nothing, including a cache, may be built on the unforced objects.
         """
         if self._failed is not None:
             raise self._failed
@@ -111,7 +115,7 @@ class Writer:
             durable_files.force([*folders, self._folder])
 
     def _store(self, *, trusting: bool | None = None) -> pygit2.Repository:
-        """The repository with an object database that writes beside; what it sees in place it does not write again."""
+        """Return the repository with a database that writes privately and skips objects that exist."""
         if not self._begun:
             user_folders.make_below(self._git_folder, self._beside)
             self._begun = True
@@ -127,7 +131,7 @@ class Writer:
         return self._stores[trusting]
 
     def _require_packed(self, names: Iterable[str]) -> None:
-        """Libgit2 has been seen to say that it wrote an object for which there was no room."""
+        """libgit2 sometimes reports success for an object that did not fit on the disk."""
         for name in names:
             if not os.path.exists(self._path(name, self._beside)) and pygit2.Oid(hex=name) not in self._odb:
                 room = file_systems.room(self._folder)
@@ -145,9 +149,11 @@ class Writer:
                 os.rename(source, target)
 
     def close(self) -> None:
-        """Remove the folders that objects came through; to do so after each flush cost a tenth of a task's time.
+        """Remove the folders that held objects before the rename.
 
-        What was written and never flushed stays in them until this process is no more.
+        Doing so after each flush would cost a tenth of a task.
+
+        Unflushed objects stay there until this process ends.
         """
         if self._begun:
             with contextlib.suppress(OSError):
@@ -165,7 +171,7 @@ class Writer:
 
 
 def _collect(incoming: str) -> None:
-    """Remove what processes that are no more have left: nothing of it was ever named anywhere."""
+    """Remove folders of dead processes. Nothing refers to their objects."""
     with contextlib.suppress(OSError):
         for name in os.listdir(incoming):
             if _is_dead(os.path.join(incoming, name), name):
@@ -173,7 +179,7 @@ def _collect(incoming: str) -> None:
 
 
 def _is_dead(path: str, name: str) -> bool:
-    """A number of another container says nothing here; what is older than the machine's last start has no owner."""
+    """A process number from another container proves nothing. Folders older than the last boot have no owner."""
     pid, _, rest = name.partition("-")
     _, mark, space = rest.partition("-")
     if mark and f"-{space}" != _space():
@@ -182,7 +188,7 @@ def _is_dead(path: str, name: str) -> bool:
 
 
 def _space() -> str:
-    """The space in which this process has its number, as the end of a name."""
+    """Return the process namespace, as the suffix of a folder name."""
     known = host_identity.process_namespace()
     return "" if known is None else "-" + "".join(filter(str.isdigit, known))
 

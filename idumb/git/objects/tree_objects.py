@@ -1,6 +1,6 @@
-"""Git's tree objects: parse, write, compare and combine them. Names are bytes end to end.
+"""Parse, write, compare and combine git's tree objects. Names are bytes throughout.
 
-Comparisons never open subtrees that are equal.
+A comparison never opens subtrees that are equal.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def parse(data: bytes) -> dict[str, Item]:
 
 
 def line(mode: int, name: str, oid: bytes) -> bytes:
-    """One row as it stands in a tree object."""
+    """Return one row in the format of a tree object."""
     return b"%o %b\0%b" % (mode, os.fsencode(name), oid)
 
 
 def sort_key(row: bytes) -> bytes:
-    """Git's order: folders as if their names ended with `/`."""
+    """Git's order: folders sort as if their names ended with `/`."""
     mode, _, rest = row.partition(b" ")
     name = rest[: rest.index(b"\0")]
     return name + b"/" if mode == b"40000" else name
@@ -66,7 +66,7 @@ def from_items(items: dict[str, Item]) -> bytes:
 
 
 def split(path: str) -> Iterator[str]:
-    """The parts of a path; empty for the root."""
+    """Return the parts of a path; none for the root."""
     return (part for part in path.split("/") if part)
 
 
@@ -80,20 +80,20 @@ _Pair = tuple[str, bytes | None, bytes | None]
 
 
 def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
-    """The id of a commit's tree, which is not looked at: an unreadable one is told by who reads it.
+    """Return the id of a commit's tree, without opening the tree: its reader reports an unreadable one.
 
-    Before the first commit it is the empty tree.
+    Before the first commit, this is the empty tree.
     """
     return EMPTY_TREE if commit is None else str(repository[commit].peel(pygit2.Commit).tree_id)
 
 
 def rows_of(repository: pygit2.Repository, commit: str) -> _Rows:
-    """The rows of a commit's tree. Raises KeyError when it is not there."""
+    """Return the rows of a commit's tree. Raises KeyError if the commit or tree is missing."""
     return rows(repository, bytes.fromhex(tree_of(repository, commit)))
 
 
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
-    """The rows of one tree object. Raises KeyError when it is not there."""
+    """Return the rows of one tree object. Raises KeyError if it is missing."""
     if oid.hex() == EMPTY_TREE:
         return {}
     return parse(repository[pygit2.Oid(oid)].read_raw())
@@ -101,12 +101,12 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
 
 @functools.lru_cache(maxsize=32)
 def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
-    """`rows`, not to be changed: thousands of paths of one folder are looked up one after the other."""
+    """Return cached `rows`; do not modify them. Thousands of paths of one folder are looked up one after the other."""
     return rows(repository, oid)
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
-    """All paths that differ, sorted. Folders nest deeper than a recursion may, hence the stack."""
+    """Return all paths that differ, sorted. Uses a stack, because folders can nest deeper than Python recurses."""
     found: list[Change] = []
     stack: list[_Pair] = [("", bytes.fromhex(old), bytes.fromhex(new))]
     while stack:
@@ -146,7 +146,7 @@ def _entry(item: Item | None) -> Entry | None:
 
 
 def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
-    """The file at a path; None for folders and for nothing."""
+    """Return the file at a path; None for folders and missing paths."""
     found: Item | None = Item(FOLDER, bytes.fromhex(tree))
     for part in split(path):
         if found is None or found.mode != FOLDER:
@@ -165,7 +165,7 @@ def is_folder(repository: pygit2.Repository, tree: str, path: str) -> bool:
 
 
 def overlay(repository: pygit2.Repository, writer: Writer, tree: str, source: str, paths: Iterable[str]) -> str:
-    """`tree` with each path as in `source`; a file in the way of a folder, or the reverse, gives way."""
+    """Return `tree` with each path as in `source`. A file replaces a folder of the same name, and the reverse."""
     wanted: _Wanted = {tuple(path.split("/")): entry(repository, source, path) for path in paths}
     oid = _overlay(repository, writer, bytes.fromhex(tree), wanted)
     return oid.hex() if oid else EMPTY_TREE

@@ -1,1 +1,1 @@
-"""Refs below `refs/idumb/`, and a look at the user's."""
+"""Refs below `refs/idumb/`, and a reader of the user's refs."""

@@ -1,4 +1,4 @@
-"""Whether refs/idumb holds anything, told by plain file reading: asked before a log is begun, without libgit2."""
+"""Whether refs/idumb holds anything, by reading plain files: asked before a log is created, without libgit2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PREFIX = b" refs/idumb/"
 
 
 def exist(common_dir: str) -> bool:
-    """True when any ref below refs/idumb is there, loose or packed. Raises OSError where it cannot be told."""
+    """Return whether any ref below refs/idumb exists, loose or packed. Raises OSError if that cannot be read."""
     return _loose(os.path.join(common_dir, "refs", "idumb")) or _packed(os.path.join(common_dir, "packed-refs"))
 
 

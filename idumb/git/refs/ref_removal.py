@@ -1,6 +1,6 @@
-"""All refs below `refs/idumb/` together: written into a bundle, and deleted in one transaction of git's.
+"""All refs below `refs/idumb/` together: bundle them, and delete them in one git transaction.
 
-By the git program alone, because repositories that libgit2 does not open are to be freed of idumb too.
+Uses the git program alone, so that idumb can also be removed from repositories that libgit2 does not open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PREFIX = "refs/idumb/"
 
 
 class GitKeptRefs:
-    """Implements the port `KeptRefs` for all work trees of a repository: they share their refs."""
+    """Implements the port `KeptRefs` for all working trees of a repository, which share their refs."""
 
     def __init__(self, place: Repository) -> None:
         self._place = place
@@ -28,7 +28,7 @@ class GitKeptRefs:
         return {name: oid for oid, _, name in rows}
 
     def bundle(self, path: str) -> int:
-        """Every ref with all that it needs, in a file that git reads back; how many refs. Forced to disk."""
+        """Write every ref with its objects into a file that git can read, forced to disk. Return the number of refs."""
         result = git_program.write(self._place.root, ["bundle", "create", "--quiet", path, f"--glob={PREFIX}*"])
         if result.status != 0:
             raise errors.Refusal(
@@ -42,7 +42,7 @@ class GitKeptRefs:
         return len(git_program.output(self._place.root, ["bundle", "list-heads", path]).splitlines())
 
     def delete(self, expected: Mapping[str, str]) -> None:
-        """All or none; Refusal `git.ref-moved` when one of them is another by now."""
+        """Delete all refs or none. Refusal `git.ref-moved` if one of them has changed."""
         lines = b"".join(b"delete %s\0%s\0" % (os.fsencode(ref), oid.encode()) for ref, oid in expected.items())
         result = git_program.write(self._place.root, ["update-ref", "-z", "--stdin"], lines)
         if result.status != 0:

@@ -1,4 +1,8 @@
-"""Refs below `refs/idumb/`: created or moved with the expected old value, their files and folders forced to disk."""
+"""Refs below `refs/idumb/`: created or moved by compare-and-swap, with their files and folders forced to disk.
+
+The user's refs are read as plain files: libgit2 reads refs one by one, every task needs them three times, and some
+repositories have thousands.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,12 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
 
 PREFIX = "refs/idumb/"
-# What this process made of refs of ours since somebody asked, by shared git folder; None where it deleted one.
+# Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
 _written: dict[str, dict[str, str | None]] = {}
 
 
 def written(place: Repository) -> dict[str, str | None]:
-    """What was written since this was asked last."""
+    """Return the refs written since the last question."""
     return _written.pop(place.common_dir, {})
 
 
@@ -29,14 +33,14 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
 
 
 def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str) -> None:
-    """Create `ref`, or move it from the value that it has now. Refusal `git.ref-moved` when another was faster."""
+    """Create `ref`, or move it from its present value. Refusal `git.ref-moved` if another process was faster."""
     if not ref.startswith(PREFIX):
         message = f"idumb writes below {PREFIX} only, not {ref}"
         raise ValueError(message)
     missing = _missing_folders(place.common_dir, ref)
     try:
         found = repository.references.get(ref)
-        # Looked at after the old value was read: who takes over between guard and write changes that value.
+        # Check ownership after reading the old value: a takeover between check and write changes that value.
         place.guard()
         if found is None:
             repository.references.create(ref, commit)
@@ -86,7 +90,7 @@ def sync(place: Repository, ref: str) -> None:
 
 
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
-    """The folders of the ref that are not there yet, and the one in which the first of them is made."""
+    """Return the missing folders of the ref, and the existing folder that will hold the first of them."""
     found: list[str] = []
     folder = os.path.dirname(os.path.join(common_dir, ref))
     while not os.path.isdir(folder):
@@ -98,7 +102,7 @@ def _missing_folders(common_dir: str, ref: str) -> list[str]:
 _OWN = "refs/idumb"
 
 
-# Path of a loose ref to what stat said of it and what it holds, so that an unchanged one is not opened again.
+# Path of a loose ref to its stat and content, so that an unchanged one is not opened again.
 _known: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
@@ -108,25 +112,25 @@ class _Packed(NamedTuple):
 
 
 def values(common_dir: str) -> Mapping[str, str]:
-    """Name to what the ref holds: a commit or tag, or the name of another ref. Raises OSError."""
-    # Loose ones first: what git packs meanwhile is then seen in at least one place.
+    """Return name to content: a commit or tag id, or the name of another ref. Raises OSError."""
+    # Loose refs first: a ref that git packs meanwhile is then seen in at least one place.
     loose = dict(_loose(common_dir, "refs", but=_OWN))
     return {**_packed(common_dir).user, **loose}
 
 
 def as_bytes(found: Mapping[str, str]) -> bytes:
-    """A line `VALUE NAME` for each ref, in the order of names; a name of git's has no blank in it."""
+    """Return a line `VALUE NAME` per ref, sorted by name. Git's ref names contain no blank."""
     return b"".join(os.fsencode(f"{value} {name}\n") for name, value in sorted(found.items()))
 
 
 def of_bytes(data: bytes) -> Mapping[str, str]:
-    """What `as_bytes` made it of."""
+    """Parse the result of `as_bytes`."""
     rows = (os.fsdecode(line).partition(" ") for line in data.splitlines())
     return {name: value for value, _, name in rows}
 
 
 def own(common_dir: str, below: str) -> Mapping[str, str]:
-    """The same of idumb's own refs in one folder of theirs, as `refs/idumb/worktrees/main/`."""
+    """Return idumb's own refs in one folder, such as `refs/idumb/worktrees/main/`."""
     loose = dict(_loose(common_dir, below.rstrip("/")))
     packed = {name: oid for name, oid in _packed(common_dir).own.items() if name.startswith(below)}
     return {**packed, **loose} if packed else loose
@@ -147,7 +151,7 @@ def _loose(common_dir: str, folder: str, but: str | None = None) -> Iterator[tup
             try:
                 yield name, _value(entry)
             except FileNotFoundError:
-                continue  # packed or deleted between the two looks
+                continue  # packed or deleted between the two reads
 
 
 def _value(entry: os.DirEntry[str]) -> str:
@@ -167,7 +171,7 @@ def _packed(common_dir: str) -> _Packed:
         found = os.stat(path)
     except FileNotFoundError:
         return _Packed({}, {})
-    # Git never writes into that file, it puts another one in its place.
+    # Git replaces this file instead of writing into it.
     return _read(path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 
 

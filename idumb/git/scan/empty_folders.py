@@ -1,4 +1,4 @@
-"""Folders without files, which git's trees cannot hold: made and removed by name, below the root, through no link."""
+"""Create and remove empty folders, which git's trees cannot hold: by name, below the root, through no link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from idumb.git.scan import open_folder
 
 
 def missing(root: str, folders: Iterable[str]) -> tuple[str, ...]:
-    """Which of the folders, and of those that lead to them, are not there; outer ones first."""
+    """Return which of the folders and their parents are missing, outer ones first."""
     found = dict.fromkeys(path for folder in folders for path in _leading(folder))
     return tuple(path for path in found if not os.path.lexists(os.path.join(root, path)))
 
@@ -23,7 +23,7 @@ def present(root: str, folders: Iterable[str]) -> tuple[str, ...]:
 
 
 def make(root: str, folders: Iterable[str]) -> None:
-    """Make those that are not there. Where something else stands in the way, that stays."""
+    """Create the missing folders. Anything else at such a path stays."""
     changed: set[str] = set()
     with _opened(root) as top:
         for folder in folders:
@@ -33,7 +33,7 @@ def make(root: str, folders: Iterable[str]) -> None:
 
 
 def remove(root: str, folders: Iterable[str]) -> None:
-    """Remove those that hold nothing, inner ones first."""
+    """Remove the folders that are empty, inner ones first."""
     changed: set[str] = set()
     with _opened(root) as top:
         for folder in sorted(folders, reverse=True):

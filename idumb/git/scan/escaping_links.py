@@ -1,16 +1,16 @@
-"""Where a symbolic link leads, found step by step: nothing is opened, nothing outside the work tree is looked at."""
+"""Follow a symbolic link step by step, without opening anything or looking outside the working tree."""
 
 from __future__ import annotations
 
 import os
 
-_MOST = 40  # links on one way, as the system counts them; more are a circle, which leads nowhere
+_MOST = 40  # the system's limit for links in one path; beyond it the links form a loop
 
 
 def target(root: str, path: str) -> str | None:
-    """What the link says that leads `path` out of the work tree at `root`; None where it stays inside, there or not.
+    """Return the target of the link that leads `path` out of the working tree at `root`; None if it stays inside.
 
-    An absolute one leads out wherever it points, for a clone lies elsewhere; one into git's own folder does too.
+    An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too.
     """
     way, here = path.split("/"), list[str]()
     said, followed = "", 0

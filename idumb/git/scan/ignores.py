@@ -1,4 +1,4 @@
-"""Which untracked paths are ignored: git decides, asked about unknown paths only."""
+"""Which untracked paths are ignored. git decides; it is asked about unknown paths only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from idumb.git.discover import Repository
 Signature = tuple[tuple[int, ...] | None, ...]
 
 
-# So many questions are answered by looking into the raw index; with more, parsing it is cheaper.
+# Up to this many questions are answered from the raw index; for more, parsing it is cheaper.
 _RAW_QUESTIONS = 64
 _SUBMODULE_MODE = b"\0\0\xe0\0"
 
 
 class Tracked:
-    """The paths of the index. Git lists them only when the raw bytes of the index cannot rule a path out."""
+    """The paths of the index. git lists them only if the raw bytes of the index cannot rule a path out."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -33,7 +33,7 @@ class Tracked:
         return signature([os.path.join(self._repository.git_dir, "index")])
 
     def refresh(self) -> None:
-        """Look whether the index changed. To be called before questions are asked."""
+        """Check whether the index changed. Call this before asking about paths."""
         present = self.signature()
         if present != self._signature:
             self._raw = self._read()
@@ -43,7 +43,7 @@ class Tracked:
             self._signature = present
 
     def holds(self, path: str) -> bool:
-        """Whether a tracked file is at or below this path."""
+        """Return whether a tracked file is at or below this path."""
         if self._ruled_out(path, b"\0", b"/"):
             return False
         return path in self._paths or path in self._folders
@@ -52,11 +52,11 @@ class Tracked:
         return not self._ruled_out(path, b"/") and path in self._folders
 
     def submodule(self, path: str) -> str | None:
-        """The commit that the index records for a submodule at this path."""
+        """Return the commit that the index records for a submodule at this path."""
         return None if self._ruled_out(path, b"\0") else self._submodules.get(path)
 
     def submodules(self) -> tuple[str, ...]:
-        """All that the index records; where its raw bytes hold no such mode, git is not asked."""
+        """Return all submodules of the index. If its raw bytes contain no such mode, git is not asked."""
         if self._raw is not None:
             if _SUBMODULE_MODE not in self._raw:
                 return ()
@@ -76,7 +76,7 @@ class Tracked:
         return False
 
     def _read(self) -> bytes | None:
-        """The index, where it holds whole paths: versions 2 and 3, not split in two files."""
+        """Return the index if it holds whole paths: version 2 or 3, not split."""
         try:
             with open(os.path.join(self._repository.git_dir, "index"), "rb") as stream:
                 data = stream.read()
@@ -105,17 +105,17 @@ def _folders(paths: Iterable[str]) -> set[str]:
 
 
 def ignored(root: str, paths: Iterable[str], rules: Repository | None = None) -> frozenset[str]:
-    """Those of the paths that git's ignore rules cover, tracked or not.
+    """Return the paths that git's ignore rules cover, tracked or not.
 
-    `rules` is the repository whose rules outside the work tree hold, where that is another: whoever works in a clone
-    can write rules into its git folder.
+    `rules` is the repository whose external rules apply, if it is another one: whoever works in a clone can write rules
+    into the clone's git folder.
     """
     return frozenset(os.fsdecode(path[2:]) for path in _checked(root, paths, rules) if path)
 
 
 def deciding(root: str, paths: Iterable[str], rules: Repository | None = None) -> dict[str, str]:
-    """Path to the file whose rule covers it, as git names that: relative within the work tree."""
-    rows = _checked(root, paths, rules, "--verbose")  # file, line, pattern and path, one after the other
+    """Return path to the file whose rule covers it, as git names the file: relative within the working tree."""
+    rows = _checked(root, paths, rules, "--verbose")  # file, line, pattern and path, in turn
     found = zip(rows[::4], rows[3::4], strict=False)
     return {os.fsdecode(path[2:]): os.fsdecode(source) for source, path in found}
 
@@ -125,7 +125,7 @@ def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options
     if not given:
         return []
     arguments = ["check-ignore", "--no-index", *options, "-z", "--stdin"]
-    # The one command that knows no literal paths; `./` keeps a leading `:` from meaning anything.
+    # This command does not support literal paths; `./` keeps a leading `:` from being magic.
     extra = {"GIT_LITERAL_PATHSPECS": "0"}
     if rules is not None and rules.root != root:
         extra |= {"GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
@@ -136,9 +136,11 @@ def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options
 
 
 class Outside:
-    """The files outside the work tree that decide what is ignored: what git's configuration names, and what it is in.
+    """Return the files outside the working tree that decide what is ignored.
 
-    Git is asked again only when a file of its configuration changed, included ones among them.
+    Git's configuration and the files it names.
+
+    git is asked again only if one of its configuration files, or an included one, changed.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -148,12 +150,12 @@ class Outside:
         self._excludes = ""
 
     def files(self) -> tuple[str, ...]:
-        """All of them, whether they exist or not."""
+        """Return all of them, whether they exist or not."""
         own = self.excludes_file()
         return (*self._watched, os.path.join(self._repository.common_dir, "info", "exclude"), own)
 
     def excludes_file(self) -> str:
-        """The user's own rules: `core.excludesFile`, or where git looks without it."""
+        """Return the user's own rules: `core.excludesFile`, or git's default path."""
         if self._seen is None or signature(self._watched) != self._seen:
             self._ask()
         return self._excludes
@@ -169,7 +171,7 @@ class Outside:
             surroundings.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
             os.path.join(xdg, "git", "config"),
         )
-        # Before git reads them: what changes while it does so is seen the next time.
+        # Stat before git reads them: a change during the read is noticed next time.
         seen = {path: stat_key(path) for path in known}
         excludes = os.path.join(xdg, "git", "ignore")
         rows = git_program.read(root, ["config", "--list", "--show-origin", "-z"]).out.split(b"\0")
@@ -189,17 +191,17 @@ class Outside:
 
 @functools.lru_cache(maxsize=4)
 def outside(repository: Repository) -> Outside:
-    """The one of this repository, for all who ask in this process."""
+    """Return the instance of this repository that the process shares."""
     return Outside(repository)
 
 
 def _expanded(path: str, home: str) -> str:
-    """A path as git's configuration writes it."""
+    """Parse a path as written in git's configuration."""
     return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
 
 
 def signature(paths: Iterable[str]) -> Signature:
-    """What stat says of each file, so that a change can be noticed without reading it."""
+    """Return the stat of each file, so that a change is noticed without reading it."""
     return tuple(stat_key(path) for path in paths)
 
 

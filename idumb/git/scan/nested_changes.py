@@ -1,8 +1,8 @@
-"""What is uncommitted in submodules and nested repositories: looked at, and kept beside a snapshot.
+"""Read the uncommitted changes of submodules and nested repositories, and keep them beside a snapshot.
 
-No git is started in them, for their configuration may name programs; libgit2 reads them, and writes nothing there.
+git is not started in them, because their configuration may name programs; libgit2 reads them and writes nothing there.
 A snapshot keeps the files below `repositories/`, and the rest in `repositories.json`: repository to `{"head": commit,
-"files": {path: text}}`, where the text is other as soon as the file is.
+"files": {path: text}}`. The text differs whenever the file differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from idumb.git.objects import blobs, tree_objects
 from idumb.git.objects.tree_objects import FOLDER, Item
 
 KEPT, FACTS = "repositories", "repositories.json"
-MOST_BYTES = 64 << 20  # of all files that one snapshot keeps
+MOST_BYTES = 64 << 20  # for all files of one snapshot
 MOST_FILES = 5000
 _IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_RENAMED | FileStatus.INDEX_TYPECHANGE
 
@@ -31,7 +31,7 @@ Store = Callable[[str], blobs.Stored | None]
 
 @dataclass(slots=True)
 class Look:
-    """What was found: facts by repository, and the files that were stored, by path from the root of the work tree."""
+    """Facts by repository, and the stored files by path from the root of the working tree."""
 
     root: str
     store: Store
@@ -40,7 +40,7 @@ class Look:
     left: int = MOST_BYTES
 
     def add(self, repository: str) -> None:
-        """Look at one repository, and at those in it."""
+        """Read one repository and those inside it."""
         if repository in self.facts:
             return
         known = self.facts[repository] = {"head": None, "files": {}}
@@ -53,7 +53,7 @@ class Look:
                 known["files"][path] = f"{text} {self._file(path)}"
 
     def _file(self, path: str) -> str:
-        """The id of what was stored, or what the system says of a file that is not."""
+        """Return the id of the stored file, or the system's error for a file that was not stored."""
         place = os.path.join(self.root, path)
         try:
             status = os.lstat(place)
@@ -74,7 +74,7 @@ class Look:
 
 
 def look(root: str, repositories: Iterable[str], store: Store) -> Look:
-    """`repositories` are folders below the work tree at `root`; `store` keeps a file's bytes as a blob."""
+    """Read the `repositories` below the working tree at `root`; `store` stores a file's bytes as a blob."""
     found = Look(root, store)
     for repository in sorted(repositories):
         found.add(repository)
@@ -82,12 +82,15 @@ def look(root: str, repositories: Iterable[str], store: Store) -> Look:
 
 
 def is_dirty(root: str, repository: str) -> bool:
-    """Whether something in it is not as its HEAD has it."""
+    """Return whether anything in the repository differs from its HEAD."""
     return next(iter(_uncommitted(os.path.join(root, repository))[1]), None) is not None
 
 
 def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool]) -> tuple[InnerChange, ...]:
-    """Paths of which the facts differ, and each repository whose HEAD does; `kept` tells of which there are bytes."""
+    """Return the paths whose facts differ, and each repository whose HEAD differs.
+
+    `kept` names paths with stored bytes.
+    """
     found = []
     for repository in sorted({*before, *after.facts}):
         was, now = (side.get(repository) or {"head": None, "files": {}} for side in (before, after.facts))
@@ -100,7 +103,7 @@ def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool])
 
 
 def tree(files: Mapping[str, Item], write: Callable[[bytes], bytes]) -> bytes:
-    """The id of a tree of these files; `write` stores one tree object."""
+    """Return the id of a tree of these files; `write` stores one tree object."""
     below: dict[str, dict[str, Item]] = {}
     rows: dict[str, Item] = {}
     for path, item in files.items():
@@ -114,7 +117,7 @@ def tree(files: Mapping[str, Item], write: Callable[[bytes], bytes]) -> bytes:
 
 
 def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:
-    """(commit of HEAD, each path that is not as HEAD has it, with git's state of it in a text)."""
+    """Return (commit of HEAD, each path that differs from HEAD with git's status as text)."""
     try:
         opened = pygit2.Repository(folder, RepositoryOpenFlag.NO_SEARCH)
         head = None if opened.head_is_unborn else str(opened.head.target)
@@ -122,7 +125,7 @@ def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:
         index = opened.index
         return head, [(path, _state(index, path, flags)) for path, flags in sorted(states.items())]
     except (pygit2.GitError, KeyError, ValueError, OSError):
-        # Nothing is checked out there, or it is nothing that libgit2 opens: every file counts.
+        # Nothing is checked out, or libgit2 cannot open it: every file counts.
         return None, ((path, "-") for path in _walked(folder))
 
 

@@ -1,4 +1,4 @@
-"""Submodules and nested repositories, which a plan may not write into: found without a scan of the work tree."""
+"""Find submodules and nested repositories, which a plan must not write into, without scanning the working tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from idumb.git.scan import ignores
 
 
 def of_places(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
-    """Every submodule of the index, and those of the places and the folders above them that are repositories."""
+    """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
     tracked = ignores.Tracked(place)
     tracked.refresh()
     found = set(tracked.submodules())
@@ -24,7 +24,7 @@ def of_places(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
 
 
 def _leading(path: str) -> Iterator[str]:
-    """The path and every folder above it."""
+    """Return the path and every folder above it."""
     while path:
         yield path
         path = path.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Folders below an open folder, reached by descriptors that follow no link, so that nothing leads outside."""
+"""Open folders below an open folder by descriptors that follow no link, so that no path leads outside."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_folder(top: int, parts: Iterable[str], made: set[str] | None = None) -> int:
-    """A descriptor of a folder below `top`, through folders only; the caller closes it.
+    """Return a descriptor of a folder below `top`; the caller closes it. Only real folders are followed.
 
-    With `made`, what is missing is made, and the folders in which something was made are added to it.
+    With `made`, missing folders are created, and the folders that gained an entry are added to it.
     """
     here, path = os.dup(top), ""
     for part in parts:
@@ -38,7 +38,7 @@ def _open_part(here: int, part: str, path: str, made: set[str] | None) -> int:
 
 @contextlib.contextmanager
 def parent(top: int, parts: list[str], made: set[str] | None = None) -> Iterator[int]:
-    """The folder that holds the last of `parts`."""
+    """Return a descriptor of the folder that holds the last of `parts`."""
     folder = open_folder(top, parts[:-1], made)
     try:
         yield folder
@@ -47,7 +47,7 @@ def parent(top: int, parts: list[str], made: set[str] | None = None) -> Iterator
 
 
 def leaves(top: int, path: str) -> Iterator[str]:
-    """The paths of everything below a folder that is no folder itself."""
+    """Return the paths of everything below a folder that is not itself a folder."""
     stack = [path]
     while stack:
         here = stack.pop()

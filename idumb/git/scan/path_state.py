@@ -1,4 +1,4 @@
-"""What is at a path now, looked at through folders only."""
+"""The present state of a path, reached through real folders only."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from idumb.git.scan import open_folder
 
 
 class Present(NamedTuple):
-    """What is at a path now. `entry` is None for nothing, folders and things that git cannot hold.
+    """The present state of a path. `entry` is None for nothing, for folders and for types that git cannot hold.
 
-    `in_the_way` is a file or link that stands where a folder above the path would be.
+    `in_the_way` is a file or link at the place of a folder above the path.
     """
 
     entry: Entry | None
@@ -28,12 +28,12 @@ class Present(NamedTuple):
 
     @property
     def is_odd(self) -> bool:
-        """Neither file, link, folder nor nothing."""
+        """Return whether it is a device, socket or pipe."""
         return self.status is not None and self.entry is None and not self.is_folder
 
 
 class Step(NamedTuple):
-    """One path of a restore: what shall be there (None: nothing), and what is."""
+    """One path of a restore: its target (None: nothing) and its present state."""
 
     path: str
     want: Entry | None
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 def look(top: int, path: str) -> Present:
-    """The present state of one path below the open folder `top`."""
+    """Return the present state of one path below the open folder `top`."""
     parts = path.split("/")
     try:
         folder = open_folder.open_folder(top, parts[:-1])
@@ -62,7 +62,7 @@ def look(top: int, path: str) -> Present:
 
 
 def _look_blocked(top: int, parts: list[str]) -> Present:
-    """A folder above is no folder: say which, and whether it is a link."""
+    """Return which parent is not a folder, and whether it is a link."""
     for count in range(1, len(parts)):
         with open_folder.parent(top, parts[:count]) as folder:
             status = os.lstat(parts[count - 1], dir_fd=folder)

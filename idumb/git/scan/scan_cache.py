@@ -1,4 +1,4 @@
-"""The scanner's memory between processes. Checksummed, tied to a ref that keeps its objects; safe to lose."""
+"""The scanner's memory between processes. Checksummed, tied to a ref that keeps its objects alive; safe to lose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from idumb.git.refs import refs
 from idumb.git.scan.scanner import Scanner
 from idumb.git.scan.walk import Folder
 
-# marshal reads only what the same Python wrote; another one starts anew.
+# marshal reads only what the same Python version wrote; another version starts empty.
 _FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"
 _DIGEST = 32
 
@@ -29,12 +29,12 @@ def _path(place: Repository) -> str:
 
 
 def ref(place: Repository) -> str:
-    """Without it `git gc` could remove a blob that the cache takes for present."""
+    """Keeps cached objects alive: `git gc` could otherwise remove a blob that the cache assumes present."""
     return f"refs/idumb/worktrees/{place.worktree_id}/scan"
 
 
 def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Scanner:
-    """A scanner with what the last process saved, or an empty one."""
+    """Return a scanner with the memory of the last process, or an empty one."""
     try:
         with open(_path(place), "rb") as stream:
             data = stream.read()
@@ -58,7 +58,7 @@ def save(
     scanner: Scanner,
     has_secret: Callable[[bytes], bool],
 ) -> None:
-    """Write the cache, unless a name in it holds a secret; a failure is no failure of the caller's work."""
+    """Write the cache, unless a name in it contains a secret. A failure never fails the caller."""
     if scanner.top.tree is None or not scanner.counted:
         return
     with contextlib.suppress(OSError, pygit2.GitError, errors.Refusal):
@@ -86,7 +86,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _pack(top: Folder) -> list[tuple[Any, ...]]:
-    """One row a folder, parents before children; folders nest deeper than a recursion may."""
+    """One row per folder, parents before children. Folders can nest deeper than Python recurses."""
     rows: list[tuple[Any, ...]] = []
     stack: list[tuple[str, int, Folder]] = [("", -1, top)]
     while stack:

@@ -1,6 +1,6 @@
-"""Walks the work tree and keeps what it saw: a tree object per folder, files hashed again only when stat changed.
+"""Scan the working tree and remember the result: a tree object per folder; files are hashed again only if stat changed.
 
-Git is never asked what is modified, so assume-unchanged, filters and line endings cannot hide a byte.
+git is never asked what is modified, so assume-unchanged, filters and line endings cannot hide a byte.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
 
 
 class Scanner:
-    """One work tree. `top` may be given from a saved cache; `counted` is how many files were hashed in all.
+    """Scans one working tree. `top` may come from a saved cache; `counted` is the number of files hashed so far.
 
-    `owner` is the repository whose ignore rules outside the work tree hold, where that is another (of a clone).
+    `owner` is the repository whose external ignore rules apply, if it is another one (the tree is a clone of it).
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Scanner:
         self._marked_ignored: tuple[str, ...] = ()
 
     def mark(self) -> None:
-        """From here on `uncovered` tells what was there, and ignored, before, and `gone` what of it went away."""
+        """From now on, `uncovered` tells which ignored paths existed, and `gone` which disappeared."""
         self._uncovered.clear()
         self._marked_ignored = self.ignored()
         self._marked = self._filesystem_time()
 
     def left_out(self) -> dict[str, str]:
-        """Path (a folder with `/`) to why the last scan did not save it."""
+        """Return path (a folder with `/`) to the reason why the last scan did not save it."""
         found = dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT)
         for prefix, folder in self.top.below():
             found.update((prefix + name, why) for name, why in folder.skipped.items())
@@ -64,7 +64,7 @@ class Scanner:
         return found | dict.fromkeys(dirty, "uncommitted work in a submodule")
 
     def ignored(self) -> tuple[str, ...]:
-        """Paths (a folder with `/`) that git ignores, so that the last scan did not save them."""
+        """Return the paths (folders with `/`) that git ignores, so that the last scan did not save them."""
         found = (
             f"{prefix}{name}{'/' if is_folder else ''}"
             for prefix, folder in self.top.below()
@@ -73,9 +73,9 @@ class Scanner:
         return tuple(sorted(path for path in found if os.path.lexists(self._base + path.rstrip("/"))))
 
     def hidden_by(self, new: frozenset[str], changed: frozenset[str]) -> dict[str, str]:
-        """Path (a folder with `/`) that git ignores to the one of these files that says so.
+        """Return path (a folder with `/`) that git ignores to the one of these files whose rule covers it.
 
-        By `changed` files only what it did not ignore before, at the mark.
+        For `changed` files, only paths that were not ignored at the mark.
         """
         asked = self.ignored() if new or changed else ()
         before = frozenset(self._marked_ignored)
@@ -83,7 +83,7 @@ class Scanner:
         return {p: file for p, file in found.items() if file in new or (file in changed and p not in before)}
 
     def repositories(self) -> tuple[str, ...]:
-        """Submodules and nested repositories that the last scan met."""
+        """Return the submodules and nested repositories that the last scan met."""
         found = list(self._submodules())
         for prefix, folder in self.top.below():
             found += [prefix + name for name, why in folder.skipped.items() if why == NESTED]
@@ -93,18 +93,18 @@ class Scanner:
         return (prefix + name for prefix, folder in self.top.below() for name in folder.links)
 
     def gone(self) -> tuple[str, ...]:
-        """What was there, ignored by git, at the mark, and is no more: no snapshot has it."""
+        """Return paths that existed and were ignored at the mark and are missing now. No snapshot has them."""
         return tuple(path for path in self._marked_ignored if not os.path.lexists(self._base + path.rstrip("/")))
 
     def uncovered(self, path: str) -> bool:
-        """Whether a file is as it was at the mark, and is seen only because other rules hold since."""
+        """Return whether a file is as it was at the mark and is visible only because the rules changed since."""
         above = path
         while above and above not in self._uncovered:
             above = above.rpartition("/")[0]
         return bool(above) and os.lstat(self._base + path).st_ctime_ns < self._marked
 
     def scan(self, also: Iterable[str] = ()) -> bytes:
-        """The raw id of the tree of all bytes. Raises Refusal `git.unreadable-file` for what may not be read."""
+        """Return the raw id of the tree of all bytes. Raises Refusal `git.unreadable-file` for unreadable files."""
         widened = self._forced.add(also)
         if self._outside_rules_changed():
             self._reconsider()
@@ -130,13 +130,16 @@ class Scanner:
         while walk.unknown:
             walk.settle(self._tracked)
         if walk.new_rules and not self._fresh:
-            # A new .gitignore can also bring back what was ignored.
+            # A new .gitignore can also un-ignore paths.
             self._reconsider()
             return self._finish(self._walk_again())
         return self._finish(walk)
 
     def _hash_rules(self, walk: Walk) -> bool:
-        """Whether a known .gitignore holds other rules than before; a new stat alone is no reason to ask again."""
+        """Return whether a known .gitignore has other rules than before.
+
+        A new stat alone is no reason to ask git again.
+        """
         rules = [item for item in walk.changed if item[2] == IGNORE_FILE]
         if not rules:
             return False
@@ -161,7 +164,10 @@ class Scanner:
         return self._write(walk.visited)
 
     def _filesystem_time(self) -> int:
-        """The time that the file system would stamp on a write now; a file stamped later may change unseen."""
+        """Return the time that the file system would stamp on a write now.
+
+        A file stamped later may change unnoticed.
+        """
         probe = os.path.join(self._place.state_dir, "clock")
         try:
             os.utime(probe)
@@ -178,9 +184,10 @@ class Scanner:
         return changed
 
     def _reconsider(self) -> None:
-        """Ask git again about what was ignored.
+        """Ask git again about the ignored paths.
 
-        What was included stays so while this process lives: a rule written in a run must not make a file look deleted.
+        Included paths stay included while this process lives: a rule written during a run must not make a file look
+        deleted.
         """
         if self._first:
             self.top = Folder()
@@ -239,7 +246,7 @@ class Scanner:
         return self.top.tree or bytes.fromhex(tree_objects.EMPTY_TREE)
 
     def _write_tree(self, folder: Folder) -> bytes:
-        """Empty bytes for a folder without files, which git's trees cannot hold."""
+        """Return empty bytes for a folder without files, which git's trees cannot hold."""
         rows = [state[5] for state in folder.files.values()]
         rows += folder.links.values()
         rows += [
@@ -253,7 +260,7 @@ class Scanner:
 
 
 def _racy(ctime_ns: int, now: int) -> bool:
-    # File systems that keep whole seconds only need a wider margin.
+    # File systems with whole-second timestamps only need a wider margin.
     return ctime_ns + (2_000_000_000 if ctime_ns % 1_000_000_000 == 0 else 0) >= now
 
 
@@ -264,14 +271,14 @@ def _note(odd: dict[str, int], name: str, bits: int, *, ordinary: bool) -> None:
         odd[name] = bits
 
 
-_BLOCK = 4096  # what a file takes at least
+_BLOCK = 4096  # the least space that a file takes
 
 
 def require(repository: pygit2.Repository, paths: Iterable[str]) -> None:
-    """Refusal `system.full`, where files at these absolute paths do not fit, `git.file-too-large` for a single one.
+    """Raises Refusal `system.full` if the files do not fit, or `git.file-too-large` for a single one.
 
-    Sizes count as they are, for nobody knows how far git will compress them. What git has already costs nothing; that
-    is looked at only where room is short, because it takes reading the files.
+    Sizes are uncompressed, because nobody knows how well git will compress them. Files that git already has cost
+    nothing; they are looked up only if space is short, because that requires reading them.
     """
     found = [(path, status) for path in paths if (status := _status(path)) is not None]
     for path, status in found:
@@ -311,15 +318,15 @@ def _is_stored(repository: pygit2.Repository, path: str, status: os.stat_result)
         finally:
             os.close(folder)
     except OSError:
-        return False  # it is gone or unreadable, which the scan finds out too
+        return False  # gone or unreadable; the scan finds out too
 
 
 def _full(place: str, new: Sequence[tuple[str, os.stat_result]]) -> errors.Refusal:
     largest = max(new, key=lambda one: one[1].st_size)
     return errors.Refusal(
         "system.full",
-        f"No room to save the work tree: {len(new)} new or changed files need up to {_need(new)} bytes, the largest"
+        f"Not enough disk space to save the working tree: {len(new)} new or changed files need up to {_need(new)} bytes, the largest"
         f" is {largest[0]}{file_systems.described(place)}",
-        hint="Make room, or let git ignore what need not be saved; then say it again",
+        hint="Free disk space, or let git ignore files that need no snapshot; then run the command again",
         details={"path": place, "bytes": _need(new), "files": len(new), "largest": largest[0]},
     )

@@ -1,4 +1,4 @@
-"""Which paths differ from HEAD or are untracked, as git sees it; git is asked only where the raw bytes differ."""
+"""Which paths differ from HEAD or are untracked, as git sees it. git is asked only where the raw bytes differ."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ _ON_A_LINE = 200
 
 
 def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Changed paths that one of `paths` covers, sorted. `head_tree` is the empty tree before the first commit."""
+    """Return the changed paths that one of `paths` covers, sorted.
+
+    `head_tree` is the empty tree before the first commit.
+    """
     index = _index(repository)
     unsure = [path for path in paths if not _surely_clean(place.root, repository, index, head_tree, path)]
     if not unsure:
         return ()
-    # Our globs are not git's: they are matched here, on the status of everything.
+    # Our globs differ from git's: match them here, on the status of all paths.
     literal = len(unsure) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, unsure))
     arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
     changed = _parse(git_program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
@@ -31,7 +34,7 @@ def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths
 
 
 def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> tuple[str, ...]:
-    """Those of the paths that are files which git neither tracks nor ignores; git is asked about unknown ones only."""
+    """Return the paths that are files which git neither tracks nor ignores. git is asked about unknown ones only."""
     index = _index(repository)
     unknown = sorted(path for path in set(paths) if index is None or path not in index)
     if not unknown:
@@ -42,7 +45,10 @@ def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[
 
 
 def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: str) -> frozenset[str]:
-    """What the index has otherwise than HEAD: no commit names it, so a garbage collection may take it once unstaged."""
+    """Return the staged files.
+
+    No commit refers to them, so a garbage collection may remove them once they are unstaged.
+    """
     index = _index(repository)
     if index is None:
         base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
@@ -55,7 +61,7 @@ def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: st
 
 
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:
-    """None for formats that libgit2 does not read; then git is asked about every path."""
+    """Return None for formats that libgit2 does not read; then git is asked about every path."""
     try:
         return open_repository.index(repository)
     except (pygit2.GitError, OSError):
@@ -65,7 +71,7 @@ def _index(repository: pygit2.Repository) -> pygit2.Index | None:
 def _surely_clean(
     root: str, repository: pygit2.Repository, index: pygit2.Index | None, head_tree: str, path: str
 ) -> bool:
-    """Whether HEAD, index and work tree hold the same raw bytes, or nothing at all."""
+    """Return whether HEAD, index and working tree hold the same raw bytes, or nothing at all."""
     if index is None or path_rules.has_wildcard(path):
         return False
     head = tree_objects.entry(repository, head_tree, path)
@@ -98,7 +104,7 @@ def _present(root: str, path: str) -> tuple[int, str] | str | None:
 
 
 def _parse(output: bytes) -> set[str]:
-    """Rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, `? path`."""
+    """Parse rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, and `? path`."""
     fields = {b"1": 8, b"u": 10, b"?": 1}
     found: set[str] = set()
     for row in output.split(b"\0"):

@@ -14,13 +14,13 @@ from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.scan import ignores
 
-# Listing a new folder ahead saves one question to git for each of its levels.
+# Listing a new folder ahead saves one question to git per level.
 _AHEAD = 500
 NESTED = "a repository of its own"
 
 
 class Walk:
-    """One pass over the work tree: what changed, what is unknown, every folder seen, parents first."""
+    """One pass: what changed, what is unknown, and every folder seen, parents first."""
 
     def __init__(self, place: Repository, top: Folder, base: str, forced: Forced, owner: Repository) -> None:
         self._root = place.root
@@ -80,7 +80,7 @@ class Walk:
                 if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                     self._file_changed(folder, prefix, name)
                 else:
-                    seen -= 1  # it is no longer counted among the files
+                    seen -= 1  # it is no longer one of the files
                     self._gone(folder, name)
                     self.unknown.append((folder, prefix, entry))
             elif name in folders and entry.is_dir(follow_symlinks=False):
@@ -116,7 +116,7 @@ class Walk:
             self.rules_changed = True
 
     def settle(self, tracked: ignores.Tracked) -> None:
-        """Decide about the unknown names, then walk the folders that turned out to be included."""
+        """Decide about the unknown names, then walk the folders that are included."""
         unknown, self.unknown = self.unknown, []
         rest = [item for item in unknown if not self._special(*item, tracked)]
         if rest:
@@ -139,7 +139,7 @@ class Walk:
                 self._ignore(folder, prefix, entry)
         holders = {id(folder) for folder, _, _ in self.changed} if rules else set()
         for folder, prefix, entry in rules:
-            # What hides other files must not hide itself.
+            # A file that hides other files must not hide itself.
             empty = id(folder) not in holders and folder.holds_nothing
             if prefix and empty and (is_cache(self._base + prefix) or self._is_the_owners(prefix)):
                 self._ignore(folder, prefix, entry)
@@ -148,14 +148,14 @@ class Walk:
         self.known()
 
     def _is_the_owners(self, prefix: str) -> bool:
-        """Whether the work tree that a clone is of has this folder too, ignoring itself by the same rules."""
+        """Return whether the cloned working tree has the same folder, self-ignored by the same rules."""
         root = self._owner.root
         if root == self._root or not is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
             return False
         return bool(ignores.ignored(root, [f"{prefix}.gitignore"]))
 
     def _special(self, folder: Folder, prefix: str, entry: os.DirEntry[str], tracked: ignores.Tracked) -> bool:
-        """Git's own folder, nested repositories, submodules, and what is neither file, link nor folder."""
+        """Git's own folder, nested repositories, submodules, and devices, sockets and pipes."""
         name = entry.name
         if name.lower() == ".git":
             return True
@@ -214,7 +214,7 @@ class Walk:
 
 
 def _ahead(base: str, folders: list[str]) -> list[str]:
-    """Some of what is below new folders, not going into nested repositories or through links."""
+    """Return some of the content below new folders, without entering nested repositories or following links."""
     found: list[str] = []
     stack = list(folders)
     while stack and len(found) < _AHEAD:
@@ -232,7 +232,7 @@ def _ahead(base: str, folders: list[str]) -> list[str]:
 
 
 def checked_out(folder: str) -> str | None:
-    """The commit that a submodule's HEAD names, read from its files; None where there is none."""
+    """Return the commit that a submodule's HEAD names, read from its files; None if there is none."""
     try:
         found = pygit2.Repository(folder, pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
         return str(found.head.target)
@@ -241,14 +241,14 @@ def checked_out(folder: str) -> str | None:
 
 
 class Forced:
-    """Paths that are included though ignored, with all below them, and the folders that lead there."""
+    """Included paths that are ignored, with everything below them, and the folders that lead there."""
 
     def __init__(self) -> None:
         self._paths: set[str] = set()
         self._leading: set[str] = set()
 
     def add(self, paths: Iterable[str]) -> bool:
-        """Whether any of them is new."""
+        """Return whether any of them is new."""
         new = {path.rstrip("/") for path in paths} - self._paths - {""}
         self._paths |= new
         for path in new:
@@ -273,11 +273,10 @@ UNKNOWN: State = (-1, -1, -1, -1, -1, b"")
 
 
 class Folder:
-    """What is known of one folder. `tree` is None when its tree object must be written again.
+    """What the scanner remembers of one folder. `tree` is None if its tree object must be written again.
 
-    files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder;
-    links: submodule -> row of the tree; odd: permission bits that a umask does not give;
-    rules: stat of an ignored .gitignore.
+    files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder; links:
+    submodule -> row of the tree; odd: permission bits that no umask produces; rules: stat of an ignored .gitignore.
     """
 
     __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "unsteady")
@@ -295,7 +294,7 @@ class Folder:
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether all that is in it is ignored or skipped."""
+        """Return whether everything in it is ignored or skipped."""
         return not (self.files or self.folders or self.links)
 
     def forget(self, name: str) -> None:
@@ -307,7 +306,7 @@ class Folder:
         self.tree = None
 
     def below(self, prefix: str = "") -> list[tuple[str, Folder]]:
-        """This folder and all below it, with their paths (`""` or ending in `/`)."""
+        """Return this folder and all folders below it with their paths (`""` or ending in `/`)."""
         folders = [(prefix, self)]
         for at, folder in folders:
             folders += [(f"{at}{name}/", child) for name, child in folder.folders.items()]
@@ -324,18 +323,18 @@ _MOST = 4096
 
 
 def is_cache(path: str) -> bool:
-    """Whether a folder says that it is one; `path` ends with `/`."""
+    """Return whether the folder marks itself as a cache; `path` ends with `/`."""
     return _is_tagged(path) or os.path.isfile(path + "pyvenv.cfg") or _is_signed(path)
 
 
 def is_in_both(path: str, other: str) -> bool:
-    """Whether two folders, each ending with `/`, hold the same short `.gitignore`."""
+    """Return whether two folders, each ending with `/`, hold the same short `.gitignore`."""
     rules = _rules(path)
     return rules is not None and rules == _rules(other)
 
 
 def _is_signed(path: str) -> bool:
-    """Whether its `.gitignore` begins with the comment that a tool made it, and ignores all and nothing else."""
+    """Return whether its `.gitignore` starts with a tool's own comment and ignores everything and nothing else."""
     lines = [line.strip() for line in (_rules(path) or b"").splitlines()]
     if not lines or not _TOOL.match(lines[0]):
         return False
@@ -343,7 +342,7 @@ def _is_signed(path: str) -> bool:
 
 
 def _rules(path: str) -> bytes | None:
-    """The `.gitignore` of a folder; none where it is long or no file, for a pipe would wait for a writer."""
+    """Return the `.gitignore` of a folder; nothing if it is long or not a regular file."""
     file = path + IGNORE_FILE
     try:
         if not stat.S_ISREG(os.lstat(file).st_mode):
@@ -357,7 +356,7 @@ def _rules(path: str) -> bytes | None:
 
 def _is_tagged(path: str) -> bool:
     tag = path + "CACHEDIR.TAG"
-    if not os.path.isfile(tag):  # a pipe would wait for a writer
+    if not os.path.isfile(tag):  # a pipe would block until a writer comes
         return False
     try:
         with open(tag, "rb") as stream:
@@ -367,5 +366,5 @@ def _is_tagged(path: str) -> bool:
 
 
 def among(top: Folder) -> tuple[str, ...]:
-    """Paths of those that the last scan met, each with `/` at its end."""
+    """Return the cache folders that the last scan met, each ending with `/`."""
     return tuple(sorted(prefix for prefix, folder in top.below() if prefix and IGNORE_FILE in folder.ignored))
