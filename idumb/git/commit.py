@@ -1,7 +1,7 @@
-"""One commit of exactly the given paths, made by the git program: the user's filters, hooks and signing apply.
+"""Make one commit of exactly the given paths with the git program: the user's filters, hooks and signing apply.
 
-`git commit --only` builds the commit from HEAD and the paths under the index lock, and leaves every other
-index entry as it was. Tried with swaps of file and folder, odd names, a dirty index and no commits yet.
+`git commit --only` builds the commit from HEAD and the paths under the index lock, and leaves every other index entry
+unchanged. Tested with files that become folders and the reverse, odd names, a dirty index and an empty repository.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
 class _Index(NamedTuple):
-    """The index file's bytes before we added to it, and after; None where there was no file."""
+    """The index file's bytes before and after we added to it; None if there was no file."""
 
     before: bytes | None
     after: bytes | None
@@ -41,7 +41,7 @@ def make(
     allow_empty: bool,
     branch: str | None,
 ) -> CommitAttempt:
-    """The commit, or git's words; then the index is as it was."""
+    """Commit the paths. If git refuses, return git's words and leave the index as it was."""
     wanted = _committable(place.root, paths)
     if isinstance(wanted, str):
         return CommitAttempt(None, wanted)
@@ -55,7 +55,7 @@ def make(
     if isinstance(index, str):
         return CommitAttempt(None, index)
     arguments = _arguments(chosen, message, allow_empty=allow_empty)
-    # Outside of the `try`: after a takeover the index is the new owner's, who may have announced the same files.
+    # Outside the `try`: after a takeover, the index belongs to the new owner, who may have announced the same files.
     place.guard()
     before = None if repository.head_is_unborn else str(repository.head.target)
     try:
@@ -66,7 +66,7 @@ def make(
     if result.status != 0 and not (_was_made(repository, message, before) and _settle(place, repository, chosen)):
         _take_back(place, index)
         words = result.words or _wordless(result.status, hooks=hooks)
-        # Git does not always say that the disk is full when it is.
+        # git does not always report a full disk.
         return CommitAttempt(None, words + file_systems.nearly_full(place.common_dir))
     if hooks:
         _follow_hooks(place, repository, chosen)
@@ -75,7 +75,7 @@ def make(
 
 
 def _wordless(status: int, *, hooks: bool) -> str:
-    """Git itself says why it refuses; whoever says nothing is a hook."""
+    """Return git's reason for the refusal. A silent refusal comes from a hook."""
     who = "; a hook such as pre-commit refuses it without a word" if hooks else ""
     return f"git commit ended with status {status}{who}"
 
@@ -87,9 +87,9 @@ def _arguments(paths: Sequence[str], message: str, *, allow_empty: bool) -> list
 
 
 def _was_made(repository: pygit2.Repository, message: str, before: str | None) -> bool:
-    """Whether git failed after it had made the commit: it moves the branch first and writes the index last.
+    """Return whether git failed after it had made the commit: it moves the branch first and writes the index last.
 
-    The message alone does not tell: the commit `before` may have the same.
+    The message alone does not tell: the commit `before` may have the same one.
     """
     if repository.head_is_unborn:
         return False
@@ -99,9 +99,9 @@ def _was_made(repository: pygit2.Repository, message: str, before: str | None) -
 
 
 def settle(place: Repository, repository: pygit2.Repository, made: str, paths: Sequence[str]) -> bool:
-    """Where git was ended between branch and index, let the index have what the commit `made` has of these paths.
+    """If git was killed between branch and index, give the index the entries of the commit `made` for these paths.
 
-    Only while that is HEAD, and only entries that are still as they were before it: others are the user's.
+    Only while that commit is HEAD, and only for entries that are as they were before: others are the user's.
     """
     if repository.head_is_unborn or str(repository.head.target) != made:
         return True
@@ -111,9 +111,9 @@ def settle(place: Repository, repository: pygit2.Repository, made: str, paths: S
 
 
 def follow(place: Repository, repository: pygit2.Repository, before: str, after: str, paths: Sequence[str]) -> bool:
-    """Give the index what HEAD, whose tree is `after`, has of these paths, where it has what `before` has.
+    """Give the index the entries of HEAD (tree `after`) for these paths, where it still has those of `before`.
 
-    Whether git could.
+    Return whether git could.
     """
     present = entries(place.root, repository, paths)
     stale = []
@@ -127,9 +127,11 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
 
 
 def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> None:
-    """A hook that formats stages for the commit alone, and git leaves the index with the bytes from before the hook.
+    """Refresh the index after a hook that reformats.
 
-    Only files that are as committed, so that nothing is lost that a user stages in this moment.
+    It stages for the commit alone, and git leaves the old index entries.
+
+    Only for files that equal the commit, so that nothing is lost that the user stages meanwhile.
     """
     stale = [*staged(place, repository, paths)]
     if stale:
@@ -138,14 +140,14 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
 
 
 def _settle(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
-    """Give the index what HEAD has of these paths, which git did not come to; whether that worked."""
+    """Give the index HEAD's entries for these paths, which git did not reach. Return whether that worked."""
     tree = tree_objects.tree_of(repository, str(repository.head.target))
     rows = index_file.info({path: tree_objects.entry(repository, tree, path) for path in paths})
     return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
 
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
-    """Without paths that are folders now: a folder's name would mean everything in it."""
+    """Omit paths that are folders now: a folder's name would include everything in it."""
     wanted = sorted(set(paths))
     folders = {path for path in wanted if _is_folder(os.path.join(root, path))}
     present = [path for path in wanted if path not in folders and _exists(root, path)]
@@ -168,11 +170,11 @@ def _joined(paths: Iterable[str]) -> bytes:
 
 
 def _announce(place: Repository, repository: pygit2.Repository, new: Sequence[str]) -> _Index | str:
-    """Tell the index of new files, without their bytes; git's words when that fails."""
+    """Add new files to the index without their bytes. Return git's words if that fails."""
     before = index_file.read(place)
     if not new:
         return _Index(before, before)
-    # A task may make files where a sparse checkout has none; older versions of git do not know the option.
+    # A task may create files outside a sparse checkout; older versions of git do not know the option.
     sparse = ["--sparse"] if _is_sparse(repository) else []
     result = git_program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *_FROM_STDIN], _joined(new))
     return _Index(before, index_file.read(place)) if result.status == 0 else result.words
@@ -186,9 +188,9 @@ def _is_sparse(repository: pygit2.Repository) -> bool:
 
 
 def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry | None]:
-    """Those of the paths of which the index has something else than HEAD; None where only HEAD has the path.
+    """Return the index entries of these paths that differ from HEAD; None for a path that only HEAD has.
 
-    What is only announced (`git add --intent-to-add`) has no bytes to lose.
+    An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
     present = entries(place.root, repository, paths)
     tree = tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
@@ -201,7 +203,7 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
 
 
 def entries(root: str, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
-    """What the index has of these paths. Libgit2 starts no process, but reads no split and no sparse index."""
+    """Return the index entries of these paths. libgit2 starts no process, but reads no split or sparse index."""
     try:
         index = open_repository.index(repository)
         return {path: Entry(int(index[path].mode), str(index[path].id)) for path in paths if path in index}
@@ -231,15 +233,15 @@ def _exists(root: str, path: str) -> bool:
 
 
 def _take_back(place: Repository, index: _Index) -> None:
-    """Put the index back, unless somebody else wrote it since."""
+    """Restore the index, unless another program wrote it since."""
     if index.before != index.after:
         index_file.swap(place, index.after, index.before)
 
 
 def sync(place: Repository, branch: str | None) -> None:
-    """Git forces files, not the folders that name them; a branch without its folder is lost in a power cut.
+    """Force the folders of a branch to disk: git forces only the file, and a power cut would lose the branch.
 
-    Of a commit of given paths it forces not even the index, whose name must not get to disk before its bytes.
+    For a commit of given paths, git does not even force the index, whose rename must not precede its bytes.
     """
     index = os.path.join(place.git_dir, "index")
     durable_files.force([index] if os.path.exists(index) else [])

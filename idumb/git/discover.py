@@ -1,4 +1,4 @@
-"""Finds the repository around a folder by looking at files alone: no process, no pygit2, no `GIT_*` variable.
+"""Find the repository around a folder by looking at files alone: no process, no pygit2, no `GIT_*` variable.
 
 `idumb status` imports this module, so it imports nothing that costs start-up time.
 """
@@ -9,7 +9,7 @@ import os
 
 from idumb.domain import errors
 
-TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,15 +18,15 @@ _HINT = "run idumb in a folder of a git repository, or make one with: git init"
 
 
 def _allowed() -> None:
-    """Who owns nothing can lose nothing."""
+    """The default guard: without an owner there is nothing to lose."""
 
 
 class Repository:
-    """Absolute real paths. `worktree_id` is `main`, or the name git gave to a linked worktree.
+    """Absolute real paths. `worktree_id` is `main`, or git's name of a linked worktree.
 
-    `git_dir` holds HEAD and index of this work tree; `common_dir` holds what all work trees share.
-    `guard` is called before each effect on refs, branch and files; it raises where this process may write no more.
-    A plain class, because `idumb status` makes one and typing or dataclasses would cost it more than all else.
+    `git_dir` holds HEAD and index of this working tree; `common_dir` holds what all working trees share. `guard` is
+    called before each effect on refs, branch and files; it raises if this process may no longer write. A plain class,
+    because `idumb status` creates one, and typing or dataclasses would cost it more than everything else.
     """
 
     __slots__ = ("common_dir", "git_dir", "guard", "root", "worktree_id")
@@ -41,12 +41,12 @@ class Repository:
 
     @property
     def state_dir(self) -> str:
-        """Where idumb keeps what belongs to this work tree alone."""
+        """Return the folder of this working tree's own idumb files."""
         return os.path.join(self.common_dir, "idumb", "worktrees", self.worktree_id)
 
 
 def find(start: str = ".") -> Repository:
-    """The repository whose work tree holds `start`.
+    """Return the repository whose working tree contains `start`.
 
     Raises Refusal `git.not-a-repository`, `git.bare`, `git.inside-git-folder` or `git.broken-link`.
     """
@@ -59,13 +59,13 @@ def find(start: str = ".") -> Repository:
         above = os.path.dirname(here)
         if above == here:
             raise errors.Refusal(
-                "git.not-a-repository", f"{os.path.realpath(start)} is in no git repository", hint=_HINT
+                "git.not-a-repository", f"{os.path.realpath(start)} is not in a git repository", hint=_HINT
             )
         here = above
 
 
 def at(root: str) -> Repository:
-    """The repository whose work tree begins at `root`, which has a `.git` folder or file."""
+    """Return the repository whose working tree starts at `root`, which has a `.git` folder or file."""
     git_dir = _git_dir(os.path.join(root, ".git"))
     common_dir = _common_dir(git_dir)
     if not _is_git_dir(git_dir, common_dir):
@@ -111,7 +111,7 @@ def _is_git_dir(folder: str, common_dir: str | None = None) -> bool:
 
 
 def _says_bare(common_dir: str) -> bool:
-    """A plain reading of the configuration; what it misses git itself refuses later."""
+    """Read the configuration as text. git itself later refuses what this reader misses."""
     try:
         with open(os.path.join(common_dir, "config"), encoding="utf-8", errors="replace") as stream:
             text = stream.read(1 << 20)
@@ -131,7 +131,7 @@ def _worktree_id(git_dir: str, common_dir: str) -> str:
     if git_dir == common_dir:
         return MAIN
     name = os.path.basename(git_dir)
-    # A linked worktree may be called `main` as well.
+    # A linked worktree may be called `main` too.
     return f"{MAIN}-linked" if name == MAIN else name
 
 
@@ -140,14 +140,14 @@ def _inside(folder: str) -> errors.Refusal:
         return _bare(folder)
     return errors.Refusal(
         "git.inside-git-folder",
-        f"{folder} is git's own folder, not a work tree",
+        f"{folder} is git's own folder, not a working tree",
         hint=f"cd {os.path.dirname(folder)}",
     )
 
 
 def _bare(folder: str) -> errors.Refusal:
     return errors.Refusal(
-        "git.bare", f"{folder} is a bare repository: there is no work tree to run tasks in", hint="git worktree list"
+        "git.bare", f"{folder} is a bare repository: it has no working tree to run tasks in", hint="git worktree list"
     )
 
 

@@ -27,7 +27,7 @@ SET_ASIDE = "set-aside"
 
 
 class BackupStore(Protocol):
-    """Where a damaged file is moved to."""
+    """Return where a damaged file is moved to."""
 
     def put(self, kind: str, path: str) -> str: ...
 
@@ -43,17 +43,17 @@ def of_repository(place: Repository, attic: BackupStore) -> tuple[Check, ...]:
     look = _Look(place, attic)
     return (
         Check("git.repository", "the repository can be worked in", look.repository),
-        Check("git.format", "the repository's format is one that idumb reads whole", look.format),
+        Check("git.format", "idumb can read the repository's format", look.format),
         Check("git.state", "no merge or the like is in progress", look.state),
-        Check("git.head", "HEAD names a commit that is there", look.head),
+        Check("git.head", "HEAD names an existing commit", look.head),
         Check("git.refs", "every ref can be read", look.refs, look.set_ref_aside),
         Check("git.locks", "no git lock is left over", look.locks),
         Check("git.identity", "git knows who commits", look.identity),
         Check("git.hooks", "hooks that run when idumb commits", look.hooks),
-        Check("git.push", "no push publishes snapshots by itself", look.push),
-        Check("git.nested", "the repository stands for itself", look.nested),
-        Check("git.ignores", "what idumb writes for people reaches git", look.ignores),
-        Check("git.objects", "no half-written objects are left", look.objects),
+        Check("git.push", "no push publishes snapshots", look.push),
+        Check("git.nested", "the repository is not inside another one", look.nested),
+        Check("git.ignores", "git does not ignore idumb's reports", look.ignores),
+        Check("git.objects", "no unfinished objects are left", look.objects),
     )
 
 
@@ -89,13 +89,13 @@ def _library() -> Iterator[Symptom]:
 
 
 def version(words: str) -> tuple[int, ...]:
-    """The numbers of the first version in `words`: `git version 2.39.5 (Apple Git-154)` is (2, 39, 5)."""
+    """Return the numbers of the first version in `words`: `git version 2.39.5 (Apple Git-154)` is (2, 39, 5)."""
     match = re.search(r"\d+(?:\.\d+)+", words)
     return tuple(int(number) for number in match[0].split(".")) if match else (0,)
 
 
 def has_fix(found: tuple[int, ...], fixed: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether a version is at or after the fix of its own line; lines after all of these have it."""
+    """Return whether a version is at or after the fix of its own release line; later lines have it."""
     line = next((fix for fix in fixed if fix[:2] == found[:2]), None)
     return found >= line if line is not None else found > fixed[-1]
 
@@ -113,12 +113,12 @@ class _Look:
         try:
             open_repository.repository(self.place)
         except errors.Refusal as refusal:
-            yield health.problem(refusal.message, means="nothing can be run here", mend=refusal.hint or "")
+            yield health.problem(refusal.message, means="no task can run here", mend=refusal.hint or "")
         else:
             yield health.passed(self.place.root)
 
     def format(self) -> Iterator[Symptom]:
-        """Told by the configuration alone, so that it is told of repositories that libgit2 does not open too."""
+        """Read the configuration alone, so that the check also works for repositories that libgit2 does not open."""
         settings = self._settings()
         wanted = {"extensions.objectformat": "sha1", "extensions.refstorage": "files"}
         for name, known in wanted.items():
@@ -131,15 +131,15 @@ class _Look:
         if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
             yield health.warn(
                 "it is a partial clone",
-                means="objects that are not here count as missing: idumb never fetches",
+                means="absent objects count as missing, because idumb never fetches",
                 mend="git fetch --refetch  (makes it whole, when no filter is configured)",
             )
         if os.path.exists(os.path.join(self.place.common_dir, "shallow")):
-            yield health.warn("it is a shallow clone", means="history before its edge is not looked at")
+            yield health.warn("it is a shallow clone", means="idumb does not see history before its edge")
 
     def _settings(self) -> dict[str, str]:
-        """The repository's own configuration by git; names in lower case, the last value counts."""
-        # By the name of the file, because git refuses the rest in a repository whose format it does not know.
+        """Return the repository's own configuration as git reads it; names in lower case, the last value counts."""
+        # By file name, because git refuses everything else in a repository whose format it does not know.
         path = os.path.join(self.place.common_dir, "config")
         listed = git_program.read("/", ["config", "--file", path, "--no-includes", "--null", "--list"]).out
         rows = (os.fsdecode(row).partition("\n") for row in listed.split(b"\0") if row)
@@ -169,7 +169,7 @@ class _Look:
         )
 
     def refs(self) -> Iterator[Symptom]:
-        """A power cut leaves refs as empty files, and then git fails on every list of refs."""
+        """A power cut leaves empty ref files, and git then fails whenever it lists refs."""
         for path in _loose_refs(self.place):
             if _readable(path):
                 continue
@@ -198,7 +198,7 @@ class _Look:
                 yield health.problem(
                     f"it is {age} old and no process that can be seen has it open",
                     path,
-                    means="git and idumb wait for it for ever; a git that was killed leaves it",
+                    means="git and idumb would wait for it forever; a killed git leaves it",
                     mend="The next idumb that writes removes what a killed idumb left; anything else: make sure that no"
                     " git runs in this repository, then remove that one file",
                 )
@@ -222,7 +222,7 @@ class _Look:
             yield health.warn(
                 f"core.hooksPath is {elsewhere}",
                 means="hooks of that folder run when idumb commits for you",
-                mend="set git.hooks to false in .idumb/config.yaml to leave them out",
+                mend="set git.hooks to false in .idumb/config.yaml to skip them",
             )
         yield health.passed(", ".join(named) or "none")
 
@@ -247,9 +247,9 @@ class _Look:
             yield health.passed(f"a linked work tree, {self.place.worktree_id}")
 
     def ignores(self) -> Iterator[Symptom]:
-        """A rule of the user's own that leaves out `.idumb/` leaves out its record too."""
+        """Find a rule of the user's own that ignores `.idumb/` and so its records too."""
         path = ".idumb/brain/execution/1/checkpoint-T1-01.md"
-        # This command knows no literal paths; the one given has nothing to be literal about.
+        # This command does not support literal paths; the given path has no special characters.
         literal = {"GIT_LITERAL_PATHSPECS": "0"}
         result = git_program.read(
             self.place.root, ["check-ignore", "--verbose", "--no-index", "--", path], extra=literal
@@ -259,8 +259,8 @@ class _Look:
             yield health.warn(
                 f"checkpoints are ignored by {rule}",
                 ".idumb/brain",
-                means="a colleague's clone will not show what was done here",
-                mend="take that rule back, unless you want it so",
+                means="a clone will not show what was done here",
+                mend="remove that rule, unless you want it",
             )
 
     def objects(self) -> Iterator[Symptom]:
@@ -268,15 +268,15 @@ class _Look:
         if found:
             size = sum(found_size for _, found_size in found)
             yield health.warn(
-                f"{len(found)} half-written objects, {size / (1 << 20):.1f} MiB",
+                f"{len(found)} unfinished objects, {size / (1 << 20):.1f} MiB",
                 os.path.dirname(found[0][0]),
-                means="a git or idumb that was killed left them; nothing needs them",
-                mend="git gc  (removes them when they are old enough)",
+                means="a killed git or idumb left them; nothing needs them",
+                mend="git gc  (removes them once they are old enough)",
             )
 
 
 def publishes(refspec: str) -> bool:
-    """Whether a refspec of a push takes in `refs/idumb/`."""
+    """Return whether a push refspec includes `refs/idumb/`."""
     source = refspec.removeprefix("+").partition(":")[0]
     return source.startswith("refs/idumb") or source in {"refs/*", "*", "refs/i*"}
 
@@ -295,7 +295,7 @@ def _readable(path: str) -> bool:
 
 
 def _locks(place: Repository) -> Iterator[str]:
-    """Every lock file of git, but for those of other programs in its folder."""
+    """Return every lock file of git, except those of other programs in its folder."""
     own = os.path.join(place.common_dir, "idumb")
     tops = dict.fromkeys((place.git_dir, place.common_dir))
     for top in tops:
@@ -319,7 +319,7 @@ def _age(path: str) -> str:
 
 
 def _holder(path: str) -> int | None:
-    """A process that has the file open; None also where the system does not tell."""
+    """Return a process that has the file open; None also if the system does not tell."""
     wanted = os.lstat(path)
     try:
         pids = [name for name in os.listdir("/proc") if name.isdecimal()]
@@ -350,7 +350,7 @@ def _repository_above(root: str) -> str | None:
 
 
 def _half_objects(place: Repository) -> Iterator[tuple[str, int]]:
-    """Temporary objects of git and libgit2 that are an hour old or older: younger ones may be in the making."""
+    """Return temporary objects of git and libgit2 that are at least an hour old: younger ones may be in use."""
     from idumb.system import clock
 
     now = clock.nanoseconds() / 1e9

@@ -1,4 +1,4 @@
-"""Moves the user's branch forward to commits that are there already, and lets the index follow."""
+"""Move the user's branch forward to existing commits, and update the index."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def to(
     message: str,
     hooks: bool,
 ) -> CommitAttempt:
-    """Compare-and-swap by the git program; `branch` None is a detached HEAD. Git's words where it refuses.
+    """Compare-and-swap by the git program; `branch` None is a detached HEAD. Return git's words if it refuses.
 
-    The index comes after the branch, as in every commit of git's. Where it cannot follow, doing it again is right.
+    The index follows the branch, as in every commit of git. If the index update fails, repeating the call is safe.
     """
     if os.path.lexists(os.path.join(place.git_dir, "index.lock")):
         return CommitAttempt(None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git is at work there")

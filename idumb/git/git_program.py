@@ -1,4 +1,4 @@
-"""The only caller of the git program: scrubbed environment, no prompt, no helper the repository could choose."""
+"""The only caller of the git program: a scrubbed environment, no prompt, no helper that the repository could choose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 
 from idumb.domain import errors
 
-# What a user sets to say who they are or which configuration is theirs; every other GIT_* could redirect git.
+# Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
     {
         "GIT_AUTHOR_NAME",
@@ -32,9 +32,9 @@ _ALWAYS = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
 )  # fmt: skip
-_GRACE = 2.0  # seconds between the request to stop and the kill
+_GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
-# `all` makes git force objects, index and refs; folders are forced by the caller (refs.py).
+# `all` makes git force objects, index and refs; the caller forces folders (refs.py).
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
 
 
@@ -47,16 +47,16 @@ class Result(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What git said, for people: standard error, or standard output where that is empty."""
+        """Return git's message: standard error, or standard output if that is empty."""
         return (self.err.strip() or self.out.strip()).decode("utf-8", "replace")
 
 
 @functools.cache
 def path(root: str | None = None) -> str:
-    """Absolute path of the git program, looked up once. Raises Refusal `git.program-missing`.
+    """Return the absolute path of the git program, looked up once. Raises Refusal `git.program-missing`.
 
-    Entries of PATH that are relative, or lie in the work tree at `root`, are passed over: a repository could put its
-    own git there.
+    Relative entries of PATH, and entries inside the working tree at `root`, are skipped: a repository could put its own
+    git there.
     """
     for folder in _absolute(os.environ.get("PATH", os.defpath)):  # noqa: TID251 - where the user's programs are
         found = os.path.join(folder, "git")
@@ -71,12 +71,12 @@ def _absolute(path: str) -> list[str]:
 
 def _is_below(found: str, root: str | None) -> bool:
     top = os.path.realpath(root) if root is not None else os.sep
-    # All programs are below `/`, which is where git is asked what has to do with no work tree.
+    # Every program is below `/`; questions that concern no working tree are asked there.
     return top != os.sep and os.path.realpath(found).startswith(top + os.sep)
 
 
 def environment(root: str) -> dict[str, str]:
-    """This process's environment without what could redirect git, never prompting, never looking above `root`."""
+    """Return this process's environment, scrubbed: git cannot be redirected, prompt, or look above `root`."""
     inherited = os.environ  # noqa: TID251 - git must see the user's HOME, PATH and agents; GIT_* is scrubbed here
     kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_") or name in _KEPT}
     return {
@@ -93,16 +93,16 @@ def environment(root: str) -> dict[str, str]:
 
 
 def read(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
-    """Run a command that only looks: no hook runs, no lock is taken, and paths are literal."""
+    """Run a reading command: no hook runs, no lock is taken, and paths are literal."""
     surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", **(extra or {})}
     return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], given, surroundings)
 
 
 def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
-    """Output of a command that compares kept trees. It runs beside the work tree.
+    """Return the output of a command that compares stored trees. It runs outside the working tree.
 
-    There git would read .gitattributes as it is now: it waits for ever where that is a pipe, and a task that writes
-    one would decide what its own change counts.
+    Inside it, git would read the present .gitattributes: it would block on a pipe, and a task that writes one would
+    decide how its own change is counted.
     """
     surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_DIR": git_dir}
     result = _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", surroundings, cwd=git_dir)
@@ -119,13 +119,13 @@ def write(
     hooks: bool = False,
     extra: Mapping[str, str] | None = None,
 ) -> Result:
-    """Run a command that changes refs, index or objects, forced to disk; the user's hooks run only on request."""
+    """Run a command that changes refs, index or objects, forced to disk. The user's hooks run only on request."""
     options = [*_ALWAYS, *_DURABLE, *(() if hooks else _NO_HOOKS)]
     return _run(root, [*options, *arguments], given, {**environment(root), **(extra or {})})
 
 
 def output(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
-    """Standard output of a reading command that must succeed; Refusal `git.failed` with git's words otherwise."""
+    """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
     result = read(root, arguments, given, extra)
     if result.status != 0:
         raise failure(arguments, result)
@@ -133,7 +133,7 @@ def output(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mappi
 
 
 def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
-    """The same in pieces, for output that need not fit into memory."""
+    """Return the output in pieces, for output that need not fit into memory."""
     surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0"}
     with subprocess.Popen(
         [path(root), *_ALWAYS, *_NO_HOOKS, *arguments],
@@ -162,7 +162,7 @@ def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End git and the hooks that it runs; asked first, so that git takes its locks away."""
+    """Stop git and the hooks that it runs, politely first, so that git removes its locks."""
     for number, seconds in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)
@@ -175,9 +175,9 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _whole(given: bytes) -> Iterator[IO[bytes]]:
-    """A file with all that git is given.
+    """Write git's whole input to a file.
 
-    A pipe ends early where idumb is killed, and git goes on with what it has: a commit of some paths, or of none.
+    If idumb is killed, a pipe ends early and git continues with part of the input: a commit of some paths, or of none.
     """
     with _nameless() as stream:
         stream.write(given)

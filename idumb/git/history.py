@@ -1,4 +1,4 @@
-"""The History port: HEAD, what stands in the way, what is uncommitted, and commits on the user's branch."""
+"""The History port: HEAD, obstacles, uncommitted files, guarded files, and commits on the user's branch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GitHistory:
     """Reads with libgit2, commits with the git program."""
 
     def __init__(self, repository: Repository, redact: Callable[[str], str] = str) -> None:
-        """`redact` takes known secrets out of the messages of commits."""
+        """`redact` removes known secrets from commit messages."""
         self._place = repository
         self._redact = redact
         self._opened: pygit2.Repository | None = None
@@ -139,7 +139,7 @@ class GitHistory:
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Those of the paths that git ignores and does not track."""
+        """Return the paths that git ignores and does not track."""
         found = ignores.ignored(self._place.root, paths)
         tracked = ignores.Tracked(self._place)
         tracked.refresh()
@@ -152,7 +152,7 @@ class GitHistory:
         return uncommitted.untracked(self._place, self.repository, paths)
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """As git sees it, filters applied, so a CRLF checkout is no change."""
+        """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE
         return uncommitted.find(self._place, self.repository, head_tree, paths)
 
@@ -257,20 +257,20 @@ _OWN = ("config.worktree", "commondir", "gitdir")
 
 
 def digests(place: Repository) -> Mapping[str, str]:
-    """Name, as `.git/hooks/pre-commit`, to a hash of mode and bytes; what is not there is left out."""
+    """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
     found = {}
     for name, path in _files(place):
         known = _digest(path)
         if known is not None:
             found[f".git/{name}"] = known
     if os.path.lexists(os.path.join(place.git_dir, "index")):
-        # Its bytes are the user's to change; without it everything that was staged is gone.
+        # The user may change its bytes; without the file, everything that was staged is lost.
         found[".git/index"] = "is there"
     return found
 
 
 def outside(path: str) -> Mapping[str, str]:
-    """The same of one file outside git's folder, named as people write it: `~/.config/git/ignore`."""
+    """Hash one file outside git's folder, named as people write it: `~/.config/git/ignore`."""
     known = _digest(path)
     if known is None:
         return {}
@@ -298,14 +298,14 @@ def _digest(path: str) -> str | None:
     try:
         mode = os.lstat(path).st_mode
         link = os.readlink(path) if os.path.islink(path) else ""
-        # Nothing else is opened: a pipe would wait for a writer.
+        # Open regular files only: a pipe would block until a writer comes.
         if os.path.isfile(path):
             with open(path, "rb") as stream:
                 data = stream.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
-        # Git cannot read it either. Any other failure must not pass for a change.
+        # git cannot read it either. No other failure may look like a change.
         if os.access(path, os.R_OK):
             raise
         data = b"unreadable"

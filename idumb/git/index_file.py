@@ -1,4 +1,4 @@
-"""The user's index file: its bytes, what changed in it since a snapshot, and the bytes of before put in their place."""
+"""The user's index file: its bytes, its changes since a snapshot, and how to restore it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pygit2
 
 
-EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # what an intent to add has for bytes
+EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 _FLAGS = re.compile(rb"\tflags: ([0-9a-f]+)\n")
 _INTENT = 1 << 29
 
@@ -29,7 +29,7 @@ def path_of(place: Repository) -> str:
 
 
 def read(place: Repository) -> bytes | None:
-    """None where there is no file, as before the first `git add`."""
+    """Return the bytes; None if there is no file, as before the first `git add`."""
     try:
         with open(path_of(place), "rb") as stream:
             return stream.read()
@@ -38,9 +38,9 @@ def read(place: Repository) -> bytes | None:
 
 
 def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> bool:
-    """Put other bytes in its place under git's own lock, where it is still as expected; whether that was done.
+    """Replace the bytes under git's own lock if they are as expected. Return whether that was done.
 
-    Killed in between it leaves the file as it was or as wanted, and perhaps the lock, which the next command removes.
+    If killed, the file is as before or as wanted; a leftover lock is removed by the next command.
     """
     path = path_of(place)
     try:
@@ -61,7 +61,7 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
             os.unlink(path)
         os.unlink(path + ".lock")
     except BaseException:
-        # A lock that stays keeps git from everything.
+        # A leftover lock would block every git command.
         with contextlib.suppress(OSError):
             os.unlink(path + ".lock")
         raise
@@ -69,7 +69,7 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
 
 
 def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
-    """The bytes that a snapshot has of it, None where there was none."""
+    """Return the bytes that a snapshot has of the index; None if there was none."""
     item = tree_objects.rows_of(repository, commit).get(snapshot.INDEX)
     if item is None:
         return None
@@ -80,7 +80,7 @@ def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
 
 
 def changes(place: Repository, before: bytes | None, after: bytes | None) -> tuple[str, ...]:
-    """Paths whose entries differ, flags included; what git only knows about the files' times is no change."""
+    """Return the paths whose entries differ, flags included. File times that git caches are no change."""
     if before == after:
         return ()
     old, new = _entries(place, before), _entries(place, after)
@@ -88,7 +88,7 @@ def changes(place: Repository, before: bytes | None, after: bytes | None) -> tup
 
 
 def info(entries: Mapping[str, Entry | None]) -> bytes:
-    """What `git update-index -z --index-info` takes to give the index these entries, and to take out those of None."""
+    """Return the input of `git update-index -z --index-info` that sets these entries; None removes one."""
     rows = []
     for path, entry in sorted(entries.items()):
         about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
@@ -97,9 +97,9 @@ def info(entries: Mapping[str, Entry | None]) -> bytes:
 
 
 def again(place: Repository, before: bytes | None, paths: Iterable[str]) -> tuple[bytes, tuple[str, ...]]:
-    """What `git update-index -z --index-info` takes to give the index what it had of these paths.
+    """Return the input of `git update-index -z --index-info` that restores the entries of these paths.
 
-    And the commands that set the flags which that cannot set, for the top folder.
+    Also return the commands that set the flags which that input cannot set, for the top folder.
     """
     wanted = set(paths)
     old: dict[str, Entry | None] = dict.fromkeys(wanted)
@@ -119,7 +119,7 @@ def again(place: Repository, before: bytes | None, paths: Iterable[str]) -> tupl
 
 
 def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> list[str]:
-    """Those of the paths without bytes that `git add --intent-to-add` named: only `--debug` tells them."""
+    """Return the paths that `git add --intent-to-add` announced without bytes: only `--debug` tells them."""
     if data is None or not empty:
         return []
     with _file_of(data) as name:
@@ -130,7 +130,7 @@ def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> l
 
 
 def _flags(tag: bytes) -> Iterator[str]:
-    """Of the letters of `git ls-files -v`."""
+    """Parse the flag letters of `git ls-files -v`."""
     if tag.islower():
         yield "--assume-unchanged"
     if tag.upper() == b"S":
@@ -138,7 +138,7 @@ def _flags(tag: bytes) -> Iterator[str]:
 
 
 def _entries(place: Repository, data: bytes | None) -> frozenset[bytes]:
-    """Rows of `git ls-files`, which reads split and sparse indexes too, and tells assumed and skipped files."""
+    """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
     if data is None:
         return frozenset()
     with _file_of(data) as name:
@@ -156,7 +156,7 @@ def _file_of(data: bytes) -> Iterator[str]:
 
 
 def command(place: Repository, repository: pygit2.Repository, commit: str) -> str:
-    """What a person says in the top folder to have the index of a snapshot again."""
+    """Return the command that restores the index of a snapshot, for a person in the top folder."""
     path = path_of(place)
     named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
     item = tree_objects.rows_of(repository, commit).get(snapshot.INDEX)

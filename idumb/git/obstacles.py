@@ -1,4 +1,4 @@
-"""States in which nothing may be run, each with one clear line and the command that shows it."""
+"""States in which nothing may run, each with one clear line and the command that shows more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from idumb.domain import errors
 from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 
-# A file of git's own folder -> code, words, the command that shows more. The first that exists is named.
+# File in git's folder -> code, message. The first that exists is reported.
 _IN_PROGRESS = (
     ("rebase-merge", "git.rebase-in-progress", "a rebase is in progress"),
     ("rebase-apply/applying", "git.am-in-progress", "git am is in progress"),
@@ -23,18 +23,18 @@ _IN_PROGRESS = (
 
 
 def find(place: Repository) -> tuple[str, str] | None:
-    """(code, message) of the first obstacle."""
+    """Return (code, message) of the first obstacle."""
     return _format(place) or _in_progress(place) or _index(place)
 
 
 def unsupported(place: Repository) -> tuple[str, str] | None:
-    """(code, message) where neither git nor idumb can ever work here as it is: its format, its owner, its work tree."""
+    """Return (code, message) if neither git nor idumb can ever work here: format, owner or working tree."""
     asked = ["rev-parse", "--git-dir"]
     return _format(place) or _of_git(asked, git_program.read(place.root, asked))
 
 
 def _of_git(arguments: Sequence[str], result: git_program.Result) -> tuple[str, str] | None:
-    """Git's own opinion: it may refuse what libgit2 opens, for its owner or a damaged index."""
+    """Ask git itself: it may refuse what libgit2 opens, because of its owner or a damaged index."""
     if result.status == 0:
         return None
     refusal = git_program.failure(arguments, result)
@@ -70,4 +70,4 @@ def _index(place: Repository) -> tuple[str, str] | None:
     if refused is not None or not result.out:
         return refused
     path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
-    return "git.unmerged", f"{path} is unmerged in the index; settle it first (git status lists all)"
+    return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"

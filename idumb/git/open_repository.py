@@ -1,4 +1,4 @@
-"""Opens a repository with libgit2, or says in one line why that cannot be done."""
+"""Open a repository with libgit2, or say in one line why that is impossible."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from idumb.git.discover import Repository
 
 def repository(place: Repository) -> pygit2.Repository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
-    # Whether refs are forced before they get their names is settled when libgit2 first looks at one; of objects it is
-    # asked each time, and those are forced together (writer.py).
+    # libgit2 decides whether to fsync refs before the rename when it first reads a ref; for objects it asks each time,
+    # and object_writer.py forces those together.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
     try:
         found = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
@@ -29,9 +29,12 @@ def repository(place: Repository) -> pygit2.Repository:
 
 
 def index(found: pygit2.Repository) -> pygit2.Index:
-    """The user's index as it is on disk now. Raises GitError or OSError for formats that libgit2 does not read."""
+    """Return the user's index as it is on disk now.
+
+    Raises GitError or OSError for formats that libgit2 does not read.
+    """
     present: pygit2.Index = found.index
-    # Without force libgit2 reads it again only when its checksum differs, and git may be told to write none.
+    # Without force, libgit2 rereads it only if its checksum differs, and git can be configured to write none.
     present.read(not _ends_with_checksum(os.path.join(found.path, "index")))
     return present
 
@@ -46,7 +49,7 @@ def _ends_with_checksum(path: str) -> bool:
 
 
 def refusal(place: Repository, words: str) -> errors.Refusal:
-    """One clear line for what libgit2 does not open."""
+    """Return one clear line for a repository that libgit2 does not open."""
     if "owned by" in words or "owner" in words:
         return errors.Refusal(
             "git.ownership",

@@ -1,9 +1,9 @@
-"""What programs that were killed have left: locks of git, temporary files of git and of ours. Nothing of a user's.
+"""Remove what killed programs left: git's locks, temporary files of git and of idumb. Never a user's file.
 
-A lock goes only if the killed operation can have made it (it is not older) and no live process can (no git stands in
-the repository, and nobody has it open). A git that outlived idumb is waited for, because it may still finish.
-From inside a container other containers cannot be seen: there a lock goes only if the killed operation ran in the same
-one, or if it is older than the machine's last start.
+A lock is removed only if the killed operation can have made it (it is not older) and no live process can (no git works
+in the repository, and nobody has it open). A git that outlived idumb is awaited, because it may still finish. Inside a
+container, other containers are invisible: a lock is removed only if the killed operation ran in the same container, or
+if the lock is older than the last boot.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from idumb.git.objects import durable_files
 from idumb.system import host_identity
 from idumb.system.processes import foreign_processes
 
-# What `restore`, the steps' own writing and `system/atomic.py` call their files until they are whole.
+# Temporary names that `restore`, the steps and `atomic_write` use until a file is complete.
 _OURS = re.compile(r"(?:\.idumb-restore-[0-9a-f]{16}|\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)")
 _PATTERNS = (":(top,glob)**/.idumb-*", ":(top,glob).idumb/**/.*.tmp", ":(top,glob).planning/**/.*.tmp")
 _PATIENCE = 5.0
 _LOOK = 0.05
-_GRAIN = 2.0  # the clock of a file system may be behind that of the system
+_GRAIN = 2.0  # a file system's clock may be behind the system's
 
 
 def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str, ...]:
-    """Remove what an operation that began at `since` and was killed has left; what was removed, as paths.
+    """Remove what a killed operation that began at `since` left. Return the removed paths.
 
-    Without `since` only temporary files among idumb's own, which a kill may leave after the operation's end.
+    Without `since`, remove only temporary files among idumb's own, which a kill may leave after the operation's end.
     """
     if since is None:
         return _cleared(place, _private(place))
@@ -44,7 +44,7 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
     at_work = (place.root, place.git_dir)
     span = (begun, _newest(place))
     removed = [path for path in _locks(place, branch) if _removed(place, path, span, at_work, _PATIENCE)]
-    # What all work trees share may be of a git that stands anywhere; nobody waits for that one.
+    # Locks shared by all working trees may belong to a git anywhere; do not wait for that one.
     removed += [path for path in _shared(place) if _removed(place, path, span, ("/",), 0)]
     durable_files.force({os.path.dirname(path) for path in removed})
     return (
@@ -56,7 +56,7 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
 
 
 def _newest(place: Repository) -> float:
-    """The time from which on a lock may be of a process that cannot be seen from here."""
+    """Return the time from which on a lock may belong to a process that is invisible from here."""
     if host_identity.sees_all_processes():
         return math.inf
     try:
@@ -85,24 +85,24 @@ def _locks(place: Repository, branch: str | None) -> Iterator[str]:
     yield os.path.join(place.git_dir, "HEAD.lock")
     if branch is not None:
         yield os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")
-    # What `git commit --only` makes the index in that comes after it; the number is that of the process.
+    # `git commit --only` builds the next index in this file; the number is its process id.
     yield from glob.iglob(os.path.join(glob.escape(place.git_dir), "next-index-*.lock"))
     yield from (path for path in _refs(place) if path.endswith(".lock"))
 
 
 def _emptied_refs(place: Repository) -> Iterator[str]:
-    """Refs of ours whose bytes a power cut has taken: git fails on every list of refs while they are there."""
+    """Remove empty refs of ours, left by a power cut: git fails on every list of refs while they exist."""
     yield from (path for path in _refs(place) if not path.endswith(".lock") and os.path.getsize(path) == 0)
 
 
 def _refs(place: Repository) -> Iterator[str]:
-    """The files of our own refs of this work tree."""
+    """Return the files of our own refs of this working tree."""
     for folder, _, names in os.walk(os.path.join(place.common_dir, "refs", "idumb", "worktrees", place.worktree_id)):
         yield from (os.path.join(folder, name) for name in names)
 
 
 def _shared(place: Repository) -> Iterator[str]:
-    """The lock of packed refs, and objects that git had not finished."""
+    """Return the lock of packed refs, and git's unfinished objects."""
     yield os.path.join(place.common_dir, "packed-refs.lock")
     for folder, below, names in os.walk(os.path.join(place.common_dir, "objects")):
         below[:] = [name for name in below if len(name) == 2]
@@ -142,14 +142,14 @@ def _temporary(place: Repository) -> Iterator[str]:
 
 
 def _private(place: Repository) -> Iterator[str]:
-    """Temporary files where only idumb writes."""
+    """Return temporary files in folders that only idumb writes."""
     for folder in (os.path.join(place.common_dir, "idumb"), place.state_dir):
         with contextlib.suppress(FileNotFoundError):
             for entry in os.listdir(folder):
                 yield from _if_ours(os.path.join(folder, entry))
 
 
-# Reading commands take paths literally; these are patterns of our own.
+# Reading commands take paths literally; these are our own patterns.
 _GLOBS = {"GIT_LITERAL_PATHSPECS": "0"}
 
 

@@ -1,1 +1,1 @@
-"""The event log and what is read from it; the only room that imports sqlite3."""
+"""The event log and everything read from it. Only this package imports sqlite3."""

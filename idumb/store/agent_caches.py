@@ -1,4 +1,4 @@
-"""What agents unpack of their own program: shared by all their homes in a work tree, and unpacked again at need."""
+"""What agents unpack of their own program: shared by their homes in a working tree, and unpacked again on demand."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ _MEGABYTE = 1_000_000
 
 
 def check(state_dir: str) -> Check:
-    """The check of `idumb doctor`, whose fix removes it."""
+    """The check of `idumb doctor`; its fix removes the cache."""
     place = os.path.join(state_dir, FOLDER)
 
     def look() -> Iterator[Symptom]:
         size = _size(place)
         if size:
-            found = f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program, and unpacks again at need"
+            found = (
+                f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program; it unpacks them again on demand"
+            )
             yield Symptom(health.OK, found, place, mends=True)
 
     def remove(_: Symptom) -> str:
         size = _size(place)
         shutil.rmtree(place)
-        return f"{place} was removed ({size / _MEGABYTE:.0f} MB), which agents unpack again at need"
+        return f"{place} was removed ({size / _MEGABYTE:.0f} MB), which agents unpack again on demand"
 
-    return Check("agents.unpacked", "what agents unpacked of themselves is no more than they need", look, remove)
+    return Check("agents.unpacked", "agents unpacked no more than they need", look, remove)
 
 
 def _size(place: str) -> int:

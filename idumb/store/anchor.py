@@ -1,8 +1,8 @@
-"""The anchor: a small file beside the database that says how far the event log had come, and what the file was.
+"""The anchor: a small file beside the database that records how far the event log had come, and the file's digest.
 
-A database that is gone or older than its anchor is refused and never replaced by an empty one. The anchor is
-written when the database is made and when an owner lets go, so it may lag behind, but never runs ahead. It stands
-in for the copy in the state directory where that one is gone, and it alone knows every byte of the file.
+A database that is missing or older than its anchor is refused, and never replaced by an empty one. The anchor is
+written when the database is created and when an owner releases it, so it may lag behind but never runs ahead. It
+replaces the copy in the state directory if that is gone, and it alone covers every byte of the file.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from idumb.domain.runs.event import GENESIS
 from idumb.system.files import atomic_write
 
 LIMIT = 16 * 1024 * 1024
-"""Databases up to this many bytes are looked through as a whole when they are opened."""
+"""Databases up to this many bytes are hashed as a whole when they are opened."""
 
-# What the first version wrote: without a check of its own.
+# Written by the first version, without a check of its own.
 _FIRST = {"seq", "hash"}
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """`counter` is SQLite's change counter at the time, `digest` the SHA-256 of the file; "" where it was too large."""
+    """`counter` is SQLite's change counter at the time.
+
+    `digest` is the SHA-256 of the file, or "" if it was too large.
+    """
 
     seq: int = 0
     hash: str = GENESIS
@@ -41,7 +44,7 @@ def write(path: str, anchor: Anchor) -> None:
 
 
 def read(path: str) -> Anchor | None:
-    """None when there is no anchor. A damaged one only says that a database was made."""
+    """Return None if there is no anchor. A damaged anchor only proves that a database existed."""
     try:
         with open(path, "rb") as stream:
             known: dict[str, Any] = canonical_json.decode(stream.read())
@@ -59,13 +62,13 @@ def exists(path: str) -> bool:
 
 
 def of(connection: sqlite3.Connection, seq: int, head: str) -> Anchor:
-    """What to record about a database, as this connection sees it now."""
+    """Return what to record about a database, as this connection sees it now."""
     counter, digest = _image(connection)
     return Anchor(seq, head, counter, digest)
 
 
 def altered(connection: sqlite3.Connection, anchor: Anchor) -> bool | None:
-    """Whether bytes changed though SQLite never wrote since; None where that cannot be told."""
+    """Return whether bytes changed although SQLite did not write since; None if unknown."""
     if not anchor.digest:
         return None
     counter, digest = _image(connection)
@@ -79,7 +82,10 @@ def size(connection: sqlite3.Connection) -> int:
 
 
 def _image(connection: sqlite3.Connection) -> tuple[int, str]:
-    """(change counter, digest) of the file. SQLite reads it: a file of our own to it would drop SQLite's locks."""
+    """Return (change counter, digest) of the file, read by SQLite.
+
+    Closing a file of our own would drop SQLite's locks.
+    """
     import hashlib
 
     if size(connection) > LIMIT:

@@ -1,8 +1,7 @@
-"""A copy of the event log in the user's state directory: one line an event, only ever appended to.
+"""A copy of the event log in the user's state directory: one line per event, append-only.
 
-It is made from the database and follows it, so it may lag behind and never runs ahead. A database that is gone,
-older or damaged shows against it and can be made anew from it. What happens in the repository's own folder cannot
-reach it.
+It follows the database, so it may lag behind and never runs ahead. It reveals a database that is missing, older or
+damaged, which can then be rebuilt from it. Nothing that happens in the repository's own folder can reach it.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _TRIES = 40
 _LOOK = 0.005  # seconds between two tries
 
 Placed = tuple[Row, str | None]
-"""A row and the work tree it was written from."""
+"""A row and the working tree it was written from."""
 
 
 class AnchoredCopy:
-    """The copy that belongs to the repository of `common_dir`; a moved or copied repository begins another."""
+    """The copy that belongs to the repository of `common_dir`. A moved or copied repository starts another."""
 
     def __init__(self, common_dir: str) -> None:
         self._parts = ("events", user_folders.repository_id(common_dir))
@@ -37,11 +36,11 @@ class AnchoredCopy:
         self._known: tuple[tuple[int, int, int], tuple[int, str]] | None = None
 
     def problem(self) -> str | None:
-        """Why somebody else could have written it, or None."""
+        """Return why another user could have written it, or None."""
         return user_folders.problem(*self._parts) or user_folders.unsafe(self.path)
 
     def tail(self) -> tuple[int, str] | None:
-        """(sequence number, hash) of the last event it knows; None where there is no copy or none that can be used."""
+        """Return (sequence number, hash) of its last event; None if there is no usable copy."""
         try:
             with self._opened(os.O_RDONLY) as descriptor:
                 return self._tail(descriptor)[0]
@@ -49,7 +48,7 @@ class AnchoredCopy:
             return None
 
     def lines(self) -> Iterator[Placed]:
-        """Every event that is readable, in order; damaged lines are left out."""
+        """Yield every readable event, in order; damaged lines are skipped."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:
@@ -61,16 +60,16 @@ class AnchoredCopy:
                     yield placed
 
     def hash_at(self, seq: int) -> str | None:
-        """GENESIS for 0, None where it does not know that event."""
+        """Return the hash of an event: GENESIS for 0, None if the copy lacks the event."""
         if seq == 0:
             return GENESIS
         return next((row[event_chain.HASH] for row, _ in self.lines() if row[event_chain.SEQ] == seq), None)
 
     def follow(self, rows: Sequence[Placed], missed: Callable[[int, str], Iterable[Placed] | None]) -> bool:
-        """Append what was just written to the log; whether the copy has it now.
+        """Append the events just written to the log. Return whether the copy has them now.
 
-        `missed(seq, hash)` are the events after one that the copy ends with, None where the log does not know it.
-        Raises OSError; then nothing is half-written but what the next call cuts off.
+        `missed(seq, hash)` returns the events after the copy's last one, or None if the log does not know that one.
+        Raises OSError; the next call then cuts off a half-written line.
         """
         user_folders.prepare(*self._parts)
         with self._opened(os.O_RDWR | os.O_CREAT) as descriptor:
@@ -94,11 +93,11 @@ class AnchoredCopy:
         atomic_write.sync_folder(self.folder)
 
     def set_aside(self) -> str:
-        """Take it out of the way under a name of its own, which is given back."""
+        """Rename it aside. Return the new name."""
         return set_aside(self.path, "kept")
 
     def damaged(self) -> int:
-        """How many lines cannot be read, the half-written last one left out."""
+        """Count the unreadable lines, except a half-written last one."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:
@@ -115,14 +114,14 @@ class AnchoredCopy:
             os.close(descriptor)
 
     def _tail(self, descriptor: int) -> tuple[tuple[int, str] | None, int, bool]:
-        """(last event, where it ends, whether the last whole line is that event)."""
+        """Return (last event, its end offset, whether the last whole line is that event)."""
         found = os.fstat(descriptor)
         state = _state(found)
         if self._known is not None and self._known[0] == state:
             return self._known[1], found.st_size, True
         end, text = _last_line(descriptor, found.st_size)
         if not text:
-            # Bytes without any line end are no half-written line that may be cut off: who knows what they were.
+            # Bytes without any line end are not a half-written line: do not cut off what nobody can identify.
             return None, 0, not found.st_size
         placed = event_chain.row_of(text)
         if placed is None:
@@ -156,11 +155,11 @@ class AnchoredCopy:
 
 
 def set_aside(path: str, word: str) -> str:
-    """Rename a file to the first free `NAME.WORD-N` beside it; that path. Nothing is ever overwritten."""
+    """Rename a file to the first free `NAME.WORD-N` beside it, and return that path. Nothing is overwritten."""
     for number in range(1, 1_000_000):
         place = f"{path}.{word}-{number}"
         try:
-            # The name is taken first, for a rename replaces what is there.
+            # Reserve the name first, because a rename replaces an existing file.
             os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         except FileExistsError:
             continue
@@ -170,7 +169,7 @@ def set_aside(path: str, word: str) -> str:
 
 
 def _lock(descriptor: int) -> None:
-    """Raises OSError while another process has it: one that is stopped must not stop every other one with it."""
+    """Raises OSError while another process holds it: one stopped process must not stop all others."""
     for left in reversed(range(_TRIES)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -187,7 +186,7 @@ def _state(found: os.stat_result) -> tuple[int, int, int]:
 
 
 def _blocks(rows: Iterable[Placed]) -> Iterator[tuple[bytes, Row]]:
-    """Lines joined to blocks of some size, each with its last row."""
+    """Join lines to blocks of some size, each with its last row."""
     block: list[bytes] = []
     size, row = 0, None
     for row, worktree in rows:
@@ -209,7 +208,7 @@ def _write_all(descriptor: int, text: bytes, at: int) -> int:
 
 
 def _last_line(descriptor: int, size: int) -> tuple[int, bytes]:
-    """(offset after the last whole line, that line); a rest without a line end is left out."""
+    """Yield (offset after the last whole line, that line); a rest without a line end is skipped."""
     length = _TAIL
     while True:
         start = max(0, size - length)

@@ -1,7 +1,7 @@
 """The one place that opens the database. Reading never creates anything; every write is one immediate transaction.
 
-Why a rollback journal and not a write-ahead log: losing the log's side file loses acknowledged events while every
-integrity check still passes, and older SQLite libraries can corrupt it under two processes.
+It uses a rollback journal instead of a write-ahead log: losing a WAL file loses acknowledged events while every
+integrity check still passes, and older SQLite libraries can corrupt a WAL with two processes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema
 T = TypeVar("T")
 translated = log_errors.translated
 
-# A connection that came through fork must not be closed by the child: closing could roll back the parent's work.
+# After a fork the child must not close the connection: closing could roll back the parent's work.
 _inherited: list[sqlite3.Connection] = []
 
 
 class Database:
-    """`store.db` below `<common dir>/idumb`, opened at first use, again after a fork and after a failed write."""
+    """`store.db` below `<common dir>/idumb`, opened on first use, and again after a fork or a failed write."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Database:
         kept_refs: Callable[[], bool] = nothing_kept,
         may_create: Callable[[str], None] | None = None,
     ) -> None:
-        """`kept_refs` says whether refs/idumb holds anything; `may_create` raises where no log may be begun."""
+        """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created."""
         self.folder = os.path.join(common_dir, "idumb")
         self.path = os.path.join(self.folder, "store.db")
         self._common_dir = common_dir
@@ -59,20 +59,20 @@ class Database:
         self._process = 0
         self._file = 0
         self._lock = threading.RLock()
-        # Called in each write's transaction; the owner of a work tree raises here once it lost it.
+        # Called in each write's transaction; raises once the owner has lost the working tree.
         self.guard: Callable[[], None] = lambda: None
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
-        """What `query` makes of the database; `empty` when there is none yet. Raises StoreError."""
+        """Return the result of `query`, or `empty` if there is no database yet. Raises StoreError."""
         with self._lock, translated(self.path):
             connection = self._open(create=False)
             return empty if connection is None else query(connection)
 
     def write(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `transaction` inside BEGIN IMMEDIATE and commit it durably. When it returns, it has been forced to disk.
+        """Run `transaction` inside BEGIN IMMEDIATE and commit it durably: on return it is on disk.
 
-        Where another process is in the way it is run again from its start, so it must have no effect but the
-        database's. Raises StoreError; then nothing of it is kept.
+        If another process interferes, the transaction is repeated from its start, so it must not have effects outside
+        the database. Raises StoreError; then nothing is stored.
         """
         with self._lock, translated(self.path):
             for attempt in range(1, ATTEMPTS + 1):
@@ -89,7 +89,7 @@ class Database:
                 self._forget()
 
     def set_anchor(self) -> None:
-        """Record outside the database how far the log has come, in both places, and force it to disk."""
+        """Record outside the database, in both places, how far the log has come, and force that to disk."""
         found = self.read(_anchor_of, anchor.Anchor())
         if found.seq:
             anchor.write(self._anchor, found)
@@ -98,30 +98,33 @@ class Database:
                 self._witnesses().copy.sync()
 
     def witnessed(self) -> int:
-        """The newest event that anchor or copy know."""
+        """Return the newest event that anchor or copy know."""
         return self._witnesses().newest()
 
     def follow(self, rows: Sequence[Placed]) -> None:
-        """Let the copy in the state directory have what was just appended, and whatever else it lacks.
+        """Append the new events, and any missing ones, to the copy in the state directory.
 
-        A failure is none of the caller's: the log has it, and the copy catches up at the next write.
+        A failure does not fail the caller: the log has the events, and the copy catches up at the next write.
         """
         with contextlib.suppress(OSError, StoreError):
             witnesses = self._witnesses()
             if witnesses.trusted() and not witnesses.copy.follow(rows, self._missed):
-                # What cannot be followed is kept beside, and a sound log makes a new one.
+                # A copy that does not match is set aside, and the log, if sound, makes a new one.
                 self.read(witnesses.require_newest, None)
                 witnesses.copy.set_aside()
                 witnesses.copy.follow([], self._missed)
 
     def _missed(self, seq: int, head: str) -> Iterable[Placed] | None:
-        """The events after number `seq`; None where the log's own is another. Stops where the chain breaks."""
+        """Return the events after number `seq`; None if the log has a different event there.
+
+        Stops where the chain breaks.
+        """
         if seq and self.read(lambda db: segments.hash_at(db, seq), None) not in (head, None):
             return None
         return _sound(self.placed(after=seq), seq, head)
 
     def placed(self, after: int = 0) -> Iterator[Placed]:
-        """Every event after a number with the work tree of its run, those in segments too, a page at a time."""
+        """Yield every event after a number with the working tree of its run, including segments, a page at a time."""
         none: tuple[segments.Segment, ...] = ()
         for segment in self.read(segments.listed, none):
             if segment.last > after:
@@ -141,7 +144,7 @@ class Database:
             connection.execute("COMMIT")
             return result
         except sqlite3.Error:
-            # After a failed write only a fresh connection sees what is really on disk.
+            # After a failed write, only a fresh connection sees what is really on disk.
             self._forget()
             raise
         except BaseException:
@@ -154,7 +157,7 @@ class Database:
             _inherited.append(self._connection)
             self._connection = None
         if self._connection is not None and _inode(self.path) != self._file:
-            # Another file was put in its place, by `idumb doctor --fix` for one; the old one gets no more writes.
+            # Another file took its place, for example by `idumb doctor --fix`; stop writing to the old one.
             self._forget()
         if create and self._is_older:
             self._forget()
@@ -186,7 +189,10 @@ class Database:
         return not os.path.exists(self.path) or not os.path.getsize(self.path)
 
     def _was_made_meanwhile(self) -> bool:
-        """By another process, before it left a witness of it; StoreError where there is a witness and no log."""
+        """Return whether another process created it before leaving a witness.
+
+        StoreError if a witness exists but no log.
+        """
         try:
             self._require_none_before()
         except StoreError:
@@ -212,7 +218,7 @@ class Database:
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
-        # Another process may have made the tables while this one waited for its turn.
+        # Another process may have created the tables while this one waited.
         if schema.version(connection) == 0:
             self._require_none_before()
         schema.migrate(connection)
@@ -221,12 +227,12 @@ class Database:
             anchor.write(self._anchor, anchor.Anchor())
 
     def _begin(self) -> None:
-        """Before the first log is made. StoreError where none may be."""
+        """Raises StoreError if no log may be created here."""
         if self._may_create is not None:
             self._may_create(self.folder)
         witnesses = self._witnesses()
         if witnesses.trusted() and os.path.exists(witnesses.copy.path):
-            # Neither anchor nor refs: another repository stands where one was that idumb knew.
+            # Neither anchor nor refs: a different repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
                 witnesses.copy.set_aside()
 
@@ -253,14 +259,14 @@ class Database:
 def _connect(path: str) -> sqlite3.Connection:
     from urllib.parse import quote
 
-    # mode=rw never creates; check_same_thread is off because `Database` serialises its callers itself.
+    # mode=rw never creates; check_same_thread is off because `Database` serialises its callers.
     return sqlite3.connect(
         f"file:{quote(path)}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
 
 
 def _set_pragmas(connection: sqlite3.Connection) -> None:
-    """Durability is a property of each connection, so it is set and read back on each."""
+    """Set durability and read it back: it is a property of each connection."""
     for name, wanted in _WANTED_PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {wanted}")
         got = connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -300,5 +306,5 @@ def _inode(path: str) -> int:
 
 def _make_file(folder: str, path: str) -> None:
     user_folders.make_private(folder)
-    # SQLite gives its journal the mode of the database, so the mode is set before SQLite sees the file.
+    # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

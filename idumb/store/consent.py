@@ -1,4 +1,4 @@
-"""Consent and approvals: a file for each, in the user's state directory, where no repository can put one."""
+"""Consent and approvals: one file each in the user's state directory, where no repository can put one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 def folder_of(common_dir: str) -> str:
-    """Where consent, approvals and open questions about consent of one repository are."""
+    """Where consent, approvals and open consent questions of one repository are stored."""
     return os.path.join(user_folders.path(), "consent", user_folders.repository_id(common_dir))
 
 
@@ -35,11 +35,11 @@ class FileConsentStore:
         self._common_dir = common_dir
 
     def given(self, contract_hash: str) -> bool:
-        """Whether consent is on record. Refusal `consent.unsafe` when others could have written the record."""
+        """Return whether consent is on record. Refusal `consent.unsafe` if others could have written the record."""
         return self._record(contract_hash) is not None
 
     def agreed(self, contract_hash: str) -> Mapping[str, Any]:
-        """Nothing where there is no consent, and of records that an older version wrote."""
+        """Return nothing without consent, and for records of an older version."""
         return _agreed(self._record(contract_hash) or {})
 
     def _record(self, contract_hash: str) -> dict[str, Any] | None:
@@ -77,7 +77,10 @@ class FileConsentStore:
         atomic_write.write(os.path.join(folder, _file_name(contract_hash)), _encoded(record), mode=0o600)
 
     def approvals(self, phase: str) -> tuple[StoredApproval, ...]:
-        """Newest first; what is damaged or another repository's is none. Refusal `consent.unsafe` as for `given`."""
+        """Newest first; records that are damaged or of another repository are skipped.
+
+        Refusal `consent.unsafe` as for `given`.
+        """
         repository = user_folders.repository_id(self._common_dir)
         folder = os.path.join(user_folders.path(), "consent", repository)
         _require_safe(user_folders.problem("consent", repository))
@@ -86,7 +89,7 @@ class FileConsentStore:
         return tuple(sorted(found, key=lambda kept: kept.approval.validated_at, reverse=True))
 
     def phases(self) -> tuple[str, ...]:
-        """What is damaged or another repository's counts for nothing. Refusal `consent.unsafe` as for `given`."""
+        """Records that are damaged or of another repository are skipped. Refusal `consent.unsafe` as for `given`."""
         repository, found = user_folders.repository_id(self._common_dir), set()
         for _, record in self._records(repository, _RECORD):
             approval = record.get("approval", record)
@@ -101,7 +104,7 @@ class FileConsentStore:
         return len(found)
 
     def _records(self, repository: str, names: re.Pattern[str]) -> list[tuple[str, dict[str, Any]]]:
-        """(path, record) of this repository's files with such names."""
+        """Return (path, record) of this repository's files with such names."""
         folder = os.path.join(user_folders.path(), "consent", repository)
         _require_safe(user_folders.problem("consent", repository))
         found = []
@@ -166,7 +169,7 @@ class FileConsentStore:
         return whole
 
     def read_file(self, path: str) -> StoredApproval:
-        """The approval of a signed file; what else is in it does not count."""
+        """Return the approval of a signed file; other content is ignored."""
         try:
             with open(os.path.expanduser(path), "rb") as stream:
                 record = canonical_json.decode(stream.read(_LARGEST + 1)[:_LARGEST])
@@ -201,7 +204,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _kept(path: str, name: str, repository: str, phase: str) -> StoredApproval | None:
-    """The approval in a file whose name, repository and phase are as they should be."""
+    """Return the approval in a file whose name, repository and phase match."""
     _require_safe(user_folders.unsafe(path))
     record = _read(path)
     approval = approvals.from_dict(record.get("approval"))
@@ -230,7 +233,7 @@ def _file_name(contract_hash: str) -> str:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """The record; a damaged one is as good as none."""
+    """Return the record; None for a damaged one."""
     try:
         with open(path, "rb") as stream:
             known = canonical_json.decode(stream.read())

@@ -1,4 +1,4 @@
-"""Checks of `idumb doctor` on the event log: that it opens, is whole, and is the one that its witnesses know."""
+"""Checks of `idumb doctor` on the event log: it opens, is whole, and is the one that its witnesses know."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def checks(common_dir: str, database: Database, verify: Callable[[], ChainCheck]
     return (
         Check(
             "store.opens",
-            "the event log opens, and is the newest there was",
+            "the event log opens and is the newest one",
             look.opens,
             look.rebuild,
             alone=True,
         ),
-        Check("store.chain", "every event is as it was written", look.chain, look.rebuild, alone=True),
+        Check("store.chain", "no event was altered", look.chain, look.rebuild, alone=True),
         Check("store.copy", "the copy of the event log in the state directory is sound", look.copy, look.renew_copy),
-        Check("store.anchor", "the anchor beside the event log keeps up with it", look.anchor, look.set_anchor),
-        Check("store.owner", "no dead owner stands on a card", look.owner, look.forget_owner),
+        Check("store.anchor", "the anchor matches the event log", look.anchor, look.set_anchor),
+        Check("store.owner", "no stale lock", look.owner, look.forget_owner),
     )
 
 
 def owned(folder: str) -> bool:
-    """Whether some work tree seems to have a live owner. Takes no lock."""
+    """Return whether some working tree seems to have a live owner. Takes no lock."""
     return any(owner_card.standing(card) != owner_card.DEAD for _, card in worktrees.cards(folder))
 
 
@@ -67,7 +67,7 @@ class _Look:
         try:
             self.database.read(_head, (0, GENESIS))
         except StoreError:
-            return  # `store.opens` tells of it
+            return  # reported by `store.opens`
         try:
             found = self.verify()
         except StoreError as error:
@@ -79,33 +79,33 @@ class _Look:
         recoverable = rebuild.plan(self.common_dir, self.database.kept_refs)
         yield health.problem(
             f"event {found.broken_at}: {found.why}",
-            means=recoverable.words or "what comes after it cannot be trusted",
+            means=recoverable.words or "later events cannot be trusted",
             mend="" if recoverable.possible else "Keep a copy of the git folder before anything else",
             mends=recoverable.possible,
         )
 
     def rebuild(self, _: Symptom) -> str:
-        """Under the locks of every work tree, because they share the log."""
+        """Run under the locks of every working tree, because they share the log."""
         with worktrees.held(self.database.folder, self.worktree):
             self.database.close()
             report = rebuild.rebuild(self.common_dir, self.database.kept_refs)
-        kept = f"; what was there is in {report.set_aside}" if report.set_aside else ""
-        return f"the event log was made anew with {report.events} events from {report.source}{kept}"
+        kept = f"; the old content is in {report.set_aside}" if report.set_aside else ""
+        return f"the event log was rebuilt with {report.events} events from {report.source}{kept}"
 
     def copy(self) -> Iterator[Symptom]:
         known = AnchoredCopy(self.common_dir)
         why = known.problem()
         if why is not None:
-            means = "the copy does not count, so an older log may not be noticed"
+            means = "the copy is ignored, so an older log might go unnoticed"
             yield health.problem(why, known.path, means=means, mend=f"ls -ld {os.path.dirname(known.path)}")
             return
         damaged = known.damaged()
         if damaged:
             found = f"{damaged} of its lines cannot be read"
-            means = "the event log is whole and can make it anew" if self._is_whole() else "it may not help the log"
+            means = "the event log is whole and can rebuild it" if self._is_whole() else "it may not help the log"
             yield health.warn(found, known.path, means=means, mends=self._is_whole())
         elif not os.path.lexists(known.path) and self._is_whole():
-            yield health.warn("it is missing", known.path, means="the next command makes it anew", mends=True)
+            yield health.warn("it is missing", known.path, means="the next command rebuilds it", mends=True)
         else:
             yield health.passed(known.path)
 
@@ -118,7 +118,7 @@ class _Look:
     def renew_copy(self, symptom: Symptom) -> str:
         kept = AnchoredCopy(self.common_dir).set_aside() if os.path.lexists(symptom.path) else ""
         self.database.set_anchor()
-        return f"{symptom.path} was made anew from the event log" + (f"; what was there is in {kept}" if kept else "")
+        return f"{symptom.path} was rebuilt from the event log" + (f"; the old content is in {kept}" if kept else "")
 
     def anchor(self) -> Iterator[Symptom]:
         path = os.path.join(self.database.folder, "anchor.json")
@@ -127,18 +127,18 @@ class _Look:
         except StoreError:
             return
         known = anchor.read(path)
-        # An owner writes it when it lets go, so during the first run it still tells of an empty log.
+        # An owner writes it on release, so during the first run it still describes an empty log.
         if seq and (known is None or known.seq == 0) and not owned(self.database.folder):
             yield health.warn(
                 "it is missing" if known is None else "it cannot be read",
                 path,
-                means="an older copy of the log would not be noticed without the user's state directory",
+                means="without the user's state directory, an older log would go unnoticed",
                 mends=True,
             )
 
     def set_anchor(self, symptom: Symptom) -> str:
         self.database.set_anchor()
-        return f"{symptom.path} was written anew"
+        return f"{symptom.path} was written again"
 
     def owner(self) -> Iterator[Symptom]:
         for path, card in worktrees.cards(self.database.folder):
@@ -146,27 +146,27 @@ class _Look:
             who = f"process {card.get('pid', '?')} on {card.get('host', '?')}: {card.get('command', '?')}"
             if standing == owner_card.DEAD:
                 yield health.warn(
-                    f"{who} has ended without saying so",
+                    f"{who} ended without releasing it",
                     path,
-                    means="the next command takes over by itself",
+                    means="the next command takes over",
                     mends=True,
                     subject=path,
                 )
             elif standing != owner_card.RUNNING:
                 how = "is stopped" if standing == owner_card.STOPPED else "may run on another machine"
-                yield health.warn(f"{who} {how}", path, means="it owns its work tree", mend="idumb cancel")
+                yield health.warn(f"{who} {how}", path, means="it owns its working tree", mend="idumb cancel")
             else:
                 yield health.passed(f"{who} is running")
 
     def forget_owner(self, symptom: Symptom) -> str:
-        """Taking the work tree over has written another card, or the work tree is another one."""
+        """A takeover writes another card, or the working tree is another one."""
         own = os.path.join(self.database.folder, "worktrees", self.worktree)
         if os.path.dirname(symptom.subject) == own:
-            return f"{symptom.subject} named a dead owner; the work tree was taken over"
+            return f"{symptom.subject} named a dead owner; this command took over the working tree"
         lock = ownership.take(os.path.join(os.path.dirname(symptom.subject), "owner.lock"))
         try:
             if lock is None or owner_card.standing(owner_card.read(symptom.subject)) != owner_card.DEAD:
-                return f"{symptom.subject} is another owner's by now"
+                return f"{symptom.subject} belongs to another owner now"
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(symptom.subject)
         finally:

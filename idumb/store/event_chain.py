@@ -1,4 +1,4 @@
-"""One event as a row of the database and as a line of text, and whether it can stand at its place of the chain."""
+"""One event as a database row and as a line of text, and whether it fits its place in the chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACE = {name: place for place, name in enumerate(_NAMES)}
 
 
 def fault(row: Row, seq: int, previous: str) -> str | None:
-    """Why a row cannot stand at this place of the chain, or None."""
+    """Return why a row does not fit at this place of the chain, or None."""
     if row[SEQ] != seq:
         return f"event {seq} is missing"
     if row[PREVIOUS] != previous:
@@ -26,7 +26,7 @@ def fault(row: Row, seq: int, previous: str) -> str | None:
 
 
 def own_fault(row: Row) -> str | None:
-    """Why a row is not what was written, whatever its place; None when its own hash fits."""
+    """Return why a row is not what was written; None if its own hash matches."""
     try:
         own = hash_of(row)
     except (AttributeError, TypeError, ValueError):
@@ -42,14 +42,14 @@ def hash_of(row: Row) -> str:
 
 
 def line(row: Row, worktree: str | None) -> bytes:
-    """FastTask JSON with a line end. `worktree` is where the event was written; the hash does not cover it."""
+    """Return canonical JSON with a line end. `worktree` is where the event was written; the hash does not cover it."""
     fields = dict(zip(_NAMES, row, strict=True))
     fields["payload"] = json.loads(row[PAYLOAD])
     return canonical_json.encode({**fields, "worktree": worktree}) + b"\n"
 
 
 def row_of(text: bytes) -> tuple[Row, str | None] | None:
-    """(row, work tree) of a line; None where it is damaged."""
+    """Return (row, working tree) of a line; None if it is damaged."""
     try:
         fields = canonical_json.decode(text)
         fields["payload"] = canonical_json.encode(fields["payload"]).decode("ascii")

@@ -1,4 +1,4 @@
-"""The event log in SQLite: appended to in single durable transactions, read in pages."""
+"""The event log in SQLite: appended in single durable transactions, read in pages."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class SqliteEventLog:
         may_create: Callable[[str], None] | None = None,
         redactor: Callable[[], Redactor] | None = None,
     ) -> None:
-        """`kept_refs` says whether refs/idumb holds anything; `may_create` raises where no log may be begun.
+        """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
 
-        `redactor` takes known secrets out of every payload before it is stored.
+        `redactor` removes known secrets from every payload before it is stored.
         """
         self.database = connection.Database(common_dir, kept_refs, may_create)
         self._worktree = worktree
@@ -51,10 +51,12 @@ class SqliteEventLog:
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
     ) -> tuple[Event, ...]:
-        """One durable transaction. StoreError `store.fence` when `fence` is not this work tree's current one.
+        """Append in one durable transaction.
 
-        `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` when there are later
-        ones. The payloads of what is given back have been through JSON, so they are what a later replay will see.
+        StoreError `store.fence` if `fence` is not this working tree's current one.
+
+        `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` if there are later ones.
+        The returned payloads have been through JSON, so they equal what a later replay reads.
         """
         redactor = None if self._redactor is None else self._redactor()
         encoded = [(new, _encoded(new, redactor)) for new in events]
@@ -77,9 +79,11 @@ class SqliteEventLog:
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Event]:
-        """Events that fit every filter, by sequence number. `since` and `until` are inclusive, `after` is not.
+        """Yield the events that match every filter, by sequence number.
 
-        Read a page at a time, so that a slow reader never stands in the way of a writer.
+        `since` and `until` are inclusive, `after` is not.
+
+        Reads a page at a time, so that a slow reader never blocks a writer.
         """
         equal = {"run": run, "task": task, "kind": kind, "operation": operation}
         where = event_pages.Where(
@@ -99,9 +103,9 @@ class SqliteEventLog:
         return self.database.read(segments.head, (0, GENESIS))
 
     def verify(self) -> ChainCheck:
-        """Compute every hash again and follow the chain from the first event to the last.
+        """Recompute every hash and follow the chain from the first event to the last.
 
-        StoreError `store.corrupt` when the file is damaged, which can hide events from queries by an index.
+        StoreError `store.corrupt` if the file is damaged, which can hide events from index queries.
         """
         self.database.read(_require_sound, None)
         previous, count = GENESIS, 0
@@ -150,7 +154,7 @@ def _encoded(new: NewEvent, redactor: Redactor | None) -> str:
 
 
 def _clean(name: str, value: Any, redactor: Redactor) -> Any:
-    """A field without secrets; names of fields, ids of tasks and what identifies something stay as they are."""
+    """Redact a field. Field names, task ids and identifiers stay unchanged."""
     if isinstance(value, Mapping):
         return {
             key if _KEY.fullmatch(key) else redactor.value(key): _clean(key, item, redactor)
@@ -162,7 +166,7 @@ def _clean(name: str, value: Any, redactor: Redactor) -> Any:
 
 
 def _row(new: NewEvent, payload: str, seq: int, operation: str, fence: int, at: str, previous: str) -> tuple[str, Row]:
-    """(hash, row) of an event at its place."""
+    """Return (hash, row) of an event at its place."""
     own = chain_hash(
         seq=seq, operation=operation, run=new.run, task=new.task, attempt=new.attempt, kind=new.kind, payload=payload,
         version=new.version, fence=fence, at=at, previous=previous,
@@ -175,7 +179,7 @@ def _row(new: NewEvent, payload: str, seq: int, operation: str, fence: int, at: 
 def _events(rows: Sequence[Row]) -> Iterator[Event]:
     if not rows:
         return
-    # One call for the whole page: the decoder's start costs as much as a small payload.
+    # One call per page: starting the decoder costs as much as a small payload.
     payloads = json.loads("[" + ",".join([row[event_chain.PAYLOAD] for row in rows]) + "]")
     for row, payload in zip(rows, payloads, strict=True):
         seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
@@ -189,7 +193,7 @@ def _require_sound(db: sqlite3.Connection) -> None:
 
 
 def _require_readable_end(db: sqlite3.Connection) -> None:
-    """Nothing is chained to an event that is not as it was written."""
+    """Require that the last event is as written, before another is chained to it."""
     last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
     why = None if last is None else event_chain.own_fault(last)
     if why is not None:
@@ -204,7 +208,7 @@ def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> N
     if newest > expected:
         raise Refusal(
             "run.moved-on",
-            "Another idumb went on with this run meanwhile.",
+            "Another idumb continued this run meanwhile.",
             hint="idumb status shows where it is now",
             details={"known": expected, "newest": newest},
         )
@@ -216,7 +220,7 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
     if current != fence:
         raise StoreError(
             "store.fence",
-            f"another idumb has taken over this work tree (fencing token {current}, this one has {fence})",
+            f"another idumb has taken over this working tree (fencing token {current}, this one has {fence})",
             hint="idumb status",
             details={"fence": fence, "current": current},
         )
@@ -246,19 +250,19 @@ class SqliteRunIndex:
         return found[0][0] if found else None
 
     def last_number(self, phase: str) -> int:
-        """Each work tree counts for itself: what two of them start at once must not get the same number and id."""
+        """Number runs per working tree: two that start at once must not get the same number and id."""
         query = "SELECT MAX(number) FROM runs WHERE phase = ? AND worktree = ?"
         found = rows(self._database, query, [phase, self._worktree])
         return (found[0][0] or 0) if found else 0
 
     def phases(self) -> tuple[str, ...]:
-        """Phases that were run in this work tree, in the order of their first run."""
+        """Return the phases that were run in this working tree, in the order of their first run."""
         query = "SELECT phase FROM runs WHERE worktree = ? GROUP BY phase ORDER BY MIN(started_seq)"
         return tuple(row[0] for row in rows(self._database, query, [self._worktree]))
 
 
 def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> None:
-    """Bring the index up to an event that is being appended as number `seq`."""
+    """Update the index for an event that is being appended as number `seq`."""
     if new.kind == "run.started":
         db.execute(
             "INSERT INTO runs (id, phase, worktree, number, started_seq, state) VALUES (?, ?, ?, ?, ?, ?)",
@@ -269,6 +273,6 @@ def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> No
 
 
 def follow_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
-    """`follow` for an event that was written before."""
+    """`follow` for an event that was written earlier."""
     payload = json.loads(row[event_chain.PAYLOAD]) if row[event_chain.KIND] == "run.started" else {}
     follow(db, NewEvent(row[event_chain.KIND], payload, run=row[event_chain.RUN]), row[event_chain.SEQ], worktree)

@@ -1,4 +1,4 @@
-"""Reading events a page at a time: a reader that pauses must hold no lock, for that would keep writers waiting."""
+"""Read events a page at a time: a paused reader must hold no lock, because that would block writers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Where:
 def everywhere(
     database: connection.Database, where: Where, *, limit: int | None = None, newest_first: bool = False
 ) -> Iterator[list[Row]]:
-    """`pages`, going on in the segments as if the rows had never left the table."""
+    """Yield `pages`, continuing in the segments as if the rows had never left the table."""
     left = _LAST if limit is None else limit
     begun = database.read(segments.archived, 0)
     edge = _LAST
@@ -35,7 +35,7 @@ def everywhere(
     for part in reversed(parts) if newest_first else parts:
         found = pages(database, where, limit=left, newest_first=newest_first) if part is None else part
         for page in found:
-            # Rows that were archived meanwhile come again when the newest are read first.
+            # Rows that were archived meanwhile come again if the newest are read first.
             kept = [row for row in page if row[event_chain.SEQ] < edge] if newest_first else page
             yield kept[:left]
             edge = kept[-1][event_chain.SEQ] if kept else edge
@@ -47,7 +47,7 @@ def everywhere(
 
 
 def _archived(database: connection.Database, where: Where, *, newest_first: bool) -> Iterator[list[Row]]:
-    """Fitting rows of each segment that may have any; nothing is opened before it is asked for."""
+    """Yield matching rows of each segment that may have any; a file is opened on demand."""
     listed: tuple[segments.Segment, ...] = database.read(segments.listed, ())
     if not listed or where.after >= listed[-1].last or _began_later(database, where, listed[-1].last):
         return
@@ -59,7 +59,7 @@ def _archived(database: connection.Database, where: Where, *, newest_first: bool
 
 
 def _began_later(database: connection.Database, where: Where, archived: int) -> bool:
-    """Whether the run that is asked for began after everything that was archived."""
+    """Return whether the requested run started after everything that was archived."""
     run = where.equal.get("run")
     found = rows(database, "SELECT started_seq FROM runs WHERE id = ?", [run]) if run is not None else []
     return bool(found) and found[0][0] > archived
@@ -78,7 +78,7 @@ def _fits(row: Row, where: Where) -> bool:
 def pages(
     database: connection.Database, where: Where, *, limit: int | None = None, newest_first: bool = False
 ) -> Iterator[list[Row]]:
-    """Rows of `events` in the order of COLUMNS, never an empty page."""
+    """Yield rows of `events` in the order of COLUMNS, never an empty page."""
     condition, arguments = _condition(where)
     order = "DESC" if newest_first else "ASC"
     query = f"SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY seq {order} LIMIT ?"  # noqa: S608
@@ -100,23 +100,23 @@ def rows(database: connection.Database, query: str, arguments: Sequence[Any]) ->
 
 
 def _condition(where: Where) -> tuple[str, list[str]]:
-    # A run is a short part of the log, a kind is not. The plus takes the other indexes out of SQLite's choice.
+    # A run is a short part of the log, a kind is not. The plus keeps SQLite from choosing the other indexes.
     weak = "+" if "run" in where.equal else ""
     parts = [f"{weak if column in _WIDE else ''}{column} = ?" for column in where.equal]
     arguments = list(where.equal.values())
     for bound, comparison in ((where.since, ">="), (where.until, "<=")):
         if bound is not None:
-            # The plus keeps SQLite from sorting by the index of times anew for every page.
+            # The plus keeps SQLite from sorting by the time index for every page.
             parts.append(f"+at {comparison} ?")
             arguments.append(bound)
     return " AND ".join([*parts, "seq > ?", "seq < ?"]), arguments
 
 
 def _first(database: connection.Database, where: Where) -> int:
-    """The number after which to begin. The clock may have gone back, so times alone do not say it."""
+    """Return the number after which to start. The clock may have gone back, so times alone are not enough."""
     if where.since is None:
         return where.after
-    # Without the plus SQLite looks for the minimum row by row from the first event on, past the index of times.
+    # Without the plus, SQLite searches the minimum row by row from the first event, past the time index.
     found = rows(database, "SELECT MIN(+seq) FROM events WHERE at >= ?", [where.since])
     earliest = found[0][0] if found else None
     return where.after if earliest is None else max(where.after, earliest - 1)

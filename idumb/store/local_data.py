@@ -1,4 +1,4 @@
-"""Everything that idumb keeps for one repository beside plans, commits and refs: listed, copied, removed as a whole."""
+"""All local data of one repository beside plans, commits and refs: listed, copied and removed as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from idumb.domain.errors import Refusal
 from idumb.store import agent_caches, worktrees
 from idumb.system.files import atomic_write, user_folders
 
-# What only a running idumb needs, or what can be made again.
+# Only a running idumb needs it, or it can be rebuilt.
 _NOT_COPIED = frozenset({"clones", "incoming"})
 _ANYWHERE = frozenset({agent_caches.FOLDER})
 _REMOVED = "idumb.removed-"
@@ -22,7 +22,7 @@ class FileLocalData:
     """Implements the port `LocalData` for the repository of one common dir."""
 
     def __init__(self, common_dir: str, clones: str | None) -> None:
-        """`clones` is where the repository's private copies are made, None where that cannot be known."""
+        """`clones` is where the repository's private copies are created; None if unknown."""
         self._common_dir = common_dir
         self._clones = clones
         self._folder = os.path.join(common_dir, "idumb")
@@ -33,22 +33,22 @@ class FileLocalData:
         return tuple(_measured(what, path) for what, path in found)
 
     def _places(self) -> Iterator[tuple[str, str]]:
-        """The event log last: until it is gone everything else can be told from it."""
+        """The event log comes last: until it is gone, everything else can be found from it."""
         yield "consent", os.path.join(user_folders.path(), "consent", self._id)
         yield "copy of the event log", os.path.join(user_folders.path(), "events", self._id)
         if self._clones is not None and not self._clones.startswith(self._folder + os.sep):
-            yield "private copies of the work tree", self._clones
+            yield "private copies of the working tree", self._clones
         for name in sorted(os.listdir(self._common_dir)):
             if name.startswith(_REMOVED):
-                yield "what a killed deinit left", os.path.join(self._common_dir, name)
-        yield "event log and state of work trees", self._folder
+                yield "leftovers of a killed deinit", os.path.join(self._common_dir, name)
+        yield "event log and state of working trees", self._folder
 
     def held(self) -> contextlib.AbstractContextManager[None]:
-        """The locks of every work tree; Refusal `lock.held` where one has an owner."""
+        """Take the locks of every working tree; Refusal `lock.held` if one has an owner."""
         return worktrees.held(self._folder)
 
     def place_for_backup(self, name: str) -> str:
-        """A folder below the state directory that is not there yet, called after the repository."""
+        """Return an unused folder below the state directory, named after the repository."""
         for number in range(1, 10_000):
             path = os.path.join(user_folders.path(), "backups", f"{name}-{self._id[:8]}-{number}")
             if not os.path.lexists(path):
@@ -56,13 +56,13 @@ class FileLocalData:
         raise FileExistsError(path)
 
     def begin_backup(self, folder: str) -> None:
-        """Make the folder; Refusal `backup.exists` where something is in it."""
+        """Create the folder; Refusal `backup.exists` if it is not empty."""
         if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
             raise Refusal("backup.exists", f"{folder} is there already.", hint="choose another folder")
         user_folders.make_private(folder)
 
     def back_up(self, folder: str) -> None:
-        """Copy all of it below `folder`, forced to disk."""
+        """Copy everything below `folder`, forced to disk."""
         for what, path in self._places():
             if os.path.lexists(path) and not os.path.basename(path).startswith(_REMOVED):
                 name = "idumb" if path == self._folder else what.replace(" ", "-")
@@ -77,7 +77,7 @@ class FileLocalData:
         remove_tree(path)
 
     def remove(self) -> None:
-        """Safe to be killed: what is renamed away is found and removed by the next call."""
+        """Safe to be killed: the next call finds and removes what was renamed away."""
         for _, path in self._places():
             if path == self._folder and os.path.lexists(path):
                 gone = os.path.join(self._common_dir, f"{_REMOVED}{os.getpid()}")
@@ -89,7 +89,7 @@ class FileLocalData:
 
 
 def remove_tree(path: str) -> None:
-    """A folder with all in it; a link is removed, not followed."""
+    """Remove a folder with its content; a link is removed, not followed."""
     if os.path.islink(path):
         os.unlink(path)
     else:
@@ -103,9 +103,9 @@ def _measured(what: str, path: str) -> LocalFolder:
 
 
 def _copy(source: str, target: str) -> None:
-    """Folders and files, each forced to disk; links as links, anything else is left out.
+    """Copy folders and files, each forced to disk, and links as links; skip anything else.
 
-    Raises OSError for a folder that cannot be listed too: what is not copied must not go.
+    Raises OSError also for a folder that cannot be listed: nothing may be removed that was not copied.
     """
     user_folders.make_private(target)
     for here, below, names in os.walk(source, onerror=_raise):
@@ -121,7 +121,7 @@ def _copy(source: str, target: str) -> None:
             if not _copy_link(path, os.path.join(there, name)) and os.path.isfile(path):
                 with open(path, "rb") as stream:
                     atomic_write.write(os.path.join(there, name), stream.read(), mode=0o600)
-        # The entries of folders and links, which no file forces.
+        # the entries of folders and links, which no file fsync covers
         atomic_write.sync_folder(there)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the event log, in words with the next step; what SQLite and the system say, translated."""
+"""Problems of the event log in words, with the next step; translations of SQLite's and the system's errors."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from idumb.domain.errors import StoreError
 from idumb.system.files import file_systems
 
 FIX = "idumb doctor --fix"
-_LATER = "try again when it has ended"
-_LOOK = "look at owner, mode and room of that folder, then say it again"
+_LATER = "retry when it has ended"
+_LOOK = "check the owner, mode and free space of that folder, then run the command again"
 _ANSWERS = {
     sqlite3.SQLITE_BUSY: ("store.busy", "another process holds the event log", _LATER),
     sqlite3.SQLITE_LOCKED: ("store.busy", "another process holds the event log", _LATER),
-    sqlite3.SQLITE_FULL: ("store.full", "no space is left for the event log", "make room, then `idumb resume`"),
+    sqlite3.SQLITE_FULL: (
+        "store.full",
+        "no space is left for the event log",
+        "free disk space, then run: idumb resume",
+    ),
     sqlite3.SQLITE_READONLY: ("store.read-only", "the event log cannot be written", "check owner and mode of the file"),
     sqlite3.SQLITE_CORRUPT: ("store.corrupt", "the event log is damaged", FIX),
-    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is no SQLite database", FIX),
+    sqlite3.SQLITE_NOTADB: ("store.corrupt", "the event log is not an SQLite database", FIX),
     sqlite3.SQLITE_CONSTRAINT: ("store.refused", "the event log refused the write", None),
-    sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then `idumb resume`"),
+    sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then run: idumb resume"),
     sqlite3.SQLITE_CANTOPEN: ("store.file", "the event log cannot be opened", "check owner and mode of its folder"),
 }
 
 
 class translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used like a function
-    """Turns what SQLite and the system say into StoreError, with the next step."""
+    """Translate errors of SQLite and the system into StoreError, with the next step."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -36,7 +40,7 @@ class translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used 
         if isinstance(error, sqlite3.Error):
             _raise(self._path, error)
         if isinstance(error, UnicodeDecodeError):
-            # SQLite's own messages quote the damaged text that they are about.
+            # SQLite's own messages quote the damaged text.
             raise corrupt(self._path, "its text is unreadable") from error
         if isinstance(error, OSError):
             details = {"path": self._path}
@@ -53,7 +57,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary result code; extended ones keep it in the low byte."""
+    """Return the primary result code, the low byte of an extended one."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -99,8 +103,8 @@ def older(path: str, seq: int, witness: str) -> StoreError:
 def diverged(path: str, seq: int, witness: str) -> StoreError:
     return StoreError(
         "store.diverged",
-        f"the event log and {witness} tell different histories up to event {seq}; both are kept: {path}",
-        hint="idumb doctor shows both; put the log that you trust in its place",
+        f"the event log and {witness} tell different histories up to event {seq}; both were kept: {path}",
+        hint="idumb doctor shows both; put the log that you trust in place",
         details={"path": path, "seq": seq},
     )
 
@@ -125,5 +129,5 @@ def network(path: str, kind: str) -> StoreError:
 
 def moved(path: str) -> StoreError:
     return StoreError(
-        "store.busy", f"events were moved to the archive while they were read: {path}", hint="say it again"
+        "store.busy", f"events were moved to the archive while they were read: {path}", hint="run the command again"
     )

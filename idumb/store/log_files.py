@@ -1,4 +1,4 @@
-"""Files beside the database: backups of the whole log, and segments that older events are moved to."""
+"""Files beside the database: backups of the whole log, and segments of older events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from idumb.store.anchored_copy import Placed
 from idumb.system.files import atomic_write, user_folders
 
 SIZE = 5000
-"""Events in a segment, at most: one is unpacked as a whole when something in it is asked for."""
+"""The most events per segment: a segment is unpacked as a whole."""
 
 
 class SqliteLogFiles:
@@ -31,9 +31,9 @@ class SqliteLogFiles:
         self._clock = clock
 
     def back_up(self, path: str) -> tuple[int, str]:
-        """All events, those in segments too, as a database of its own; the last one's number and hash.
+        """Write all events, including segments, to a new database. Return number and hash of the last one.
 
-        Refusal `backup.exists` where the name is taken. Forced to disk when it returns.
+        Refusal `backup.exists` if the name is taken. On return it is forced to disk.
         """
         if os.path.lexists(path):
             raise Refusal("backup.exists", f"{path} is there already.", hint="choose another name")
@@ -52,7 +52,7 @@ class SqliteLogFiles:
         return head
 
     def check_backup(self, path: str) -> tuple[ChainCheck, bool]:
-        """Every hash again, and whether the log of this repository has the same history so far."""
+        """Recompute every hash, and compare the history with the log of this repository."""
         if not os.path.isfile(path):
             raise Refusal("backup.missing", f"There is no file {path}.", hint="idumb backup FILE writes one")
         damaged = rebuild.Damaged(path)
@@ -72,13 +72,13 @@ class SqliteLogFiles:
         return [asdict(segment) for segment in self._database.read(segments.listed, none)]
 
     def starts(self) -> Sequence[tuple[str, str, str, int]]:
-        """(run, phase, work tree, first event) of every run of the repository, the oldest first."""
+        """Return (run, phase, working tree, first event) of every run of the repository, oldest first."""
         query = "SELECT id, phase, worktree, started_seq FROM runs ORDER BY started_seq"
         none: list[tuple[str, str, str, int]] = []
         return self._database.read(lambda db: db.execute(query).fetchall(), none)
 
     def archive(self, last: int) -> Sequence[Mapping[str, Any]]:
-        """Move the events up to number `last` into segments; the new ones.
+        """Move the events up to number `last` into segments; return the new ones.
 
         A segment is on disk and was read back before its events leave the table.
         """
@@ -114,13 +114,13 @@ class SqliteLogFiles:
 
 
 def _put(part: str, path: str) -> None:
-    """Not by a rename alone: a file that came to this name meanwhile stays. FileExistsError then."""
+    """Put a file in place without overwriting one that appeared meanwhile. FileExistsError then."""
     try:
         os.link(part, path)
     except FileExistsError:
         raise
     except OSError:
-        # A disk for backups may know no second names; then the name is taken first.
+        # A backup disk may not support hard links; then reserve the name first.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         os.rename(part, path)
 
@@ -133,7 +133,7 @@ def _drop(db: sqlite3.Connection, segment: segments.Segment) -> None:
 def _packed(events: Iterable[Placed]) -> bytes:
     import gzip
 
-    # No time and no name in it: the same events make the same bytes.
+    # No time and no name inside: the same events produce the same bytes.
     packed = io.BytesIO()
     with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
         stream.writelines(event_chain.line(row, worktree) for row, worktree in events)

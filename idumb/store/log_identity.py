@@ -1,4 +1,4 @@
-"""Whether a database that was just opened is the one that its witnesses know: anchor, copy, refs."""
+"""Whether a database that was just opened is the one that its witnesses know: anchor, copy and refs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFS = "refs/idumb in the repository"
 
 
 class Witnesses:
-    """What outside the database knows about it. `kept_refs` says whether refs/idumb holds anything."""
+    """What other files know about the database. `kept_refs` tells whether refs/idumb holds anything."""
 
     def __init__(self, path: str, anchor_path: str, copy: AnchoredCopy, kept_refs: Callable[[], bool]) -> None:
         self._path = path
@@ -24,14 +24,17 @@ class Witnesses:
         self._trusted: bool | None = None
 
     def require_none(self) -> None:
-        """Nobody knows of a log that was here before, so a new one may be made. StoreError `store.missing`."""
+        """Require that no witness knows of an earlier log, so that a new one may be created.
+
+        StoreError `store.missing`.
+        """
         if anchor.exists(self._anchor_path):
             raise log_errors.missing(self._path, f"{ANCHOR} says that")
         if self._kept_refs():
             raise log_errors.missing(self._path, f"{REFS} holds what it recorded, so")
 
     def require_sound(self, connection: sqlite3.Connection) -> None:
-        """Every byte is as SQLite left it, or, where that is not known, tables and indexes fit. StoreError."""
+        """Require that every byte is as SQLite left it; if unknown, that tables and indexes match. StoreError."""
         known = anchor.read(self._anchor_path)
         altered = None if known is None else anchor.altered(connection, known)
         if altered:
@@ -42,7 +45,7 @@ class Witnesses:
                 raise log_errors.corrupt(self._path, found)
 
     def require_newest(self, connection: sqlite3.Connection) -> None:
-        """StoreError `store.older` or `store.diverged` where a witness knows better."""
+        """StoreError `store.older` or `store.diverged` if a witness knows a later or different history."""
         self._require_anchored(connection)
         if self.trusted():
             self._require_copied(connection)
@@ -53,7 +56,7 @@ class Witnesses:
         return max(0 if known is None else known.seq, 0 if tail is None else tail[0])
 
     def trusted(self) -> bool:
-        """Whether the copy is the user's alone; one that is not says nothing."""
+        """Return whether only the user can write the copy; any other copy is ignored."""
         if self._trusted is None:
             self._trusted = self.copy.problem() is None
         return self._trusted

@@ -1,4 +1,4 @@
-"""A database made from events that exist already: for a rebuild, and for a backup."""
+"""Create a database from existing events: for a rebuild, and for a backup."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from idumb.store import event_chain, event_log, log_errors, schema, segments
 from idumb.store.anchored_copy import Placed
 from idumb.system.files import atomic_write
 
-# Tokens of owners that took a work tree and never wrote an event are not known; none of them may come back.
+# Unknown owners may have taken a working tree without writing an event; none of their tokens may come back.
 _FENCES_UNSEEN = 1000
 
 
 def make(path: str, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, str]:
-    """A new database with what `fill` puts in, checked and forced to disk; its last event's number and hash.
+    """Create a database, let `fill` fill it, check it and force it to disk. Return number and hash of its last event.
 
-    A leftover of an earlier call goes. Raises StoreError and OSError; what is at `path` then is not whole.
+    Removes a leftover of an earlier call. Raises StoreError and OSError; then the file at `path` is incomplete.
     """
     for leftover in (path, f"{path}-journal"):
         with contextlib.suppress(FileNotFoundError):
@@ -42,9 +42,9 @@ def make(path: str, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, st
 
 
 def insert(database: sqlite3.Connection, placed: Iterable[Placed], worktree: str, archived: int = 0) -> None:
-    """Events after number `archived` into the table, the runs of all of them into their index.
+    """Insert events after number `archived` into the table, and the runs of all events into the index.
 
-    `worktree` is where a run is put whose own is not known. The triggers refuse an event out of its place.
+    `worktree` is used for runs whose own is unknown. The triggers refuse an event out of place.
     """
     for row, known in placed:
         if row[event_chain.SEQ] > archived:
@@ -53,7 +53,7 @@ def insert(database: sqlite3.Connection, placed: Iterable[Placed], worktree: str
 
 
 def fence_off(database: sqlite3.Connection, worktrees: Iterable[str], fence: int, command: str) -> None:
-    """Every work tree gets a token that no owner ever had. `fence` is the highest one that is known."""
+    """Give every working tree a token that no owner ever had. `fence` is the highest known one."""
     row = database.execute("SELECT MAX(fence), MAX(at) FROM events").fetchone()
     highest, at = max(fence, row[0] or 0), row[1] or ""
     names = {str(name) for (name,) in database.execute("SELECT worktree FROM runs")} | set(worktrees)

@@ -1,4 +1,4 @@
-"""The owner card: who holds a work tree, for people and for `cancel`. The lock is the truth, the card only tells."""
+"""The owner card: who holds a working tree, for people and for `cancel`. The lock decides; the card informs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Card = Mapping[str, Any]
 
 
 def read(path: str) -> Card:
-    """What the card says; empty when there is none, or one that cannot be read."""
+    """Return the card's content; empty if there is no readable one."""
     try:
         with open(path, encoding="utf-8") as stream:
             known = canonical_json.decode(stream.read())
@@ -30,14 +30,14 @@ def read(path: str) -> Card:
 
 
 def holder(path: str) -> Card | None:
-    """The card of whoever seems to own the work tree, with `standing`; None when nobody does."""
+    """Return the card of the apparent owner, with `standing`; None if there is none."""
     known = read(path)
     found = standing(known) if known else DEAD
     return None if found == DEAD else {**known, "standing": found}
 
 
 def write(path: str, command: str, since: str, fence: int | None, before: str | None = None) -> None:
-    """`before` is the space of processes in which an owner lived that was killed, as its card told."""
+    """`before` is the process namespace of a killed owner, from its card."""
     pid = os.getpid()
     card = {
         "pid": pid,
@@ -51,22 +51,22 @@ def write(path: str, command: str, since: str, fence: int | None, before: str | 
         "since": since,
         "fence": fence,
     }
-    # Not durable: after a power cut there is no holder to tell about.
+    # Not durable: after a power cut there is no owner to describe.
     atomic_write.write(path, json.dumps(card, sort_keys=True).encode() + b"\n", durable=False, mode=0o600)
 
 
 def here(card: Card) -> bool:
-    """Whether this machine was booted once since, at most, and so its locks can be trusted."""
+    """Return whether this machine booted at most once since, so that its locks can be trusted."""
     if card.get("boot") is not None and card.get("boot") == host_identity.boot_id():
         return True
     known, ours = card.get("machine"), host_identity.machine_id()
     if known is not None and ours is not None and known != ours:
-        return False  # two machines may have one name
+        return False  # two machines may share a name
     return bool(card.get("host") == host_identity.name())
 
 
 def standing(card: Card) -> str:
-    """What is known of the process on the card: it runs, is stopped, is provably dead, or nobody here can tell."""
+    """Return the state of the process on the card: running, stopped, provably dead, or unknown."""
     if not here(card):
         return ELSEWHERE
     if card.get("boot") != host_identity.boot_id():

@@ -1,7 +1,7 @@
-"""One owner per work tree: an advisory lock that dies with its process, and a fencing token that outlives it.
+"""One owner per working tree: an advisory lock that ends with its process, and a fencing token that outlives it.
 
-Whoever takes a work tree over raises the token, and replaces the lock file where the owner before cannot be proven
-dead. So an owner that was stopped and goes on later finds out before each effect, and the log refuses its token.
+A takeover raises the token, and replaces the lock file if the previous owner cannot be proven dead. An owner that was
+stopped and continues therefore notices before each effect, and the log refuses its token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from idumb.system import host_identity
 from idumb.system.files import atomic_write, user_folders
 from idumb.system.processes import process_tree
 
-# A dead owner's lock can be kept for a moment by a program that it was about to start.
+# A program that a dead owner was about to start can keep its lock for a moment.
 PATIENCE = 1.0
 ASKED_SECONDS = 10.0
 _GRACE = 2.0
@@ -30,7 +30,7 @@ _LOOKS = 20
 
 
 class FileOwnership:
-    """Implements the port `Ownership`. The lock is the truth; `owner.json` beside it only tells who has it."""
+    """Implements the port `Ownership`. The lock decides; `owner.json` beside it only informs."""
 
     def __init__(self, database: connection.Database, worktree: str, clock: Clock) -> None:
         self._database = database
@@ -48,7 +48,7 @@ class FileOwnership:
         database.guard = self.guard
 
     def acquire(self, command: str, *, force: bool = False) -> int:
-        """The next token. `force` takes the work tree from an owner that cannot be proven dead."""
+        """Return the next token. `force` takes the working tree from an owner that cannot be proven dead."""
         if self._lock is not None:
             raise _held(owner_card.read(self._card))
         with connection.translated(self._folder):
@@ -65,10 +65,10 @@ class FileOwnership:
         return self._fence
 
     def release(self) -> None:
-        """Does nothing where this process is not the owner. Never raises: it runs while other errors are on their way.
+        """Do nothing if this process is not the owner. Never raises, because it runs while other errors propagate.
 
-        The anchor may stay behind and the card may stay, for neither is the truth. An owner that lost the work tree
-        leaves everything to the new one.
+        Anchor and card may stay behind, because neither decides. An owner that lost the working tree leaves everything
+        to the new one.
         """
         if self._lock is None:
             return
@@ -90,18 +90,20 @@ class FileOwnership:
         return self._database.read(functools.partial(_fence, self._worktree), None) == fence
 
     def guard(self) -> None:
-        """Two microseconds, so before each effect: Refusal `lock.lost` when another process took the work tree.
+        """Refusal `lock.lost` if another process took the working tree.
 
-        A process that never was its owner passes.
+        Costs two microseconds, so it runs before each effect.
+
+        A process that never was the owner passes.
         """
         if self._lost or (self._lock is not None and not self._lock.holds()):
             self._lost = True
             raise lost()
 
     def holder(self) -> Mapping[str, Any] | None:
-        """Who seems to own the work tree: pid, host, since, command, standing; None when nobody does. Creates nothing.
+        """Return the apparent owner: pid, host, since, command, standing; None if there is none. Creates nothing.
 
-        Told from the card and the process table: trying the lock could make a real owner fail.
+        Reads the card and the process table: trying the lock could make a real owner fail.
         """
         return owner_card.holder(self._card)
 
@@ -109,7 +111,10 @@ class FileOwnership:
         return self._overtaken
 
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:
-        """Ask the owner to stop; whether it let go of the work tree within ten seconds. A stopped one cannot."""
+        """Ask the owner to stop. Return whether it released the working tree within ten seconds.
+
+        A stopped one cannot.
+        """
         self._leave_word(self._request, holder, by)
         if not self._signal(holder, signal.SIGTERM):
             return True
@@ -122,20 +127,20 @@ class FileOwnership:
         return self._let_go(holder)
 
     def end(self, holder: Mapping[str, Any]) -> None:
-        """Kill the owner, as pulling the plug would, and everything that it had started."""
+        """Kill the owner, like a power cut, and everything that it started."""
         if self._let_go(holder):
-            return  # its number may be somebody else's by now, and so may what is below it
+            return  # its process number, and its children's, may be reused by now
         below = process_tree.descendants([holder["pid"]])[1:]
         started = {pid: host_identity.process_started(pid) for pid in below}
         self._signal(holder, signal.SIGKILL)
         host_identity.wait_for_end(holder["pid"], holder.get("started"), _GRACE)
-        # Git takes its locks away when it is asked to end.
+        # git removes its locks when it is asked to end
         _send(started, signal.SIGTERM, signal.SIGCONT)
         process_tree.wait_gone(below, _GRACE)
         _send(started, signal.SIGKILL)
 
     def asked(self) -> str | None:
-        """Who asked this owner to stop by `cancel`; None when nobody did."""
+        """Return who asked this owner to stop with `cancel`; None if nobody did."""
         known = owner_card.read(self._request)
         return str(known.get("by")) if self._fence and known.get("fence") == self._fence else None
 
@@ -143,7 +148,7 @@ class FileOwnership:
         self._leave_word(self._pause, holder, by, why=why)
 
     def pause_asked(self) -> tuple[str, str] | None:
-        """(who, why); word that was left for an owner before this one has another token and does not count."""
+        """Return (who, why) of a pause request. A request to an earlier owner has another token and is ignored."""
         known = owner_card.read(self._pause)
         asked = self._fence and known.get("fence") == self._fence
         return (str(known.get("by")), str(known.get("why"))) if asked else None
@@ -167,17 +172,20 @@ class FileOwnership:
         raise _held(known)
 
     def _taken_from_elsewhere(self, known: Mapping[str, Any], *, force: bool) -> OwnerLock:
-        """Locks may not reach from one machine to another, so a free one proves nothing there."""
+        """Locks may not work between machines, so a free lock proves nothing there."""
         if force:
             return replace(self._path)
-        # In another container of this machine the lock is the truth.
+        # In another container of this machine, the lock decides.
         lock = take(self._path) if owner_card.here(known) else None
         if lock is None:
             raise elsewhere(known)
         return lock
 
     def _still_there(self) -> Mapping[str, Any] | None:
-        """An owner takes its card away before it lets go. Where it lives and the card is there, its lock was taken."""
+        """An owner removes its card before it releases the lock.
+
+        If it lives and the card exists, its lock was taken.
+        """
         known = self.holder()
         if known is None or known["standing"] == owner_card.ELSEWHERE or known.get("pid") == os.getpid():
             return None
@@ -188,14 +196,14 @@ class FileOwnership:
         return bool(known) and owner_card.standing(known) != owner_card.DEAD
 
     def _announced(self, lock: OwnerLock, command: str) -> int:
-        """Card, token, and the card with the token: an owner that waits for the database is seen as one."""
+        """Write the card, take the token, write the card again: an owner that waits for the database is visible."""
         since = self._clock.now()
         before = owner_card.read(self._card).get("namespace")
         with connection.translated(self._card):
             owner_card.write(self._card, command, since, None, before)
         fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since, lock))
         if not lock.holds():
-            raise lost()  # a card written now would stand over that of the new owner
+            raise lost()  # a card written now would overwrite that of the new owner
         with connection.translated(self._card):
             owner_card.write(self._card, command, since, fence, before)
         return fence
@@ -206,7 +214,7 @@ class FileOwnership:
             atomic_write.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
-        """Whether the owner still lives; only a process that holds the lock is ever signalled."""
+        """Return whether the owner still lives. Only a process that holds the lock is ever signalled."""
         if self._let_go(holder):
             return False
         try:
@@ -219,7 +227,7 @@ class FileOwnership:
             ) from None
 
     def _let_go(self, holder: Mapping[str, Any]) -> bool:
-        """Whether the owner on the card has ended, or no longer has the lock."""
+        """Return whether the owner on the card has ended, or no longer has the lock."""
         known = owner_card.read(self._card)
         if (known.get("pid"), known.get("started"), known.get("since")) != (
             holder["pid"],
@@ -243,7 +251,7 @@ def _send(started: Mapping[int, int | None], *numbers: int) -> None:
 
 
 def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sqlite3.Connection) -> int:
-    """Looked at inside the transaction, so that of two that take over only the later one gets a token that lasts."""
+    """Read inside the transaction, so that of two takeovers only the later one keeps its token."""
     if not lock.holds():
         raise lost()
     fence = (_fence(worktree, db) or 0) + 1
@@ -264,9 +272,9 @@ def _fence(worktree: str, db: sqlite3.Connection) -> int | None:
 def lost() -> Refusal:
     return Refusal(
         "lock.lost",
-        "This process owns the work tree no longer: another one took it over, or its lock file was removed."
-        " Nothing more is written here.",
-        hint="idumb doctor shows who holds it, and whether anything has to be mended",
+        "This process no longer owns the working tree: another one took it over, or its lock file was removed."
+        " It writes nothing more here.",
+        hint="idumb doctor shows who holds it, and whether anything needs a fix",
     )
 
 
@@ -279,20 +287,20 @@ def _held(holder: Mapping[str, Any]) -> Refusal:
     stopped = bool(holder) and owner_card.standing(holder) == owner_card.STOPPED
     return Refusal(
         "lock.held",
-        f"this work tree is in use by {_words(holder) if holder else 'another idumb'}"
+        f"this working tree is in use by {_words(holder) if holder else 'another idumb'}"
         f"{', which is stopped' if stopped else ''}",
-        hint="idumb cancel --force ends it; idumb resume then goes on"
+        hint="idumb cancel --force ends it; then idumb resume continues"
         if stopped
-        else "wait for it to end (`idumb status` shows where it is), or stop it: idumb cancel",
+        else "wait for it to end (see idumb status), or stop it: idumb cancel",
         details=holder,
     )
 
 
 def elsewhere(holder: Mapping[str, Any]) -> Refusal:
-    """Locks and processes of another machine cannot be seen from here, so a person has to look."""
+    """Locks and processes of another machine are invisible here, so a person has to look."""
     return Refusal(
         "lock.elsewhere",
-        f"this work tree is in use by {_words(holder)}; from here nobody can tell whether that process still lives",
+        f"this working tree is in use by {_words(holder)}; idumb cannot tell from here whether that process still runs",
         hint=f"look on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} runs;"
         " when it has ended for good: idumb cancel --force",
         details=holder,
@@ -303,7 +311,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OwnerLock:
-    """A lock that this process took. `holds` is true until the file at the path is another one, or gone."""
+    """A lock that this process took. `holds` is true until the file at the path is replaced or removed."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -312,7 +320,7 @@ class OwnerLock:
         self._key = _key(os.fstat(descriptor))
 
     def holds(self) -> bool:
-        # A process that was forked off shares the descriptor, not the right to write.
+        # A forked process shares the descriptor, not the right to write.
         if self._process != os.getpid():
             return False
         try:
@@ -321,7 +329,7 @@ class OwnerLock:
             return False
 
     def release(self) -> None:
-        """Closing would do, but for a program that inherited the descriptor by mistake."""
+        """Release explicitly: a program may have inherited the descriptor by mistake."""
         if self._process == os.getpid():
             import filelock
 
@@ -331,7 +339,7 @@ class OwnerLock:
 
 
 def take(path: str) -> OwnerLock | None:
-    """The lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
+    """Return the lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
     while True:
         descriptor = os.open(path, _FLAGS, 0o600)
         try:
@@ -348,7 +356,7 @@ def take(path: str) -> OwnerLock | None:
 
 
 def replace(path: str) -> OwnerLock:
-    """Take the lock away from whoever has it: a new file, held by this process, stands at the path."""
+    """Take the lock from its holder: put a new file, locked by this process, at the path."""
     fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
     descriptor = os.open(fresh, _FLAGS | os.O_EXCL, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""Making the database anew from what is left of it, its copy and its segments. Nothing damaged is ever deleted.
+"""Rebuild the database from what is left of it, its copy and its segments. Nothing damaged is ever deleted.
 
-The new one is made beside the old one, checked and forced to disk before it takes the place in one step, so a kill
-leaves either the old one or the new one, and doing it again is always right.
+The new database is written beside the old one, checked and forced to disk before one rename puts it in place. A kill
+leaves either the old one or the new one, and repeating the rebuild is always safe.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from idumb.store.anchored_copy import AnchoredCopy, Placed, set_aside
 from idumb.system.files import atomic_write
 
 ANEW = (
-    "put a backup of store.db in its place; without one, idumb deinit writes all that is left into a folder,"
-    " and idumb init begins anew"
+    "restore a backup of store.db; without one, idumb deinit saves everything that is left in a folder,"
+    " and idumb init starts a new log"
 )
-"""What to do where no event, or not every one, can be recovered."""
+"""What to do if some or all events cannot be recovered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recoverable:
-    """`events` can be recovered from `source`; `known` is the highest number that any witness tells of.
+    """`events` can be recovered from `source`; `known` is the highest number that any witness knows.
 
-    `possible` when nothing that a witness knows would be missing. `words` say it for a person.
+    `possible` if no event that a witness knows would be missing. `words` describe it for a person.
     """
 
     events: int
@@ -43,7 +43,7 @@ class Recoverable:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`set_aside` is where the damaged database is now, "" where there was none."""
+    """`set_aside` is the new path of the damaged database, "" if there was none."""
 
     events: int
     source: str
@@ -51,7 +51,7 @@ class Report:
 
 
 def plan(common_dir: str, kept_refs: Callable[[], bool]) -> Recoverable:
-    """What could be recovered. Changes nothing."""
+    """Return what can be recovered. Changes nothing."""
     left = _Left(common_dir)
     try:
         count, head = 0, GENESIS
@@ -67,9 +67,9 @@ def plan(common_dir: str, kept_refs: Callable[[], bool]) -> Recoverable:
 
 
 def rebuild(common_dir: str, kept_refs: Callable[[], bool]) -> Report:
-    """Put a database of all recoverable events in its place. The caller holds the locks of all work trees.
+    """Put a database of all recoverable events in place. The caller holds the locks of all working trees.
 
-    StoreError `store.lost` where that would forget an event that a witness knows; then nothing was changed.
+    StoreError `store.lost` if that would forget an event that a witness knows; then nothing was changed.
     """
     recoverable = plan(common_dir, kept_refs)
     folder = os.path.join(common_dir, "idumb")
@@ -77,7 +77,7 @@ def rebuild(common_dir: str, kept_refs: Callable[[], bool]) -> Report:
     if not recoverable.possible:
         raise StoreError(
             "store.lost",
-            f"the event log cannot be made anew: {recoverable.words}: {path}",
+            f"the event log cannot be rebuilt: {recoverable.words}: {path}",
             hint=ANEW,
             details={"path": path, "events": recoverable.events, "known": recoverable.known},
         )
@@ -104,7 +104,7 @@ class _Left:
         return merged(list(self._sources()), self.path)
 
     def known(self) -> int:
-        """The highest number that database, copy or anchor tell of."""
+        """Return the highest number that database, copy or anchor know."""
         witnessed = anchor.read(os.path.join(self.folder, "anchor.json"))
         return max([0 if witnessed is None else witnessed.seq, *(source.last() for source in self._sources())])
 
@@ -126,7 +126,7 @@ class _Left:
 
 def _words(count: int, known: int, kept_refs: Callable[[], bool], *, possible: bool) -> str:
     if possible:
-        return f"all {count} events that are known can be recovered"
+        return f"all {count} known events can be recovered"
     if count:
         return f"only events 1 to {count} of {known or 'an unknown number'} can be recovered"
     refs = "; refs/idumb still holds every snapshot and checkpoint, and stays as it is" if kept_refs() else ""
@@ -134,7 +134,7 @@ def _words(count: int, known: int, kept_refs: Callable[[], bool], *, possible: b
 
 
 def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
-    """Events into the table, but for those that are in whole segments."""
+    """Insert the events that no whole segment holds."""
     left = _Left(common_dir)
 
     def fill(database: sqlite3.Connection) -> None:
@@ -150,7 +150,7 @@ def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
 
 
 def _register(database: sqlite3.Connection, folder: str) -> int:
-    """List the segments again whose files are whole; the last event in them."""
+    """List again the segments whose files are whole; return their last event."""
     last, head = 0, GENESIS
     for name in archive_names(folder):
         found = segments.measured(folder, name, last, head)
@@ -162,13 +162,13 @@ def _register(database: sqlite3.Connection, folder: str) -> int:
 
 
 def _only_worktree(folder: str) -> str:
-    """Where a run is put whose work tree no source tells: the only one there is, else the main one."""
+    """Return the working tree for runs whose own is unknown: the only one, or the main one."""
     names = worktrees.names(folder)
     return names[0] if len(names) == 1 else "main"
 
 
 def _replace(path: str, fresh: str) -> str:
-    """Where the old file is now. Its journal goes first: beside the new one it would be played back into it."""
+    """Return where the old file is now. Its journal is moved first: beside the new file, SQLite would replay it."""
     journal = f"{path}-journal"
     if os.path.lexists(journal) and os.path.getsize(journal):
         set_aside(journal, "damaged")
@@ -182,7 +182,7 @@ def _replace(path: str, fresh: str) -> str:
 
 
 def _kept_beside(path: str) -> str:
-    """A second name for a file, so that there is no moment without one at its place."""
+    """Hard-link a file, so that its path is never empty."""
     for number in range(1, 1_000_000):
         place = f"{path}.damaged-{number}"
         try:
@@ -196,7 +196,7 @@ def _kept_beside(path: str) -> str:
 
 
 def _renew_copy(common_dir: str, recoverable: Recoverable) -> None:
-    """A copy that has damage, or another end, is kept beside; the new log makes a new one."""
+    """Set aside a copy that is damaged or has another end; the new log makes a new one."""
     copy = AnchoredCopy(common_dir)
     if copy.problem() is not None:
         return
@@ -220,19 +220,19 @@ _WORKTREE = "SELECT worktree FROM runs WHERE id = ?"
 
 
 class Source(Protocol):
-    """`name` is how a person calls it."""
+    """`name` is its name for people."""
 
     name: str
 
     def at(self, seq: int) -> Placed | None:
-        """The event of that number if it can be read and is what was written. Asked in ascending order."""
+        """Return the event of that number if it is readable and as written. Call in ascending order."""
 
     def last(self) -> int:
-        """The highest number it seems to know; 0 where it cannot tell."""
+        """Return the highest number it seems to know; 0 if unknown."""
 
 
 class Stream:
-    """Lines in ascending order; those that are damaged were left out by whoever made them."""
+    """Lines in ascending order; their reader skipped the damaged ones."""
 
     def __init__(self, name: str, placed: Iterable[Placed], last: int) -> None:
         self.name = name
@@ -251,7 +251,7 @@ class Stream:
 
 
 class Damaged:
-    """A database file, read without a lock and without its journal, so that nothing of it changes."""
+    """A database file, read without a lock and without its journal, so that nothing in it changes."""
 
     name = "the damaged database"
 
@@ -276,12 +276,12 @@ class Damaged:
         return found[0] if found and isinstance(found[0], int) else 0
 
     def fence(self) -> int:
-        """The highest token that any work tree was given, as far as that can be read."""
+        """Return the highest token of any working tree, as far as it is readable."""
         found = self._one("SELECT MAX(fence) FROM owners WHERE fence > ?", 0)
         return found[0] if found and isinstance(found[0], int) else 0
 
     def problem(self) -> str | None:
-        """What SQLite itself finds wrong with the file, None where nothing is."""
+        """Return what SQLite itself finds wrong with the file; None if nothing."""
         try:
             found = (
                 None if self._connection is None else self._connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -308,7 +308,7 @@ class Damaged:
 
 
 def archive_names(folder: str) -> list[str]:
-    """The files of segments in order; `folder` is `<common dir>/idumb`."""
+    """Return the segment files in order; `folder` is `<common dir>/idumb`."""
     place = os.path.join(folder, segments.FOLDER)
     if not os.path.isdir(place):
         return []
@@ -316,13 +316,13 @@ def archive_names(folder: str) -> list[str]:
 
 
 def archived(folder: str) -> Iterator[Placed]:
-    """Every event in the files of segments that can be read, whatever any table says of them."""
+    """Yield every readable event in the segment files, whatever any table says."""
     for name in archive_names(folder):
         yield from segments.readable(os.path.join(folder, segments.FOLDER, name))
 
 
 def merged(sources: Sequence[Source], path: str) -> Iterator[Placed]:
-    """The longest chain from the first event on. StoreError `store.diverged` where two sources tell different ones."""
+    """Return the longest chain from the first event. StoreError `store.diverged` if two sources disagree."""
     seq, previous = 1, GENESIS
     while True:
         fitting = [

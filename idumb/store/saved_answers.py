@@ -1,4 +1,4 @@
-"""Remembered answers: one file each in the user's state directory, where no repository can put one."""
+"""Saved answers: one file each in the user's state directory, where no repository can put one."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class FileSavedAnswers:
         if problem is not None:
             raise Refusal(
                 "consent.unsafe",
-                f"remembered answers cannot be trusted: {problem}",
+                f"saved answers cannot be trusted: {problem}",
                 hint="make the folder yours alone (owner you, mode 0700)",
             )
 
 
 def _read(path: str, question: str) -> SavedAnswer | None:
-    """A damaged record, or one that others could have written, is as good as none."""
+    """Ignore a record that is damaged or that others could have written."""
     if user_folders.unsafe(path) is not None:
         return None
     try:

@@ -30,7 +30,7 @@ VERSION_1 = (
         hash TEXT NOT NULL
     )
     """,
-    # seq is the rowid and so the last column of every index: each of them also sorts by it.
+    # seq is the rowid and so the last column of every index: each index also sorts by it.
     "CREATE INDEX events_by_run ON events (run) WHERE run IS NOT NULL",
     "CREATE INDEX events_by_task ON events (task, run) WHERE task IS NOT NULL",
     "CREATE INDEX events_by_kind ON events (kind)",
@@ -154,25 +154,25 @@ VERSION_2 = (
 )
 
 TEMPORARY = (VERSION_2[0].replace("CREATE TABLE", "CREATE TEMPORARY TABLE"),)
-"""Tables that readers need and version 1 lacks. There is nothing in them."""
+"""Empty tables that readers need and version 1 lacks."""
 
 
 STEPS: Mapping[int, Sequence[str]] = {1: VERSION_1, 2: VERSION_2}
-"""Version to the statements that lead to it from the one before."""
+"""Version to the statements that lead to it from the version before."""
 
 
 CURRENT = max(STEPS)
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """0 for an empty database."""
+    """Return the schema version; 0 for an empty database."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def stand_in(connection: sqlite3.Connection) -> None:
-    """Let a database of an older schema be read as it is: what it lacks is there for this connection, and empty.
+    """Let this connection read a database of an older schema: create the missing tables as temporary, empty ones.
 
-    Only a command that writes owns the work tree and may migrate; and on read-only media nobody can.
+    Only a writing command owns the working tree and may migrate; on read-only media nobody can.
     """
     connection.execute("PRAGMA temp_store = MEMORY")
     for statement in TEMPORARY:
@@ -180,7 +180,7 @@ def stand_in(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema to CURRENT; does nothing where it is there already."""
+    """Bring the schema to CURRENT, if it is not."""
     for target in range(version(connection) + 1, CURRENT + 1):
         for statement in STEPS[target]:
             connection.execute(statement)

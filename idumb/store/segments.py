@@ -1,7 +1,7 @@
-"""Older events in files: `archive/NNNNNN-LAST.jsonl.gz`, one line an event, listed in the table `segments`.
+"""Older events in files: `archive/NNNNNN-LAST.jsonl.gz`, one line per event, listed in the table `segments`.
 
-Rows leave the table of events only after their segment was forced to disk, read back and followed link by link.
-Readers go through the files as if the rows were still there.
+Rows leave the table of events only after their segment was forced to disk, read back and verified link by link. Readers
+read the files as if the rows were still there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _COLUMNS = "number, name, first_seq, last_seq, previous, head, sha256, at, kinds
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`first` to `last` are sequence numbers, `previous` the hash before them, `head` that of the last of them.
+    """`first` to `last` are sequence numbers, `previous` the hash before them, `head` the hash of the last one.
 
-    `kinds` are those of the events in it, with blanks between: who asks for another kind need not open the file.
+    `kinds` are the kinds of its events, separated by blanks: a query for another kind need not open the file.
     """
 
     number: int
@@ -49,13 +49,13 @@ def listed(connection: sqlite3.Connection) -> tuple[Segment, ...]:
 
 
 def archived(connection: sqlite3.Connection) -> int:
-    """The newest event that is in a segment; 0 where there is none."""
+    """Return the newest event in a segment; 0 if there is none."""
     found = connection.execute("SELECT MAX(last_seq) FROM segments").fetchone()[0]
     return 0 if found is None else int(found)
 
 
 def head(connection: sqlite3.Connection) -> tuple[int, str]:
-    """(last sequence number, its hash) of the whole log; (0, GENESIS) when it is empty."""
+    """Return (last sequence number, its hash) of the whole log; (0, GENESIS) if it is empty."""
     row = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     if row is None:
         row = connection.execute("SELECT last_seq, head FROM segments ORDER BY number DESC LIMIT 1").fetchone()
@@ -63,19 +63,19 @@ def head(connection: sqlite3.Connection) -> tuple[int, str]:
 
 
 def hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
-    """None for events that are not there, or inside a segment where only a reader of the file could tell."""
+    """Return None for missing events, and for those inside a segment, where only a reader of the file can tell."""
     query = "SELECT hash FROM events WHERE seq = ? UNION ALL SELECT head FROM segments WHERE last_seq = ? LIMIT 1"
     row = connection.execute(query, (seq, seq)).fetchone()
     return None if row is None else str(row[0])
 
 
 def rows(folder: str, segment: Segment) -> Iterator[Row]:
-    """Its events in order, each checked; `folder` is `<common dir>/idumb`. Raises StoreError `store.segment`."""
+    """Yield its events in order, each checked; `folder` is `<common dir>/idumb`. Raises StoreError `store.segment`."""
     return (row for row, _ in placed(folder, segment))
 
 
 def placed(folder: str, segment: Segment) -> Iterator[tuple[Row, str | None]]:
-    """`rows` with the work tree that each was written from."""
+    """Yield `rows` with the working tree that each was written from."""
     seq, previous = segment.first, segment.previous
     for text in _lines(folder, segment):
         found = event_chain.row_of(text)
@@ -88,7 +88,7 @@ def placed(folder: str, segment: Segment) -> Iterator[tuple[Row, str | None]]:
 
 
 def readable(path: str) -> Iterator[tuple[Row, str | None]]:
-    """Every event of a file that can be read, chained or not; ends where the file is damaged."""
+    """Yield every readable event of a file, chained or not; stops where the file is damaged."""
     try:
         for text in _unpacked(path):
             found = event_chain.row_of(text)
@@ -99,7 +99,7 @@ def readable(path: str) -> Iterator[tuple[Row, str | None]]:
 
 
 def measured(folder: str, name: str, last: int, head: str) -> Segment | None:
-    """What the table should say of a file that follows event `last`; None where the file is not whole."""
+    """Return the table's row for a file that follows event `last`; None if the file is not whole."""
     seq, previous, at, number = last, head, "", int(name[:6]) if name[:6].isdigit() else 0
     kinds: set[str] = set()
     path = os.path.join(folder, FOLDER, name)
@@ -118,7 +118,10 @@ def measured(folder: str, name: str, last: int, head: str) -> Segment | None:
 
 
 def register(connection: sqlite3.Connection, segment: Segment) -> None:
-    """List a segment; from then on the rows in it may go. The triggers refuse one that does not follow the last."""
+    """List a segment; from now on its rows may leave the table.
+
+    The triggers refuse one that does not follow the last.
+    """
     connection.execute(f"INSERT INTO segments ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(segment))  # noqa: S608
 
 

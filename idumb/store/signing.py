@@ -1,4 +1,4 @@
-"""Signatures made and verified by `ssh-keygen -Y`, so that people use the keys they have."""
+"""Make and verify signatures with `ssh-keygen -Y`, so that people use the keys they have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEPT = ("HOME", "PATH", "LANG", "TERM", "SSH_AUTH_SOCK", "USER", "LOGNAME")
 
 
 class SshSignatures:
-    """Implements the port `Signatures`. `root` is the repository, in which neither list nor program may lie."""
+    """Implements the port `Signatures`. `root` is the repository, in which neither signers' list nor program may be."""
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
@@ -29,7 +29,7 @@ class SshSignatures:
         path = os.path.abspath(os.path.expanduser(key))
         arguments = ["-Y", "sign", "-f", path, "-n", NAMESPACE]
         try:
-            # Where nobody can be asked, the session has no terminal for a passphrase to be asked at.
+            # If nobody can be asked, the session has no terminal for a passphrase prompt.
             done = self._run(arguments, data, limit=None if interactive else _SECONDS, apart=not interactive)
         except subprocess.TimeoutExpired:
             done = None
@@ -60,7 +60,7 @@ class SshSignatures:
         return os.path.lexists(_list_path())
 
     def _list(self) -> str:
-        """The list of allowed signers; Refusal where it is missing, in the repository, or not the user's alone."""
+        """Return the list of allowed signers; Refusal if it is missing, in the repository, or writable by others."""
         path = _list_path()
         hint = f"Write the signer's line (name and public key, as in man ssh-keygen, ALLOWED SIGNERS) to {path}"
         if not os.path.isfile(path):
@@ -69,7 +69,7 @@ class SshSignatures:
         if real.startswith(self._root + os.sep):
             raise Refusal(
                 "approval.no-signers",
-                f"The list of allowed signers {real} lies in the repository, which cannot vouch for itself.",
+                f"The list of allowed signers {real} is in the repository, which cannot vouch for itself.",
                 hint="Set XDG_CONFIG_HOME to a folder outside",
             )
         problem = user_folders.unsafe(real) or user_folders.unsafe(os.path.dirname(real), folder=True)
@@ -94,7 +94,7 @@ class SshSignatures:
         )
 
     def _program(self) -> str:
-        """The first ssh-keygen on PATH that does not lie in the repository."""
+        """Return the first ssh-keygen on PATH that is not in the repository."""
         for folder in child_process.environment(["PATH"]).get("PATH", os.defpath).split(os.pathsep):
             found = os.path.join(folder, _PROGRAM)
             inside = os.path.realpath(found).startswith(self._root + os.sep)
@@ -112,7 +112,7 @@ def _list_path() -> str:
 
 
 class _as_file:  # noqa: N801 - used like a function
-    """A signature as a file of this user's, for the length of a block; ssh-keygen reads no signature from a pipe."""
+    """Write a signature to a private file for the length of a block; ssh-keygen reads no signature from a pipe."""
 
     def __init__(self, text: str) -> None:
         self._text = text

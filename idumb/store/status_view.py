@@ -1,7 +1,7 @@
-"""What `idumb status` and `next` show, kept as JSON so that they open neither the database nor a plan.
+"""What `idumb status` and `next` show, cached as JSON so that they open neither the database nor a plan.
 
-A view is handed out only while everything it was made from is provably the same; whatever is in doubt counts as
-stale. Nothing here may import more than os, json and zlib: these commands are measured against an empty program.
+A view is used only while everything it was made from is provably unchanged; any doubt makes it stale. Nothing here may
+import more than os, json and zlib: these commands are measured against an empty program.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zlib
 from idumb.system import clock
 from idumb.system.files import atomic_write, user_folders
 
-TYPE_CHECKING = False  # `typing` is dear; type checkers know this name
+TYPE_CHECKING = False  # `typing` is slow to import; type checkers know this name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -22,18 +22,18 @@ SCHEMA = 4
 NAME = "status.json"
 _JOURNAL = "-journal"
 _COUNTER = slice(24, 28)  # SQLite's file change counter: every commit outside write-ahead mode increases it
-_FINE = 50_000_000  # nanoseconds by which the times of files may lag behind the clock
-_LARGEST = 32 * 1024 * 1024  # bytes of what is read to see whether it changed
-_COARSE = 2_000_000_000  # the same on file systems that keep whole seconds or two
+_FINE = 50_000_000  # nanoseconds by which file times may lag behind the clock
+_LARGEST = 32 * 1024 * 1024  # bytes read to detect a change
+_COARSE = 2_000_000_000  # the same on file systems with a resolution of one or two seconds
 
 
 def read(folder: str, root: str) -> dict[str, Any] | None:
-    """The view kept in `folder` for the work tree at `root`; None where it is absent or not provably current.
+    """Return the view in `folder` for the working tree at `root`; None if it is missing or not provably current.
 
     `folder` is `<common dir>/idumb/worktrees/<id>`.
     """
     try:
-        # The view first, the signature after: a view cannot know of a commit that comes later.
+        # Read the view first and the signature after it: a view cannot know of a later commit.
         with open(os.path.join(folder, NAME), "rb") as stream:
             known = json.loads(_checked(stream.read()))
         if known["schema"] != SCHEMA or known["root"] != root:
@@ -50,7 +50,7 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
 
 
 def _checked(data: bytes) -> bytes:
-    """What follows the checksum in the first line; ValueError where it does not fit."""
+    """Return the rest of the first line after the checksum; ValueError if it does not match."""
     checksum, _, body = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(body):
         raise ValueError
@@ -58,10 +58,10 @@ def _checked(data: bytes) -> bytes:
 
 
 def observe(folder: str, root: str, inputs: Sequence[str]) -> dict[str, Any]:
-    """What a view is about to be made from. Call it before reading log and plans, hand it to `write` afterwards.
+    """Return the state of all inputs. Call it before reading log and plans, and pass it to `write` afterwards.
 
-    `inputs` are files and folders relative to `root`; one that is missing is recorded as missing. Of a folder the
-    names in it count.
+    `inputs` are files and folders relative to `root`; a missing one is recorded as missing. For a folder, its names
+    count.
     """
     return {
         "store": store_signature(_store(folder)),
@@ -72,7 +72,7 @@ def observe(folder: str, root: str, inputs: Sequence[str]) -> dict[str, Any]:
 def write(
     folder: str, root: str, view: Mapping[str, Any], inputs: Sequence[str], *, seen: Mapping[str, Any] | None = None
 ) -> None:
-    """Keep `view` for `read`. Without `seen` the caller vouches that nothing changed since it began to read."""
+    """Store `view` for `read`. Without `seen`, the caller guarantees that nothing changed since it began to read."""
     observed = observe(folder, root, inputs) if seen is None else seen
     text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
     user_folders.make_private(folder)
@@ -81,7 +81,7 @@ def write(
 
 
 def store_signature(path: str) -> list[int] | bool | None:
-    """Change counter, size and inode of a database; None where there is none, False while a write is under way."""
+    """Return change counter, size and inode of a database; None if there is none, False during a write."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -91,7 +91,7 @@ def store_signature(path: str) -> list[int] | bool | None:
         found = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    # A journal that is not empty holds a write that is not finished, or one that a crash cut short.
+    # A journal that is not empty holds an unfinished write, or one that a crash cut short.
     if _size(path + _JOURNAL):
         return False
     return [int.from_bytes(counter, "big"), found.st_size, found.st_ino]
@@ -117,7 +117,7 @@ def _stat(path: str) -> list[int] | None:
 
 
 def _record(path: str) -> dict[str, Any]:
-    """`digest` is there only where the stat alone could miss a change made right after it."""
+    """`digest` is present only if the stat alone could miss a change made right after it."""
     before = _stat(path)
     if before is None or not _racy(before):
         return {"stat": before}
@@ -147,7 +147,7 @@ def _digest(path: str) -> str | None:
             with open(path, "rb") as stream:
                 data = stream.read()
         else:
-            return None  # a pipe would wait for ever
+            return None  # a pipe would block forever
     except OSError:
         return None
     return hashlib.sha256(data).hexdigest()

@@ -1,4 +1,4 @@
-"""An event log and a consent that outlive nothing: for the rehearsal of a run, which leaves no trace."""
+"""A temporary event log and consent store: for a dry run, which leaves no trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ThrowAwayLog(SqliteEventLog):
-    """An event log without a copy in the user's state directory; it goes with its folder."""
+    """An event log without a copy in the user's state directory; it is removed with its folder."""
 
     def __init__(
         self, common_dir: str, worktree: str, clock: Clock, redactor: Callable[[], Redactor] | None = None
@@ -28,7 +28,7 @@ class ThrowAwayLog(SqliteEventLog):
 
 
 class ForgetfulConsent(FileConsentStore):
-    """Knows what was consented to; what is consented to now counts for this process alone."""
+    """Knows the recorded consent; new consent counts for this process alone."""
 
     def __init__(self, common_dir: str) -> None:
         super().__init__(common_dir)
@@ -67,7 +67,7 @@ class _Alone(connection.Database):
 
 
 class _NoCopy(AnchoredCopy):
-    """Keeps nothing, and has nothing to say against a log."""
+    """Stores nothing, and never contradicts a log."""
 
     def __init__(self, common_dir: str) -> None:
         super().__init__(common_dir)
@@ -86,4 +86,4 @@ class _NoCopy(AnchoredCopy):
         return True
 
     def sync(self) -> None:
-        """There is nothing to force."""
+        """Nothing to force."""

@@ -1,4 +1,4 @@
-"""The work trees of a repository that idumb was used in, and the right to write in all of them at once."""
+"""The working trees of a repository that used idumb, and the right to write in all of them at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def names(folder: str) -> list[str]:
 
 
 def cards(folder: str) -> Iterator[tuple[str, owner_card.Card]]:
-    """(path, card) of every owner that left one, dead or alive."""
+    """Return (path, card) of every owner that left one, dead or alive."""
     for name in names(folder):
         path = os.path.join(folder, "worktrees", name, "owner.json")
         card = owner_card.read(path)
@@ -28,7 +28,7 @@ def cards(folder: str) -> Iterator[tuple[str, owner_card.Card]]:
 
 @contextlib.contextmanager
 def held(folder: str, also: str | None = None) -> Iterator[None]:
-    """Their locks; Refusal `lock.held` where one has an owner. `also` is one that may have no folder yet."""
+    """Take all locks; Refusal `lock.held` if one has an owner. `also` may have no folder yet."""
     if also is not None:
         user_folders.make_private(os.path.join(folder, "worktrees", also))
     with contextlib.ExitStack() as stack:
@@ -38,7 +38,7 @@ def held(folder: str, also: str | None = None) -> Iterator[None]:
 
 
 def _taken(folder: str) -> ownership.OwnerLock:
-    """Of an owner on another machine the lock tells nothing, so its card counts too."""
+    """The lock says nothing about an owner on another machine, so its card counts too."""
     card = owner_card.read(os.path.join(folder, "owner.json"))
     alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
     lock = None if alive else ownership.take(os.path.join(folder, "owner.lock"))

@@ -61,7 +61,7 @@ def test_it_takes_out_refs_log_and_consent_and_leaves_every_byte_of_the_user(pro
     assert {folder["what"] for folder in answer.data["folders"]} == {
         "consent",
         "copy of the event log",
-        "event log and state of work trees",
+        "event log and state of working trees",
     }
     assert left(project) == []
     assert same(before, project.repo.ledger())

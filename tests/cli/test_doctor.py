@@ -139,7 +139,7 @@ def test_outside_a_repository_it_says_so_and_looks_at_the_machine(tmp_path: Path
     answer = doctor(Project(GitSandbox(tmp_path / "empty"), tmp_path / "empty"))
     assert answer.code == 1
     assert "git.program" in {check["code"] for check in answer.data["checks"]}
-    assert "no git repository" in seen(answer, "git.repository")[0]["found"]
+    assert "is not in a git repository" in seen(answer, "git.repository")[0]["found"]
 
 
 def test_a_bare_repository_is_named(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_half_written_objects_are_named(project: Project) -> None:
     left.parent.mkdir(exist_ok=True)
     left.write_bytes(b"half")
     os.utime(left, (1, 1))
-    assert "1 half-written objects" in found(project, "git.objects", "warn")[0]["found"]
+    assert "1 unfinished objects" in found(project, "git.objects", "warn")[0]["found"]
 
 
 def test_a_clone_that_was_left_is_named(project: Project) -> None:
@@ -421,7 +421,7 @@ def test_a_damaged_event_log_is_made_anew(project: Project, damage: str) -> None
         place.write_bytes(bytes_now[damage])
     assert project.json("log").code == 4
     assert found(project, "store.opens", "problem")[0]["mends"]
-    assert any("the event log was made anew" in line for line in mended(project, "store.opens"))
+    assert any("the event log was rebuilt" in line for line in mended(project, "store.opens"))
     assert project.events()[: len(events)] == events
     assert project.json("resume", "1").code in {0, 4}
 

@@ -23,7 +23,7 @@ class MemoryEventLog:
 
     def acquire(self, command: str, *, force: bool = False) -> int:
         if self.owned and not force:
-            raise Refusal("lock.held", f"this work tree is in use by another idumb: {command}", hint="idumb status")
+            raise Refusal("lock.held", f"this working tree is in use by another idumb: {command}", hint="idumb status")
         self.owned = True
         self.fence += 1
         return self.fence
@@ -72,7 +72,7 @@ class MemoryEventLog:
         known = (event for event in self.stored if event.run == events[0].run and event.kind not in BESIDE)
         newest = max((event.seq for event in known), default=0)
         if expected is not None and newest > expected:
-            raise Refusal("run.moved-on", "Another idumb went on with this run meanwhile.", hint="idumb status")
+            raise Refusal("run.moved-on", "Another idumb continued this run meanwhile.", hint="idumb status")
         at = self.clock.now()
         return tuple(self._place(new, text, operation, at) for new, text in zip(events, texts, strict=True))
 

@@ -1,4 +1,4 @@
-"""Clones that a killed command left: found, what is in them kept in the user's repository, and removed."""
+"""Clones that a killed command left: find them, keep their contents in the user's repository, remove them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GitClones:
             with contextlib.suppress(Unusable):  # the files are kept in any case
                 self._keep_commits(user, git_folder, f"{ref}-commits")
         head = user.repository
-        # What an agent left in its git folder may be anything, so git is asked with one of idumb's own.
+        # An agent can leave anything in its git folder, so git runs with a folder of idumb's own.
         builder_clone.move_git_folder_aside(left.path)
         clone.make_git_folder(self._repository, left.path, None if head.head_is_unborn else str(head.head.target))
         trees = GitTrees(discover.at(left.path), self._repository, rules=self._repository)
@@ -62,7 +62,7 @@ class GitClones:
         return kept
 
     def _keep_commits(self, user: GitTrees, aside: str, ref: str) -> None:
-        """Bring home what an agent committed there; nothing where it committed nothing."""
+        """Bring home the commits that an agent made there, if any."""
         if not os.path.isdir(aside) or os.path.islink(aside):
             return
         agent_repository.require_plain(aside, clone.alternates(clone.lenders(self._repository)))

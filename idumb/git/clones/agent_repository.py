@@ -1,7 +1,7 @@
-"""Reads the git folder that an agent worked in: as data of a stranger, bounded, and without starting git there.
+"""Read the git folder that an agent worked in as untrusted data: bounded, and without starting git there.
 
-Nothing of its configuration, hooks, attributes or refs is used. Its branch is read as text, and its objects through
-libgit2, which checks each against its name.
+Its configuration, hooks, attributes and refs are not used. Its branch is read as text, and its objects through libgit2,
+which checks each against its id.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from idumb.git.objects.tree_objects import FOLDER, SUBMODULE, Item
 
 MOST_FILES = 200_000
 MOST_STEPS = 5_000_000
-"""Rows of trees that are looked at, all commits together: small trees can name each other into astronomic numbers."""
+"""The most tree rows to read for all commits together: small trees can refer to each other exponentially."""
 MOST_BYTES = 512 << 20
 _MOST_TEXT = 1 << 20
 _OID = re.compile(r"[0-9a-f]{40}")
 
 
 class Unusable(Exception):
-    """Why nothing can be taken from it, in words that follow the name of a task."""
+    """Why nothing can be taken from the clone, in words that follow the task's id."""
 
 
 @dataclass
 class Objects:
-    """The objects of a folder and of the user's repository behind it, with what is left to be looked at."""
+    """The objects of a folder and of the user's repository behind it, with the remaining reading budget."""
 
     odb: pygit2.Odb
     steps: int = MOST_STEPS
@@ -43,7 +43,7 @@ class Objects:
     rows: dict[bytes, dict[str, Item]] = field(default_factory=dict)
 
     def read(self, oid: bytes, kind: ObjectType, most: int | None = None) -> bytes:
-        """An object of this kind; Unusable where it is missing, damaged, another kind, or too large."""
+        """Return an object of this kind; Unusable if it is missing, damaged, of another kind, or too large."""
         name = pygit2.Oid(oid)
         try:
             found, size = self.odb.read_header(name)
@@ -60,7 +60,7 @@ class Objects:
         return data
 
     def tree(self, oid: bytes) -> dict[str, Item]:
-        """The rows of a tree that git itself would write; Unusable for any other."""
+        """Return the rows of a tree that git itself would write; Unusable for any other."""
         if oid.hex() == tree_objects.EMPTY_TREE:
             return {}
         if oid not in self.rows:
@@ -89,7 +89,7 @@ def _unsafe(name: str) -> bool:
 
 
 def require_plain(folder: str, alternates: bytes) -> None:
-    """Its objects are plain files and folders, and it borrows from the user's repository alone."""
+    """Require that its objects are plain files and folders, and that it borrows from the user's repository alone."""
     for number, (path, found) in enumerate(_below(os.path.join(folder, "objects"))):
         if number > MOST_FILES:
             raise Unusable(f"its git folder has more than {MOST_FILES} files")
@@ -100,7 +100,7 @@ def require_plain(folder: str, alternates: bytes) -> None:
 
 
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
-    """All that is there, links not followed; Unusable where it cannot be listed."""
+    """List everything, without following links; Unusable if that fails."""
     stack = [top]
     try:
         yield top, os.lstat(top)
@@ -115,7 +115,7 @@ def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _text(path: str) -> bytes | None:
-    """The bytes of a small plain file, None where there is none; never waits for a pipe."""
+    """Return the bytes of a small regular file; None if there is none. Never waits for a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -128,7 +128,7 @@ def _text(path: str) -> bytes | None:
 
 
 def tip(folder: str, branch: str) -> str | None:
-    """The commit of the branch that idumb made there, None before the first one; Unusable where HEAD is elsewhere."""
+    """Return the commit of the branch that idumb created, None before the first; Unusable if HEAD is elsewhere."""
     head = (_text(os.path.join(folder, "HEAD")) or b"").decode("utf-8", "replace").strip()
     ref = f"refs/heads/{branch}"
     if _OID.fullmatch(head):
@@ -157,9 +157,9 @@ def _packed(text: bytes, ref: str) -> str | None:
 def chain(
     objects: Objects, last: str, base: str | None, known: Callable[[str], bool] = lambda _: False
 ) -> tuple[Commit, ...]:
-    """From the commit after `base`, or after one that is `known`, to `last`.
+    """Return the commits after `base`, or after a `known` one, up to `last`.
 
-    It ends early at what `commits.problem` tells.
+    Stops early at the first that `commits.problem` rejects.
     """
     found: list[Commit] = []
     at: str | None = last
@@ -171,7 +171,7 @@ def chain(
 
 
 def differences(objects: Objects, old: bytes, new: bytes) -> Iterator[tuple[str, Item | None, Item | None]]:
-    """Each path that differs, with both rows; folders with their own row too, named with `/` at their end."""
+    """Return each path that differs, with both rows; also folders with their own row, named with `/` at the end."""
     stack: list[tuple[str, bytes | None, bytes | None]] = [("", old, new)]
     while stack:
         prefix, left, right = stack.pop()
@@ -208,7 +208,7 @@ def _change(path: str, was: Item | None, now: Item | None) -> Change:
 
 
 def new_objects(objects: Objects, old: str, new: str) -> Iterator[tuple[ObjectType, bytes]]:
-    """Kind and id of what `new` names and `old` does not, trees after what is in them."""
+    """Return kind and id of the objects that `new` refers to and `old` does not; trees after their content."""
     trees = [bytes.fromhex(new)]
     for path, _, now in differences(objects, bytes.fromhex(old), bytes.fromhex(new)):
         if now is not None and path.endswith("/"):

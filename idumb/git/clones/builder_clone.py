@@ -1,7 +1,7 @@
-"""The private clone of a builder that commits: made for an attempt, taken from it, its commits brought home as objects.
+"""The private clone of a builder that commits: create it, read it after the attempt, bring its commits home as objects.
 
-When the builder has ended, the git folder that it worked with is moved aside and one of idumb's own takes its place,
-before git is asked anything in the clone: configuration, hooks, index and refs of the builder are never used.
+When the builder has ended, its git folder is moved aside and replaced by one of idumb's own before git runs in the
+clone: the builder's configuration, hooks, index and refs are never used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
 
 
 class BuilderClone:
-    """Implements the port `CommittingClone` on the clone of a run. `redact` takes out what idumb knows to be secret."""
+    """Implements the port `CommittingClone` on the clone of a run. `redact` removes known secrets."""
 
     def __init__(self, repository: Repository, user: GitTrees, copy: Clone, redact: Callable[[str], str]) -> None:
         self._repository = repository
@@ -91,7 +91,7 @@ class BuilderClone:
         return tuple(one.path for one in differ if one.path not in filtered or filtered[one.path] != one.old)
 
     def keep(self, offered: BuilderCommits, ref: str) -> str:
-        """Bring the objects home, forced to disk and named by `ref`; why they cannot be, or nothing."""
+        """Bring the objects home, forced to disk and referenced by `ref`. Return why that failed, or nothing."""
         self._repository.guard()
         try:
             bring_home(self._user, Objects(odb_of(self._repository, self._aside)), offered)
@@ -106,7 +106,7 @@ class BuilderClone:
         self._settle(self._base)
 
     def _is_there(self) -> bool:
-        """Whether it is a folder still, and no link that leads into files of the user's."""
+        """Return whether it is still a folder, and not a link into the user's files."""
         return os.path.isdir(self._folder) and not os.path.islink(self._folder)
 
     def _fresh_folder(self) -> None:
@@ -114,14 +114,14 @@ class BuilderClone:
         self._configure()
 
     def _configure(self) -> None:
-        """What decides how git sees files, and in whose name it commits."""
+        """Return the settings that decide how git sees files, and the identity of commits."""
         git_dir = os.path.join(self._folder, ".git")
         known = dry_run_clone.settings(self._repository)
         dry_run_clone.copy_settings(known, git_dir)
         target = pygit2.Config(os.path.join(git_dir, "config"))
-        target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # whatever hooks the user has for all repositories
+        target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # disable any hooks that the user configured globally
         if any(name.startswith("filter.lfs.") for name in known):
-            # Commits come home and the clone goes; without the bytes of large files they could not be pushed.
+            # The commits come home and the clone is removed; without the bytes of LFS files they could not be pushed.
             store = os.path.expanduser(known.get("lfs.storage", "lfs"))
             target["lfs.storage"] = os.path.join(self._repository.common_dir, store)
         found = git_program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
@@ -148,7 +148,7 @@ class BuilderClone:
         return ""
 
     def _index_as(self, last: str | None) -> str:
-        """Let git see as tracked what was committed; why git cannot, or nothing."""
+        """Make git treat the committed files as tracked. Return why git cannot, or nothing."""
         clone.borrow(self._folder, [*clone.lenders(self._repository), os.path.join(self._aside, "objects")])
         result = git_program.write(self._folder, ["read-tree", str(last)])
         return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
@@ -160,9 +160,10 @@ class BuilderClone:
         return seen
 
     def _filtered(self, changes: Iterable[Change]) -> Mapping[str, Entry]:
-        """What git's filters (line endings, large files), as the user has them, make of the files in the clone.
+        """Return the bytes that git's filters (line endings, LFS) make of the files in the clone, as the user has them.
 
-        Its attributes decide, for the task may have made them. What no filter could read is missing.
+        The clone's attributes decide, because the task may have changed them. Files that a filter cannot read are
+        missing.
         """
         known = [(c.path, c.new.mode) for c in changes if c.new is not None and not self._waits_for_attributes(c.path)]
         if not known:
@@ -172,19 +173,19 @@ class BuilderClone:
         return {path: Entry(mode, oid) for (path, mode), oid in zip(known, made, strict=False)}
 
     def _waits_for_attributes(self, path: str) -> bool:
-        """Whether git would wait for ever, because the builder left a pipe where attributes are read."""
+        """Return whether git would block, because the builder left a pipe where attributes are read."""
         above = [path[: at + 1] for at, letter in enumerate(path) if letter == "/"]
         return any(_is_special(os.path.join(self._folder, folder, ".gitattributes")) for folder in ("", *above))
 
     def _settle(self, commit: str | None) -> None:
-        """Branch and index of the clone are those of a commit of the user's repository; nothing is borrowed."""
+        """Point branch and index of the clone to a commit of the user's repository; nothing is borrowed."""
         clone.borrow(self._folder, clone.lenders(self._repository))
         clone.put_head(self._folder, commit)
         clone.remove_tree(self._aside)
 
 
 def move_git_folder_aside(folder: str) -> str:
-    """Put the git folder of a clone's builder out of the way; why there is nothing to take, or nothing."""
+    """Move the builder's git folder aside. Return why there is nothing to take, or nothing."""
     clone.remove_tree(folder + TAKEN)
     here = os.path.join(folder, ".git")
     try:
@@ -192,7 +193,7 @@ def move_git_folder_aside(folder: str) -> str:
         if not stat.S_ISDIR(os.lstat(here).st_mode):
             os.unlink(here)
             return "its .git is no folder any more"
-        os.chmod(here, 0o700)  # without rights of its own a folder cannot be moved to another one
+        os.chmod(here, 0o700)  # a folder without owner permissions cannot be moved to another folder
         os.rename(here, folder + TAKEN)
     except FileNotFoundError:
         return "it removed the git folder of its clone"
@@ -200,14 +201,14 @@ def move_git_folder_aside(folder: str) -> str:
 
 
 def odb_of(repository: Repository, aside: str) -> pygit2.Odb:
-    """The objects of a builder's git folder, and the user's behind them."""
+    """Return the objects of a builder's git folder, and the user's behind them."""
     odb = pygit2.Odb(os.path.join(aside, "objects"))
     odb.add_disk_alternate(os.path.join(repository.common_dir, "objects"))
     return odb
 
 
 def bring_home(user: GitTrees, objects: Objects, offered: BuilderCommits) -> None:
-    """Write what the commits need into the user's repository, forced to disk; Unusable where it is not sound."""
+    """Write the objects of the commits into the user's repository, forced to disk; Unusable if one is unsound."""
     before = tree_objects.tree_of(user.repository, offered.base)
     for one in offered.commits:
         for kind, oid in agent_repository.new_objects(objects, before, one.tree):
@@ -225,7 +226,7 @@ def _bring(user: GitTrees, objects: Objects, kind: ObjectType, oid: bytes) -> No
 
 
 def _same_kind(change: Change) -> bool:
-    """Whether it is a file before and after, of the same mode."""
+    """Return whether it is a file before and after, of the same mode."""
     modes = {entry.mode if entry else 0 for entry in (change.old, change.new)}
     return len(modes) == 1 and modes <= {tree_objects.FILE, tree_objects.PROGRAM}
 
@@ -239,7 +240,7 @@ def _is_special(path: str) -> bool:
 
 
 def _line(path: str) -> bytes:
-    """A path as git reads it from a line."""
+    """Decode a path as git quotes it in a line."""
     data = os.fsencode(path)
     if b"\n" not in data and not data.startswith(b'"'):
         return data + b"\n"

@@ -1,7 +1,7 @@
-"""The workspace `clone`: a private copy of a commit, whose objects and snapshots live in the user's repository.
+"""The workspace `clone`: a private copy of a commit, whose objects and snapshots are in the user's repository.
 
-The copy has a git folder of its own, so nothing that runs in it can reach the user's refs, index or hooks.
-Results enter the user's work tree path by path, compare-and-swap.
+The copy has its own git folder, so nothing that runs in it can reach the user's refs, index or hooks. Results enter the
+user's working tree path by path, by compare-and-swap.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "att
 _MOST_LENDERS = 50
 BRANCH = "idumb"
 WORKTREE = "rehearsal"
-"""What the work tree of a dry run's copy is called."""
+"""The folder name of a dry run's working tree."""
 TAKEN = ".taken"
-"""What the name of a folder beside a clone ends with, in which a builder's git folder is looked at."""
+"""The suffix of the folder beside a clone in which a builder's git folder is examined."""
 
 
 class Clone:
-    """`user` are the trees of the user's work tree; a folder that exists already is used again."""
+    """`user` are the trees of the user's working tree. An existing folder is reused."""
 
     kind = "clone"
 
@@ -53,17 +53,17 @@ class Clone:
         return self._trees
 
     def renew(self, commit: str | None) -> None:
-        """Make it anew, as this commit is."""
+        """Recreate it from this commit."""
         tree = None if commit is None else _as_checked_out(self._repository, self._user, commit)
         _make(self._repository, self._folder, commit, tree)
         self._trees.forget()
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
-        """Snapshots of the clone are in the user's repository already, so only the paths are written."""
+        """Snapshots of the clone are already in the user's repository, so only the paths are written."""
         return candidate, self._user.restore(candidate, base, paths)
 
     def close(self) -> None:
-        """Remove the copy; its snapshots stay. After a takeover it is the new owner's."""
+        """Remove the copy; its snapshots stay. After a takeover, the copy belongs to the new owner."""
         self._repository.guard()
         self._trees.close()
         remove(self._folder)
@@ -71,16 +71,16 @@ class Clone:
 
 
 def place_of(repository: Repository) -> str:
-    """The folder of a repository's clones; those of a dry run's copy lie beside it, and go with it."""
+    """Return the folder of a repository's clones. Those of a dry run are beside it and are removed with it."""
     if repository.worktree_id == WORKTREE:
         return os.path.join(os.path.dirname(repository.root), "clones")
     return clone_places.of(repository.root, repository.common_dir)
 
 
 def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
-    """The commit's tree, with files that git filters (line endings, large files) as the user's work tree has them.
+    """Return the commit's tree, with filtered files (line endings, LFS) as they are in the user's working tree.
 
-    Else a builder would see other bytes than in the user's tree, and each of its results would be a conflict there.
+    Otherwise a builder would see other bytes than the user, and each of its results would be a conflict.
     """
     tree = tree_objects.tree_of(user.repository, commit)
     present = user.scan()
@@ -106,12 +106,12 @@ def _make(repository: Repository, folder: str, commit: str | None, tree: str | N
 
 
 def make_git_folder(repository: Repository, folder: str, commit: str | None) -> None:
-    """A git folder of its own in `folder`, on top of the user's objects, with one branch, at `commit`.
+    """Create a git folder in `folder` on top of the user's objects, with one branch at `commit`.
 
-    Its formats are those that idumb reads, whatever the user prefers for new repositories.
+    It uses the formats that idumb reads, whatever the user prefers for new repositories.
     """
     arguments = ["init", "--quiet", "--template=", "--object-format=sha1", f"--initial-branch={BRANCH}", "."]
-    # By a variable, for older versions of git do not know the option.
+    # By a variable, because older versions of git do not know the option.
     _git(folder, arguments, {"GIT_DEFAULT_REF_FORMAT": "files"})
     git_dir = os.path.join(folder, ".git")
     os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
@@ -124,9 +124,9 @@ def make_git_folder(repository: Repository, folder: str, commit: str | None) -> 
 
 
 def lenders(repository: Repository) -> tuple[str, ...]:
-    """The user's folder of objects, and those that it borrows from itself.
+    """Return the user's object folder, and those that it borrows from.
 
-    All are named, because git passes over relative names in the second repository of such a chain.
+    All are listed, because git ignores relative names in the second repository of such a chain.
     """
     found = [os.path.join(repository.common_dir, "objects")]
     for folder in found:
@@ -140,24 +140,24 @@ def _borrowed_by(objects: str) -> list[str]:
             lines = stream.read().splitlines()
     except OSError:
         return []
-    # What is quoted git reads by itself.
+    # git decodes quoted names itself.
     plain = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
     return [os.path.normpath(os.path.join(objects, line)) for line in plain]
 
 
 def alternates(folders: Iterable[str]) -> bytes:
-    """What stands in the file by which a repository borrows from these folders of objects."""
+    """Return the content of the alternates file for these object folders."""
     return b"".join(os.fsencode(folder) + b"\n" for folder in folders)
 
 
 def borrow(folder: str, objects: Iterable[str]) -> None:
-    """Let the repository in `folder` read from these folders of objects, and from no others."""
+    """Let the repository in `folder` read from these object folders only."""
     with open(os.path.join(folder, ".git", "objects", "info", "alternates"), "wb") as stream:
         stream.write(alternates(objects))
 
 
 def put_head(folder: str, commit: str | None) -> None:
-    """Let branch and index be at a commit; the files stay as they are."""
+    """Set branch and index to a commit; the files stay as they are."""
     if commit is None:
         _git(folder, ["update-ref", "-d", f"refs/heads/{BRANCH}"])
         _git(folder, ["read-tree", "--empty"])
@@ -167,7 +167,7 @@ def put_head(folder: str, commit: str | None) -> None:
 
 
 def remove(folder: str) -> None:
-    """The marker goes first: a clone that was half removed when idumb was killed is none."""
+    """Remove the marker first: a clone that is half removed when idumb is killed is no clone."""
     if not os.path.islink(folder):
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, ".git", _READY))
@@ -176,9 +176,9 @@ def remove(folder: str) -> None:
 
 
 def remove_tree(folder: str) -> None:
-    """Remove a folder with all that is in it, or what stands in its place; no link is followed.
+    """Remove a folder with its content, or whatever is at its path, without following links.
 
-    Rights that were taken away from folders in it are given back first.
+    Permissions that were removed from its folders are restored first.
     """
     if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
         os.unlink(folder)
@@ -197,7 +197,7 @@ def remove_tree(folder: str) -> None:
 
 
 def _is_ready(folder: str) -> bool:
-    """Whether it was made since the machine started: its files are never forced, so a power cut may have cut them."""
+    """Return whether it was created since boot: its files are never forced, so a power cut may have truncated them."""
     try:
         with open(os.path.join(folder, ".git", _READY), "rb") as stream:
             return stream.read() == _boot()
@@ -206,7 +206,7 @@ def _is_ready(folder: str) -> bool:
 
 
 def _boot() -> bytes:
-    """Nothing where the system does not tell; there a clone outlives the boot."""
+    """Return nothing if the system does not tell; a clone then survives the boot."""
     return (host_identity.boot_id() or "").encode()
 
 
@@ -217,7 +217,7 @@ def _git(folder: str, arguments: Sequence[str], extra: Mapping[str, str] | None 
 
 
 def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
-    """Write a tree's bytes into an empty folder: no filter, and not forced to disk, since they are in git."""
+    """Write a tree's bytes into an empty folder: unfiltered, and not forced to disk, because git has them."""
     stack = [(tree, folder)]
     while stack:
         oid, here = stack.pop()

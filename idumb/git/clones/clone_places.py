@@ -1,7 +1,7 @@
-"""Where private copies of a repository lie: in the user's state, outside every git folder.
+"""Where private copies of a repository are: in the user's state, outside every git folder.
 
-Some agents refuse to write below a folder called `.git`. No cache folder either, for a copy can hold the only bytes
-of an agent's work.
+Some agents refuse to write below a folder called `.git`. A cache folder is no place either, because a copy can hold the
+only bytes of an agent's work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from idumb.system.files import user_folders
 
 COPIES = "rehearsals"
 _CLONES = "clones"
-_SHORT = 16  # of the repository's id: programs in a clone may put sockets there, whose paths are short
+_SHORT = 16  # of the repository's id: programs in a clone may create sockets there, whose paths must be short
 _UP = "up"
 _OF_RUN = re.compile(r"[0-9a-f]{16}(?:\.taken)?")
 _DEPENDENCIES = "node_modules"
@@ -26,7 +26,10 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, err
 
 
 def of(root: str, common_dir: str) -> str:
-    """The folder of a repository's clones. Where the user's state lies in the work tree it is in the git folder."""
+    """Return the folder of a repository's clones.
+
+    If the user's state is inside the working tree, it is in the git folder.
+    """
     wanted, chosen = user_folders.clones()
     if not os.path.isabs(wanted):
         raise Refusal(
@@ -46,21 +49,21 @@ def of(root: str, common_dir: str) -> str:
     if chosen:
         raise Refusal(
             "clones.unusable",
-            f"{user_folders.CLONES} is {wanted}, which lies in the work tree {root}.",
+            f"{user_folders.CLONES} is {wanted}, which is inside the working tree {root}.",
             hint=f"Set {user_folders.CLONES} to a folder outside the repository",
         )
     return before(common_dir)
 
 
 def before(common_dir: str) -> str:
-    """Where older versions had the clones of a repository."""
+    """Return where older versions kept the clones of a repository."""
     return os.path.join(common_dir, "idumb", _CLONES)
 
 
 def prepare(folder: str, common_dir: str) -> str:
-    """The folder below `folder` in which a copy can be made now, made where it is missing: the user's alone.
+    """Return the folder below `folder` for a new copy, created if missing and private to the user.
 
-    Refusal `clones.unusable` where it cannot be written, `git.clone-gone` where something else is in its place.
+    Refusal `clones.unusable` if it is not writable, `git.clone-gone` if something else is in its place.
     """
     require_plain(folder)
     deepest = os.path.join(folder, *[_UP] * (len(_dependencies(folder, common_dir)) - 1))
@@ -85,32 +88,32 @@ def prepare(folder: str, common_dir: str) -> str:
 
 
 def require_plain(folder: str) -> None:
-    """It is a folder of idumb's own, or not there: what is removed and made in it is no file of others."""
+    """Require idumb's own folder or nothing, so that no other file is removed or overwritten."""
     if os.path.realpath(folder) != folder or (os.path.lexists(folder) and not os.path.isdir(folder)):
         raise Refusal(
             "git.clone-gone",
-            f"{folder} is no folder of idumb's own any more: something else was put in its place.",
-            hint="Look at what the builder did, and move that away; idumb resume then begins the task again",
+            f"{folder} is no longer idumb's own folder: something else is in its place.",
+            hint="Look at what the builder did, and move that away; then idumb resume restarts the task",
         )
 
 
 def _require_private(folder: str) -> None:
-    """Nobody else may have made it, or can put something into it."""
+    """Require that no other user created it or can write into it."""
     found, above = os.lstat(folder), os.lstat(os.path.dirname(folder))
     shared = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
     if found.st_uid != os.geteuid() or found.st_mode & 0o022 or shared:
         raise Refusal(
             "clones.unusable",
             f"Private copies of the repository are made in {folder}, and other users can write there.",
-            hint=f"Make it yours alone (chmod 700), or set {user_folders.CLONES} to a folder that is",
+            hint=f"Make it private (chmod 700), or set {user_folders.CLONES} to a folder that is",
             details={"path": folder},
         )
 
 
 def _link_dependencies(folder: str, common_dir: str) -> None:
-    """Let programs in the copies below `folder` find what Node found above the git folder, nearest first.
+    """Let programs in the copies below `folder` find what Node would find above the git folder, nearest first.
 
-    Node looks for `node_modules` in each folder above a file. Where there are several, each has a level of its own.
+    Node looks for `node_modules` in each folder above a file. If there are several, each gets its own level.
     """
     found = _dependencies(folder, common_dir)
     at = os.path.join(folder, *[_UP] * (len(found) - 1))
@@ -125,7 +128,7 @@ def _link_dependencies(folder: str, common_dir: str) -> None:
 
 
 def _dependencies(folder: str, common_dir: str) -> list[str]:
-    """The folders above the git folder, but for those above the clones too, where Node finds them anyway."""
+    """Return the folders above the git folder, except those above the clones too, where Node finds them anyway."""
     found, at = list[str](), before(common_dir)
     while at != os.path.dirname(at) and not f"{folder}/".startswith(f"{at}/"):
         if os.path.isdir(os.path.join(at, _DEPENDENCIES)):
@@ -135,14 +138,14 @@ def _dependencies(folder: str, common_dir: str) -> list[str]:
 
 
 def levels(folder: str) -> Iterator[str]:
-    """The folders in which copies can be, of those that are there."""
+    """Return the existing folders that can hold copies."""
     while os.path.isdir(folder) and not os.path.islink(folder):
         yield folder
         folder = os.path.join(folder, _UP)
 
 
 def clones(root: str, common_dir: str) -> list[str]:
-    """Every clone of the repository that is there, also where older versions made them."""
+    """Return every clone of the repository, including those of older versions."""
     places = dict.fromkeys((of(root, common_dir), before(common_dir)))
     return [
         os.path.join(at, name)
@@ -154,7 +157,7 @@ def clones(root: str, common_dir: str) -> list[str]:
 
 
 def tidy(folder: str) -> None:
-    """Remove the folder of a repository's clones once nothing is in it but what was made for them."""
+    """Remove the folder of a repository's clones once it holds only what was made for them."""
     for at in reversed([*levels(folder)]):
         with contextlib.suppress(OSError):
             link = os.path.join(at, _DEPENDENCIES)
@@ -167,10 +170,10 @@ def tidy(folder: str) -> None:
 
 
 def is_clone_of(common_dir: str, path: str) -> bool:
-    """Whether a path is in a clone of this repository, wherever `IDUMB_CLONES` had it made."""
+    """Return whether a path is in a clone of this repository, wherever `IDUMB_CLONES` put it."""
     return is_copy_of(common_dir, path) and COPIES not in path.split("/")
 
 
 def is_copy_of(common_dir: str, path: str) -> bool:
-    """The same of every private copy, those of dry runs among them."""
+    """Return whether a path is in any private copy, including those of dry runs."""
     return path.startswith(common_dir + os.sep) or user_folders.repository_id(common_dir)[:_SHORT] in path.split("/")

@@ -1,8 +1,8 @@
-"""A throw-away repository with the work tree as it is: what runs in it reaches nothing of the user's.
+"""A temporary repository with the present working tree: nothing that runs in it reaches the user's files.
 
-It lies where clones do, outside the git folder, because some agents refuse to write in there. Its objects are its
-own, on top of the user's, so that not even an object is added to those. A lock that ends with its process tells a copy
-in use from one that a killed process left.
+It is where clones are, outside the git folder, because some agents refuse to write there. It has its own objects on top
+of the user's, so not even an object is added to those. A lock that ends with its process distinguishes a copy in use
+from one that a killed process left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from idumb.system.files import user_folders
 
 _COPY = "work"
 _LOCK = ".lock"
-# What decides how git sees files, and who commits; never what it runs by itself or where it sends something.
+# Settings that decide how git sees files, and who commits; never what git runs or where it sends something.
 _SETTINGS = frozenset(
     {
         "user.name", "user.email",
@@ -38,7 +38,7 @@ _PATHS = frozenset({"core.excludesfile", "core.attributesfile"})
 
 @contextlib.contextmanager
 def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
-    """A copy with this HEAD and all files that are not ignored; `also` are ignored ones that are wanted too."""
+    """Make a copy with this HEAD and all files that are not ignored; `also` are ignored files to include."""
     clear(user)
     place = clone.place_of(user)
     top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
@@ -55,12 +55,12 @@ def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Rep
 
 
 def clear(user: Repository) -> tuple[str, ...]:
-    """Remove the copies that processes which were killed have left; their folders."""
+    """Remove the copies that killed processes left. Return their folders."""
     removed = _cleared(user, os.path.join(user.common_dir, "idumb", clone_places.COPIES))  # of older versions
     try:
         place = clone.place_of(user)
     except Refusal:
-        return tuple(removed)  # most commands need no copy, so they need no place for one
+        return tuple(removed)  # most commands need no copy, so they do not require a place for one
     for at in clone_places.levels(place):
         removed += _cleared(user, os.path.join(at, clone_places.COPIES))
     if removed:
@@ -90,7 +90,7 @@ def _cleared(user: Repository, top: str) -> list[str]:
 
 
 class _Lock:
-    """An open file with an advisory lock on it."""
+    """An open file with an advisory lock."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -101,7 +101,7 @@ class _Lock:
 
 
 def _locked(top: str) -> _Lock:
-    """The lock of a name that nobody has: the lock comes before the folder and goes after it."""
+    """Lock a free name: the lock comes before the folder and goes after it."""
     number = 1
     while True:
         lock = _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)
@@ -111,7 +111,7 @@ def _locked(top: str) -> _Lock:
 
 
 def _taken(path: str, *, create: bool) -> _Lock | None:
-    """None where another process has it, or removed it at this moment."""
+    """Return None if another process has it, or is removing it."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     try:
         descriptor = os.open(path, flags, 0o600)
@@ -129,13 +129,13 @@ def _taken(path: str, *, create: bool) -> _Lock | None:
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     shutil.rmtree(folder, ignore_errors=True)
-    folder = os.path.join(folder, _COPY)  # beside it is room for clones of its own
+    folder = os.path.join(folder, _COPY)  # beside it is space for its own clones
     user_folders.make_private(folder)
     clone.make_git_folder(user, folder, None)
     copy_settings(settings(user), os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))
     copy.worktree_id = clone.WORKTREE
-    # What a scan leaves lying goes to the copy.
+    # A scan's temporary objects go to the copy.
     seen = Repository(user.root, user.git_dir, copy.common_dir, clone.WORKTREE)
     tree = GitTrees(seen, copy).scan(also)
     clone.write_out(open_repository.repository(copy), bytes.fromhex(tree), copy.root)
@@ -144,9 +144,11 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
 
 
 def settings(user: Repository) -> Mapping[str, str]:
-    """Git's settings in this work tree, the user's own and the system's too: an agent may have another home.
+    """Return git's settings in this working tree, including the user's and the system's.
 
-    The last of each name, with section and variable in lower case; a name alone is true.
+    An agent may have another home.
+
+    The last value of each name, with section and variable in lower case; a name without a value is true.
     """
     rows = filter(None, git_program.output(user.root, ["config", "--list", "-z"]).split(b"\0"))
     parted = (os.fsdecode(row).partition("\n") for row in rows)
@@ -154,7 +156,7 @@ def settings(user: Repository) -> Mapping[str, str]:
 
 
 def copy_settings(source: Mapping[str, str], git_dir: str) -> None:
-    """Give a git folder what decides how git sees files, and who commits."""
+    """Give a git folder the settings that decide how git sees files, and who commits."""
     target = pygit2.Config(os.path.join(git_dir, "config"))
     for name, value in source.items():
         if name in _SETTINGS or name.startswith("filter."):
@@ -162,7 +164,7 @@ def copy_settings(source: Mapping[str, str], git_dir: str) -> None:
 
 
 def _put_head(copy: Repository, head: Head) -> None:
-    """The same commit on a branch of the same name; nothing is staged."""
+    """Put the same commit on a branch of the same name; nothing is staged."""
     if head.branch is not None:
         _git(copy.root, "symbolic-ref", "HEAD", f"refs/heads/{head.branch}")
     if head.commit is not None:
@@ -178,7 +180,7 @@ def _git(folder: str, *arguments: str) -> None:
 
 
 def _remove(folder: str, lock: str) -> None:
-    """A task may have taken rights away from folders of its own; those are given back first."""
+    """Restore permissions that a task removed from its own folders."""
     for at, below, _ in os.walk(folder):
         for name in below:
             path = os.path.join(at, name)

@@ -33,8 +33,8 @@ class GitKeptRefs:
         if result.status != 0:
             raise errors.Refusal(
                 "backup.incomplete",
-                f"git writes no bundle of the refs, so nothing was removed: {result.words}",
-                hint="idumb doctor says which refs are broken; --no-backup goes on without",
+                f"git could not bundle the refs, so nothing was removed: {result.words}",
+                hint="idumb doctor lists the broken refs; --no-backup continues without a backup",
             )
         os.chmod(path, 0o600)
         git_program.output(self._place.root, ["bundle", "verify", path])

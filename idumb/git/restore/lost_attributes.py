@@ -1,4 +1,4 @@
-"""What a restore of a file does not give back: that it is one of several links, and its extended attributes."""
+"""What a restore of a file does not restore: hard links and extended attributes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from idumb.domain import wording
 from idumb.git.scan.path_state import Step
 
-# These belong to the system's own policy, which sets them anew.
+# The system's own policy sets these again.
 _SYSTEM = frozenset({"security.selinux", "security.ima", "security.evm", "security.SMACK64"})
 
 
 def told(root: str, steps: Iterable[Step]) -> Iterator[str]:
-    """A line for each file that is about to be replaced or removed, and is more than its bytes and mode."""
+    """Return a line for each file to be replaced or removed that is more than its bytes and mode."""
     for step in steps:
         status = step.present.status
         if step.present.entry == step.want or status is None or not stat.S_ISREG(status.st_mode):

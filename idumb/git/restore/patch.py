@@ -1,4 +1,4 @@
-"""Differences as text, and patches applied: first to a tree, then restored into the work tree path by path."""
+"""Differences as text, and patches: applied to a tree first, then restored into the working tree path by path."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from idumb.system.files import user_folders
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
 Counts = Mapping[str, tuple[int | None, int | None]]
-"""Path to lines added and removed; None for what is not text."""
+"""Return path to lines added and removed; None for binary files."""
 
 
 class Target(Protocol):
-    """What applying needs of `GitTrees`."""
+    """The part of `GitTrees` that applying a patch needs."""
 
     def scan(self, also: Iterable[str] = ()) -> str: ...
     def changes(self, old: str, new: str) -> tuple[Change, ...]: ...
@@ -28,7 +28,7 @@ class Target(Protocol):
 
 
 def diff(place: Repository, old: str, new: str, paths: Sequence[str] = ()) -> str:
-    """A unified diff with `a/` and `b/`; bytes that are not UTF-8 as surrogate escapes."""
+    """Return a unified diff with `a/` and `b/`; bytes that are not UTF-8 are surrogate escapes."""
     options = [*_PLAIN, "-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
     return _between(place, [*options, old, new, "--", *paths]).decode("utf-8", "surrogateescape")
 
@@ -53,9 +53,9 @@ def _number(text: bytes) -> int | None:
 
 
 def apply(trees: Target, place: Repository, text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-    """(done, why not). The patch meets a private index of the present bytes.
+    """Return (applied, reason). The patch is applied to a private index of the present bytes.
 
-    So nothing is written before every path was judged.
+    So every path is judged before anything is written.
     """
     present = trees.scan()
     with tempfile.TemporaryDirectory(prefix="patch-", dir=_folder(place)) as folder:

@@ -1,8 +1,8 @@
-"""Writes paths as a tree has them, only where the present bytes are the expected ones.
+"""Write paths as a tree has them, only where the present bytes are the expected ones.
 
-Every path is looked at before the first one is written, so a conflict that was there already leaves all as it is. Who
-changes a path in the moments after that, and a disk that fails, stop it with some paths written.
-Every path is walked from the root by folder descriptors that follow no link, so nothing outside can be written.
+Every path is checked before the first one is written, so an existing conflict leaves everything unchanged. A change
+during the write, or a failing disk, can stop it with some paths written. Every path is reached from the root by folder
+descriptors that follow no link, so nothing outside can be written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Known(Protocol):
-    """What snapshots know beyond trees; see `manifest.Manifest`."""
+    """What snapshots record beyond trees; see `snapshot_manifest.Manifest`."""
 
     def modes(self, wanted: Mapping[str, Entry]) -> Mapping[str, int]: ...
 
@@ -45,7 +45,7 @@ def restore(
     guard: Callable[[], None],
     known: Known,
 ) -> tuple[Conflict, ...]:
-    """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and what `guard` raises."""
+    """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
     wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
     gone = frozenset(path for path, want in wanted.items() if want is None)
     top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -78,7 +78,7 @@ def _checked(paths: Iterable[str]) -> list[str]:
 
 
 def _files(steps: Iterable[Step]) -> dict[str, Entry]:
-    """The files that are to be written, links aside."""
+    """Return the files to write, without links."""
     wanted = {step.path: step.want for step in steps if step.present.entry != step.want}
     return {path: want for path, want in wanted.items() if want is not None and want.mode != tree_objects.LINK}
 
@@ -88,7 +88,7 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
     if tree_objects.SUBMODULE in {entry.mode for entry in (want, before) if entry is not None}:
         return "is a submodule, which idumb does not write"
     if present.in_the_way is not None:
-        # Below a file or link there is nothing to remove; and what this restore removes may stand in the way.
+        # Below a file or link there is nothing to remove; and this restore may remove what is in the way.
         if present.in_the_way in gone or want is None:
             return None
         return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
@@ -112,7 +112,7 @@ def _why(present: Present, before: Entry | None) -> str:
 
 
 def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
-    """A folder where a file has to be is in the way unless this restore empties it."""
+    """Return whether a folder is in the way of a file: it is, unless this restore empties it."""
     if not step.present.is_folder or step.want is None:
         return None
     rest = next((leaf for leaf in open_folder.leaves(top, step.path) if leaf not in gone), None)

@@ -1,4 +1,4 @@
-"""The writing half of a restore: files first, then every folder that changed is forced to disk once."""
+"""The writing half of a restore: write files first, then force every changed folder to disk once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pygit2
 
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# What a call says when somebody changed the tree under it.
+# errors that mean that somebody changed the tree meanwhile
 _IN_THE_WAY = frozenset(
     (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV, errno.EBUSY)
 )
@@ -32,9 +32,9 @@ class _Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """One restore. `modes` are bits that git does not know, `keep` says of a folder that it stays though empty.
+    """One restore. `modes` are bits that git does not know; `keep` tells which empty folders stay.
 
-    `changed` gathers the folders that are to be forced to disk, relative to `root`.
+    `changed` collects the folders to force to disk, relative to `root`.
     """
 
     repository: pygit2.Repository
@@ -48,7 +48,7 @@ class Writing:
 
 
 def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
-    """Deletions first, deepest first, so that files and folders can change places."""
+    """Delete first, deepest first, so that files and folders can change places."""
     deletions = [step for step in steps if step.want is None]
     writes = [step for step in steps if step.want is not None and step.present.entry != step.want]
     done = ""
@@ -62,7 +62,7 @@ def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
             _write(writing, step)
     except (_Changed, OSError) as problem:
         if isinstance(problem, OSError) and problem.errno not in _IN_THE_WAY:
-            # A disk that fails is no conflict: nobody changed anything, and the same restore is made again later.
+            # A failing disk is no conflict: nobody changed anything, and the same restore is repeated later.
             problem.filename = done
             raise
         return (Conflict(done, str(problem) or "was changed while it was restored"),)
@@ -76,7 +76,7 @@ def _force(root: str, folders: set[str]) -> None:
 
 
 def force_done(root: str, steps: list[Step]) -> None:
-    """What is as wanted already may be so by a restore that was killed before it forced it to disk."""
+    """Force even a path that is as wanted: a killed restore may not have forced it."""
     done = [step for step in steps if step.present.entry == step.want]
     written = [step for step in done if step.want is not None and step.want.mode != tree_objects.LINK]
     durable_files.force(os.path.join(root, step.path) for step in written)
@@ -84,7 +84,7 @@ def force_done(root: str, steps: list[Step]) -> None:
 
 
 def _recheck(folder: int, name: str, present: Present) -> None:
-    """The last look before a write; what is left of the race is a few microseconds."""
+    """Check once more before a write; the remaining race is a few microseconds."""
     try:
         status: os.stat_result | None = os.lstat(name, dir_fd=folder)
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def _delete(writing: Writing, step: Step) -> None:
             os.unlink(parts[-1], dir_fd=folder)
             writing.changed.add("/".join(parts[:-1]))
     writing.guard()
-    # Also where the file is gone already: a restore that was killed may have left its folders.
+    # Even if the file is gone: a killed restore may have left its folders.
     for count in range(len(parts) - 1, 0, -1):
         above = "/".join(parts[:count])
         if writing.keep(above) or tree_objects.is_folder(writing.repository, writing.target, above):
@@ -121,7 +121,7 @@ def _delete(writing: Writing, step: Step) -> None:
 
 
 def _remove_if_empty(writing: Writing, parts: list[str]) -> bool:
-    """Whether the folder is gone now."""
+    """Return whether the folder is gone now."""
     try:
         with open_folder.parent(writing.top, parts) as folder:
             os.rmdir(parts[-1], dir_fd=folder)
@@ -142,7 +142,7 @@ def _write(writing: Writing, step: Step) -> None:
             _recheck(folder, name, step.present)
         if step.present.is_folder:
             _remove_empty(folder, name)
-        # The same path takes the same name again, so what a crash left is overwritten by the next try.
+        # The same path always gets the same temporary name, so the next try overwrites what a crash left.
         temporary = ".idumb-restore-" + hashlib.sha256(os.fsencode(step.path)).hexdigest()[:16]
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
@@ -152,7 +152,7 @@ def _write(writing: Writing, step: Step) -> None:
             _write_new(writing, folder, temporary, step)
         try:
             writing.guard()
-            # Once more: writing the bytes and forcing them to disk took its time, and somebody may have saved the file.
+            # Check again: writing and forcing took time, and somebody may have saved the file.
             _recheck(folder, name, step.present)
         except BaseException:
             os.unlink(temporary, dir_fd=folder)
@@ -163,7 +163,7 @@ def _write(writing: Writing, step: Step) -> None:
 
 def _write_new(writing: Writing, folder: int, name: str, step: Step) -> None:
     mode, before, kept = step.want.mode if step.want else 0, step.present.status, writing.modes.get(step.path)
-    # A file that was private is so from its first moment.
+    # a private file is private from its first moment
     bits = (0o777 if mode == tree_objects.PROGRAM else 0o666) & (0o777 if kept is None else kept)
     descriptor = os.open(name, _NEW_FLAGS, bits, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
@@ -186,13 +186,13 @@ def _keep_owner(descriptor: int, before: os.stat_result) -> None:
 
 
 def _bits(before: os.stat_result, mode: int) -> int:
-    """Everything of the old mode but the bit that git records."""
+    """Return the old mode except the bit that git records."""
     bits = stat.S_IMODE(before.st_mode)
     return bits | ((bits & 0o444) >> 2) if mode == tree_objects.PROGRAM else bits & ~0o111
 
 
 def _remove_empty(folder: int, name: str) -> None:
-    """Remove a folder that holds nothing but folders, deepest first."""
+    """Remove a folder that holds only folders, deepest first."""
     try:
         inner = os.open(name, open_folder.FOLDER_FLAGS, dir_fd=folder)
     except FileNotFoundError:

@@ -325,8 +325,8 @@ def _full(place: str, new: Sequence[tuple[str, os.stat_result]]) -> errors.Refus
     largest = max(new, key=lambda one: one[1].st_size)
     return errors.Refusal(
         "system.full",
-        f"Not enough disk space to save the working tree: {len(new)} new or changed files need up to {_need(new)} bytes, the largest"
-        f" is {largest[0]}{file_systems.described(place)}",
+        f"Not enough disk space to save the working tree: {len(new)} new or changed files need {_need(new)} bytes;"
+        f" the largest is {largest[0]}{file_systems.described(place)}",
         hint="Free disk space, or let git ignore files that need no snapshot; then run the command again",
         details={"path": place, "bytes": _need(new), "files": len(new), "largest": largest[0]},
     )

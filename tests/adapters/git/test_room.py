@@ -28,9 +28,7 @@ def test_a_scan_that_does_not_fit_is_refused_before_an_object_is_written(
     sandbox.write_all({"small": "1", "large": os.urandom(40_000)})
     before = objects(sandbox)
     leave(monkeypatch, pages=9)
-    with pytest.raises(
-        errors.Refusal, match=r"2 new or changed files need up to 44096 bytes.*large \(/.*36864"
-    ) as told:
+    with pytest.raises(errors.Refusal, match=r"2 new or changed files need 44096 bytes.*large \(/.*36864") as told:
         trees.scan()
     assert told.value.code == "system.full"
     assert objects(sandbox) == before

@@ -239,7 +239,7 @@ def test_a_list_inside_the_repository_is_refused_also_behind_a_link(
     place = allow(key)
     planted = place.rename(tmp_path / "repo" / "allowed_signers")
     place.symlink_to(planted)
-    with pytest.raises(Refusal, match="lies in the repository"):
+    with pytest.raises(Refusal, match="is in the repository"):
         signatures.signer(b"words", signatures.sign(b"words", str(key), interactive=False))
 
 

@@ -189,7 +189,7 @@ def test_garbage_in_the_databases_place_is_a_clear_error(opened: OpenedLog) -> N
     opened.fill(1)
     opened.close()
     opened.path.write_bytes(b"not a database, but long enough to look like one" * 100)
-    with pytest.raises(StoreError, match="no SQLite database") as caught:
+    with pytest.raises(StoreError, match="not an SQLite database") as caught:
         opened.log.head()
     assert caught.value.code == "store.corrupt"
     assert caught.value.exit_code == 4

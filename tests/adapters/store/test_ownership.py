@@ -178,7 +178,7 @@ def test_a_failed_store_gives_the_lock_back(tmp_path: Path) -> None:
     opened.close()
     whole = opened.path.read_bytes()
     opened.path.write_bytes(b"x" * 5000)
-    with pytest.raises(Exception, match="no SQLite database"):
+    with pytest.raises(Exception, match="not an SQLite database"):
         opened.owner.acquire("second")
     opened.path.write_bytes(whole)
     assert opened.owner.acquire("third") == 2
