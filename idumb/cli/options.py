@@ -274,12 +274,18 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
     import json
 
     from idumb.domain.errors import Interrupted
+    from idumb.domain.refusals import table
     from idumb.views import answer
 
     interrupted = Interrupted(number)
     message = "Stopped at once. The next idumb resume recovers the interrupted work"
     command = next((a for a in sys.argv[1:] if not a.startswith("-")), "idumb")
-    error: dict[str, Any] = {"code": interrupted.code, "message": message, "hint": interrupted.hint, "details": {}}
+    error: dict[str, Any] = {
+        "code": interrupted.code,
+        "message": message,
+        "hint": interrupted.hint,
+        "details": table.failed(message, {}, interrupted=True),
+    }
     if as_json:
         os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
     else:

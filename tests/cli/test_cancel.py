@@ -259,6 +259,13 @@ def test_fifty_interrupts_in_a_row_leave_no_trace(project: Project, busy: tuple[
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
+def test_a_second_signal_is_answered_with_what_every_failure_states() -> None:
+    """R-RUN-7: also by the process that ends at once."""
+    script = "from idumb.cli import options; options._report_forced_stop(2, as_json=True)"
+    done = subprocess.run([IDUMB[0], "-c", script], capture_output=True, text=True, check=True)
+    assert Answer(130, done.stdout, done.stderr).error["details"]["status"] == "interrupted"
+
+
 def test_a_terminal_that_is_closed_stops_the_run_and_resume_goes_on(project: Project, tmp_path: Path) -> None:
     """F36: SIGHUP, and nobody left to tell."""
     consent = project.approval()
