@@ -22,15 +22,15 @@ _FORMAT = "1"
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _REJECT, _ALLOW = "reject", "allow"
 _OPTIONS = ("mode", "commands", agent_home.OPTION)
-_LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and say `home: user`"
+_LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and set `home: user`"
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
 _STOPS: Mapping[str, tuple[str, str, str | None]] = {
     "end_turn": (outcome.COMPLETED, "", None),
-    "max_tokens": (outcome.FAILED, "its context is used up", agent.CONTEXT_EXHAUSTED),
-    "max_turn_requests": (outcome.FAILED, "it asked its model as often as it may, and came to no end", None),
+    "max_tokens": (outcome.FAILED, "its context window is full", agent.CONTEXT_EXHAUSTED),
+    "max_turn_requests": (outcome.FAILED, "it reached its limit of model requests without finishing", None),
     "refusal": (outcome.FAILED, "it declined", agent.DECLINED),
-    "cancelled": (outcome.FAILED, "it says that it was cancelled", None),
+    "cancelled": (outcome.FAILED, "it reported that it was cancelled", None),
 }
 _KINDS = (
     (re.compile(r"log.?in|authenticat|unauthori[sz]ed|api key|\b401\b", re.IGNORECASE), agent.NOT_LOGGED_IN),
@@ -151,7 +151,7 @@ class AcpAgent:
             if why or wish.kind in _WRITES:
                 return why
             if wish.kind == "execute":
-                return "" if commands else "commands are not allowed: which files they write cannot be known"
+                return "" if commands else "commands are not allowed, because idumb cannot know which files they write"
             return "" if wish.kind in _HARMLESS else f"{wish.kind} is not allowed"
 
         return permits
@@ -213,9 +213,9 @@ def _prompt(request: AgentRequest, *, commands: bool) -> str:
 def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
     """Why these paths may not be written; no path at all is one too many."""
     if request.role != BUILDER:
-        return f"a {request.role} writes nothing"
+        return f"a {request.role} must not write files"
     if not wished:
-        return "it does not say which file"
+        return "it does not name a file"
     root = os.path.realpath(request.workspace)
     for path in wished:
         whole = os.path.join(root, path)
@@ -231,9 +231,9 @@ def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
 def _wrong(request: AgentRequest, path: str, inside: str) -> str:
     """Why `inside`, which `path` means, may not be written; "" where it may."""
     if inside.startswith("../") or inside == ".." or paths.problem(inside) is not None:
-        return f"{path} is outside the work tree"
+        return f"{path} is outside the working tree"
     if not paths.matches_any(inside, request.allowed_paths):
-        return f"{inside} is no file of this task"
+        return f"{inside} is not a file of this task"
     rule = paths.protecting_rule(inside, request.protected, frozenset(request.allowed_paths))
     return f"{inside} is protected by {rule}" if rule is not None else ""
 

@@ -130,7 +130,7 @@ class Client:
                 return self._asked(message)
             return self._answered(message)
         except (TypeError, KeyError, AttributeError, ValueError) as problem:
-            self._fail(f"it sent a message that is none of the protocol's ({type(problem).__name__})")
+            self._fail(f"it sent an invalid protocol message ({type(problem).__name__})")
             return b""
 
     def _fail(self, words: str, code: int | None = None) -> None:
@@ -165,7 +165,7 @@ class Client:
 
     def _initialized(self, result: Mapping[str, Any]) -> bytes:
         if result.get("protocolVersion") != VERSION:
-            self._fail(f"it speaks version {result.get('protocolVersion')!r} of the protocol, and not {VERSION}")
+            self._fail(f"it uses protocol version {result.get('protocolVersion')!r}; idumb supports version {VERSION}")
             return b""
         info = result.get("agentInfo")
         if isinstance(info, dict):
@@ -186,7 +186,7 @@ class Client:
         if options and _CLAUDE in self.agent:
             return self._set_mode()
         self.refuses_model = True
-        why = "does not know" if options else "cannot be told to use"
+        why = "does not know" if options else "has no setting to choose"
         self._fail(f"it {why} the model {self.model}")
         return b""
 
@@ -217,7 +217,7 @@ class Client:
         known = self._note(call)
         wish = Wish(known.kind, known.title, known.paths, _command(call.get("rawInput")), known.writes)
         offered = [option.get("kind") for option in params["options"]]
-        why = self.permits(wish) or ("" if _ONCE in offered else "it offers no yes for this one time")
+        why = self.permits(wish) or ("" if _ONCE in offered else "it offers no option to allow this call once")
         self.calls[known.id] = _with(known, allowed=not why, why=why)
         wanted = ("reject_once", "reject_always") if why else (_ONCE,)
         for kind in wanted:

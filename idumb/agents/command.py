@@ -63,7 +63,7 @@ class CommandAgent:
             if not argv:
                 raise AdapterError(
                     "agent.no-command",
-                    f"The binding {self._binding.name} names no program.",
+                    f"Binding {self._binding.name} has no program.",
                     hint=f"Add `argv` to bindings.{self._binding.name} in .idumb/config.yaml.",
                 )
             program = executable.resolve(argv[0], self._environment.get("PATH", ""), self._repository)
@@ -174,7 +174,7 @@ def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple
     verdict, findings = said
     reasons = "; ".join(findings)
     if verdict == outcome.PASS:
-        return (ended, reasons) if ended == outcome.COMPLETED else (ended, f"{message} although it said PASS")
+        return (ended, reasons) if ended == outcome.COMPLETED else (ended, f"{message}, although its verdict was PASS")
     return outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict
 
 

@@ -22,4 +22,6 @@ class EditorAgent:
         return ()
 
     def run(self, request: AgentRequest) -> AgentResult:
-        return AgentResult(outcome.WAITING, f"{request.subject} is built in the editor: idumb start {request.subject}")
+        return AgentResult(
+            outcome.WAITING, f"{request.subject} waits for your editor; to begin, run `idumb start {request.subject}`"
+        )

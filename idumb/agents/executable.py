@@ -20,22 +20,21 @@ def resolve(program: str, path: str, repository: str) -> str:
     if found is None:
         raise AdapterError(
             "agent.not-found",
-            f"The program {program} was not found.",
-            hint=f"Install it{_how(program)}, put its folder on PATH,"
-            " or write its absolute path in .idumb/config.yaml.",
+            f"Program {program} not found.",
+            hint=f"Install it{_how(program)}, put its folder on PATH, or set its absolute path in .idumb/config.yaml.",
         )
     real = os.path.realpath(found)
     if _is_below(real, inside):
         raise AdapterError(
             "agent.inside-repository",
-            f"The program {program} lies inside the repository ({real}), where tasks may change it.",
-            hint="Name an interpreter outside as the first argument, for example [python3, tools/builder.py].",
+            f"Program {program} is inside the repository ({real}), where tasks can change it.",
+            hint="Start it with an interpreter outside the repository, for example [python3, tools/builder.py].",
         )
     if os.stat(real).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise AdapterError(
             "agent.writable-by-others",
-            f"The program {real} may be changed by other users of this machine.",
-            hint="Take write permission from group and others, or install it for yourself.",
+            f"Program {real} is writable by other users of this machine.",
+            hint="Remove write permission for group and others, or install it for your user only.",
         )
     return real if os.path.basename(real) == os.path.basename(found) else os.path.abspath(found)
 

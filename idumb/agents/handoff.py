@@ -63,12 +63,16 @@ class HandoffAgent:
         unknown = [name for name in given if name not in _OPTIONS]
         folder, wait = given.get("folder"), given.get("wait", 0)
         if unknown or isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _LONGEST_WAIT:
-            words = f"has no option {unknown[0]}" if unknown else "takes `wait` as a number of seconds, a year at most"
+            words = (
+                f"has no option {unknown[0]}"
+                if unknown
+                else "requires `wait` to be a number of seconds, at most one year"
+            )
             raise self._wrong(words)
         if folder is not None and (not isinstance(folder, str) or not folder.startswith("/") or "\0" in folder):
-            raise self._wrong("takes `folder` as an absolute path")
+            raise self._wrong("requires `folder` to be an absolute path")
         if folder is not None and _is_below(os.path.realpath(folder), os.path.realpath(self._repository)):
-            raise self._wrong("takes a `folder` outside the repository, where no task can write")
+            raise self._wrong("requires `folder` to be outside the repository, where no task can write")
         return ()
 
     def question(self, request: AgentRequest) -> str:
@@ -103,7 +107,7 @@ class HandoffAgent:
             if folder is None:
                 raise self._wrong("has no folder")
             if not request.ticket:
-                raise self._wrong("was asked without a ticket")
+                raise self._wrong("received a request without a ticket")
             place = _Place(str(folder), self.question(request), request.ticket)
             place.write_request(_document(request, place, self._redact))
         except (AdapterError, OSError, FileProblem) as problem:
@@ -111,9 +115,9 @@ class HandoffAgent:
         answer = self._awaited(place, request, began)
         if isinstance(answer, str):
             others = place.others()
-            unread = f"not read, for no answer to this: {', '.join(others)}" if others else ""
+            unread = f"ignored, because they do not answer this request: {', '.join(others)}" if others else ""
             why = "; ".join(filter(None, (answer, unread)))
-            words = f"waits for an answer to {place.request}"
+            words = f"waiting for an answer to {place.request}"
             return AgentResult(outcome.WAITING, f"{words} ({why})" if why else words, session=place.name)
         return self._taken(request, place, answer)
 
@@ -134,7 +138,7 @@ class HandoffAgent:
         work = model_tools.Desk(request, self._redact, self._guard, self._apply_patch)
         try:
             if answer.outcome == _FAILED:
-                ended, message = outcome.FAILED, text.strip() or "the answer says that it failed"
+                ended, message = outcome.FAILED, text.strip() or "the answer reports a failure"
             elif request.role == VALIDATOR:
                 ended, message, failure = verdict_parsing.judged(answer.text)
             elif request.role == BUILDER:
@@ -225,12 +229,12 @@ class _Place:
         except OSError:
             return ""
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-            return "it is no regular file, or too large"
+            return "it is not a regular file, or it is too large"
         files = WorkspaceFiles(self._folder)
         try:
             text = files.read(os.path.basename(self.answer)).decode("utf-8")
         except (FileProblem, UnicodeDecodeError):
-            return "it cannot be read as UTF-8"
+            return "it is not valid UTF-8"
         finally:
             files.close()
         return _parsed(text, self.name)
@@ -240,15 +244,15 @@ def _parsed(text: str, name: str) -> _Answer | str:
     """An answer is a head between two lines of `---`, any text, and the line that says that it is whole."""
     lines = text.strip().splitlines()
     if not lines or lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
-        return "it does not begin with a head between two lines of ---"
+        return "it does not begin with a header between two `---` lines"
     if lines[-1].strip() != LAST_LINE:
-        return f"it does not end with the line {LAST_LINE}, so it may not be whole"
+        return f"it does not end with the line {LAST_LINE}, so it may be incomplete"
     end = next(i for i, line in enumerate(lines) if i and line.strip() == "---")
     head = dict(_pair(line) for line in lines[1:end] if ":" in line)
     if head.get("handoff") != name:
-        return f"its head does not say handoff: {name}"
+        return f"its header must contain `handoff: {name}`"
     if head.get("outcome") not in {_DONE, _FAILED}:
-        return f"its head must say outcome: {_DONE}, or outcome: {_FAILED}"
+        return f"its header must contain `outcome: {_DONE}` or `outcome: {_FAILED}`"
     return _Answer(head["outcome"], "\n".join(lines[end + 1 : -1]) + "\n")
 
 

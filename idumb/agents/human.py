@@ -40,11 +40,11 @@ class HumanAgent:
 def answered(decision: Decision, answer: Answer | None) -> AgentResult:
     """The outcome that an answer means: what was refused has failed, anything else is done."""
     if answer is None:
-        return AgentResult(outcome.WAITING, f"waiting for a person: {decision.what}")
+        return AgentResult(outcome.WAITING, f"waiting for a decision: {decision.what}")
     chosen = decision.choice(answer.choice)
     if chosen is None:
         known = ", ".join(choice.id for choice in decision.choices)
-        return AgentResult(outcome.WAITING, f"{answer.choice} is no choice; known are {known}")
+        return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {known}")
     words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
     refused = decision.kind != "decision" and chosen.id in REFUSING
     return AgentResult(outcome.FAILED if refused else outcome.COMPLETED, words, answer=answer)

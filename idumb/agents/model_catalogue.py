@@ -63,5 +63,5 @@ def plain(ids: Iterable[str]) -> tuple[str, ...]:
 def words(ids: Sequence[str]) -> str:
     """What a person is told of the ids that are accepted."""
     if not ids:
-        return "it does not say which ids it accepts"
-    return f"it accepts {wording.listed(ids, _MOST)}"
+        return "it does not list its models"
+    return f"available models: {wording.listed(ids, _MOST)}"

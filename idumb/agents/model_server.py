@@ -51,15 +51,17 @@ class Endpoint:
         self._proxy = _checked(proxy, "proxy") if proxy else None
         if self._proxy is not None and self._proxy.scheme != "http":
             raise AdapterError(
-                "agent.bad-address", "`proxy` must be an http address: idumb speaks no TLS to a proxy.", hint=_HINT
+                "agent.bad-address",
+                "`proxy` must be an http:// address; idumb does not use TLS to a proxy.",
+                hint=_HINT,
             )
         hosts = [found.hostname or "" for found in (self._to, self._proxy) if found is not None]
         if self._to.scheme == "http" and not plain and not all(map(_is_loopback, hosts)):
             through = " through a proxy" if self._proxy is not None else ""
             raise AdapterError(
                 "agent.plain-http",
-                f"{self.name}{through} is not https, so prompts and keys could be read on their way.",
-                hint="Write https, or `plain_http: true` under options where the network is your own.",
+                f"{self.name}{through} does not use https, so others could read prompts and keys in transit.",
+                hint="Use https. On a network that you trust, set `plain_http: true` under options.",
             )
 
     @property
@@ -88,7 +90,7 @@ class Endpoint:
     ) -> Answer:
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
-            raise NoAnswer("the time was over before it was asked", late=True)
+            raise NoAnswer("the time limit expired before the request was sent", late=True)
         connection = self._connection(min(x for x in (_CONNECT, left) if x is not None))
         over = threading.Event()
         reached: list[socket.socket] = []
@@ -106,7 +108,7 @@ class Endpoint:
         except TimeoutError:
             if over.is_set() or (until is not None and time.monotonic() >= until):
                 raise NoAnswer(f"{self.name} did not answer in time", late=True) from None
-            raise NoAnswer(f"{self.name} said nothing for too long", silent=True) from None
+            raise NoAnswer(f"{self.name} was silent for too long", silent=True) from None
         except (OSError, ValueError, AttributeError, EOFError) as problem:
             # A connection that is cut while it is read ends in many ways; the event says that it was us.
             late = over.is_set() or (until is not None and time.monotonic() >= until)
@@ -122,7 +124,7 @@ class Endpoint:
         if isinstance(problem, NoAnswerSize):
             return NoAnswer(str(problem), malformed=True)
         reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-        return NoAnswer(f"{self.name} could not be reached, or went away: {reason}")
+        return NoAnswer(f"cannot connect to {self.name}, or the connection was lost: {reason}")
 
     def _exchange(
         self,
@@ -141,7 +143,7 @@ class Endpoint:
             with contextlib.closing(connection.getresponse()) as response:
                 data = _taken(response)
         except HTTPException as problem:
-            raise OSError(f"what came is no HTTP ({type(problem).__name__})") from None
+            raise OSError(f"the response is not valid HTTP ({type(problem).__name__})") from None
         return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, data)
 
     def _target(self, path: str) -> str:
@@ -174,9 +176,9 @@ def _connect(connection: HTTPConnection) -> None:
     try:
         connection.connect()
     except TimeoutError:
-        raise OSError("no connection was made in time") from None
+        raise OSError("the connection timed out") from None
     except HTTPException as problem:
-        raise OSError(f"what came is no HTTP ({type(problem).__name__})") from None
+        raise OSError(f"the response is not valid HTTP ({type(problem).__name__})") from None
 
 
 def _taken(response: HTTPResponse) -> bytes:
@@ -184,10 +186,10 @@ def _taken(response: HTTPResponse) -> bytes:
     while part := response.read1(1 << 16):
         size += len(part)
         if size > LARGEST:
-            raise NoAnswerSize(f"the answer is larger than {LARGEST} bytes")
+            raise NoAnswerSize(f"the response is larger than {LARGEST} bytes")
         parts.append(part)
     if response.length:
-        raise OSError("the answer ended in the middle")
+        raise OSError("the response is truncated")
     return b"".join(parts)
 
 
@@ -212,12 +214,12 @@ def _checked(address: str, name: str) -> SplitResult:
     except ValueError:
         sound = False
     if not sound or any(c.isspace() or not c.isprintable() for c in address):
-        raise AdapterError("agent.bad-address", f"`{name}` is no address of a server: {address!r}", hint=_HINT)
+        raise AdapterError("agent.bad-address", f"`{name}` is not a server address: {address!r}", hint=_HINT)
     if found.username is not None or found.query or found.fragment:
         raise AdapterError(
             "agent.bad-address",
-            f"`{name}` may hold no user name, key or query.",
-            hint="Name the variable that holds the key under `environment`.",
+            f"`{name}` must not contain a user name, a key or a query.",
+            hint="List the variable that holds the key under `environment`.",
         )
     return found
 

@@ -44,12 +44,12 @@ _KEPT = 4 * 1024 * 1024
 _LISTS = 20.0  # seconds in which it lists its models
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
 _NEXT: Mapping[str, str] = {
-    agent.RATE_LIMITED: "wait, and go on",
-    agent.NETWORK: "look at the connection and the address of the server, and go on",
-    agent.CONTEXT_EXHAUSTED: "split the task, or choose a model with a larger context",
-    agent.OVER_BUDGET: "look at the account, and go on",
-    agent.MALFORMED: "look at the transcript, and try another version of the agent",
-    agent.DECLINED: "look at what the task asks for, or choose another agent",
+    agent.RATE_LIMITED: "wait, then resume the run",
+    agent.NETWORK: "check the connection and the server address, then resume the run",
+    agent.CONTEXT_EXHAUSTED: "split the task, or use a model with a larger context window",
+    agent.OVER_BUDGET: "check the account, then resume the run",
+    agent.MALFORMED: "check the transcript, or try another version of the agent",
+    agent.DECLINED: "check what the task asks for, or use another agent",
 }
 
 
@@ -230,9 +230,9 @@ class PresetAgent:
         if exited or said.error:
             return outcome.FAILED, _joined(exited, said.error or last_line(errors)), None
         if not said.ended:
-            words = f"{self.name} ended without the report that it makes"
+            words = f"{self.name} exited without its final report"
             return outcome.ERRORED, _joined(words, self._next(agent.MALFORMED)), agent.MALFORMED
-        denied = f"its permissions refused {wording.listed(said.denied)}" if said.denied else ""
+        denied = f"its permissions denied {wording.listed(said.denied)}" if said.denied else ""
         return outcome.COMPLETED, denied, None
 
     def _next(self, failure: str) -> str:
@@ -346,13 +346,13 @@ def _require_options(binding: Binding) -> None:
         if known is None:
             raise AdapterError(
                 "agent.unknown-option",
-                f"bindings.{binding.name}.options has {one_line(str(name), 60)}, which the adapter does not know.",
-                hint=f"It knows {', '.join(OPTIONS)}.",
+                f"Unknown option {one_line(str(name), 60)} in bindings.{binding.name}.options.",
+                hint=f"Supported options: {', '.join(OPTIONS)}.",
             )
         if value not in known or type(value) is not type(known[0]):
             words = ", ".join(str(v).lower() for v in known)
             raise AdapterError(
                 "agent.bad-option",
-                f"bindings.{binding.name}.options.{name} is {one_line(str(value), 60)}.",
-                hint=f"It takes {words}.",
+                f"bindings.{binding.name}.options.{name} has the invalid value {one_line(str(value), 60)}.",
+                hint=f"Allowed: {words}.",
             )

@@ -93,4 +93,4 @@ def last_words(output: str, lines: int = 5, longest: int = 400) -> str:
 
 def shell_error(code: int | None) -> str:
     """What exit 126 and 127 mean."""
-    return "a program was not found" if code == NOT_FOUND else "a program could not be executed"
+    return "a program was not found" if code == NOT_FOUND else "a program is not executable"

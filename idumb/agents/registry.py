@@ -227,7 +227,7 @@ class AgentRegistry:
             near = nearest(name, [*self._settings.bindings, *BUILT_IN])
             raise InputError(
                 "agent.unknown-binding",
-                f".idumb/config.yaml defines no binding {name}.",
+                f"No binding {name} in .idumb/config.yaml.",
                 hint=f"Did you mean {near}?" if near else f"Define it under `bindings.{name}`.",
             )
         return _adapter(found.adapter)(found, self._equipment)
@@ -302,13 +302,13 @@ def _adapter(name: str) -> Make:
         except Exception as problem:
             raise AdapterError(
                 "agent.not-loadable",
-                f"The adapter {name} ({entry.value}) could not be loaded: {problem}",
+                f"Cannot load adapter {name} ({entry.value}): {problem}",
                 hint="Reinstall the package that provides it.",
             ) from problem
         return make
     near = nearest(name, ADAPTERS)
     raise AdapterError(
         "agent.unknown-adapter",
-        f"There is no agent adapter {name}.",
-        hint=f"Did you mean {near}?" if near else f"Known are {', '.join(ADAPTERS)}.",
+        f"Unknown agent adapter {name}.",
+        hint=f"Did you mean {near}?" if near else f"Adapters: {', '.join(ADAPTERS)}.",
     )

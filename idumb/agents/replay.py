@@ -48,7 +48,7 @@ class ReplayAgent:
             raise AdapterError(
                 "agent.no-recording",
                 f"The event log has no run {run}.",
-                hint="idumb log shows the runs of a phase; a run of another clone is not in this one's log.",
+                hint="To list the runs of a phase, run `idumb log`. Each clone records only its own runs.",
             )
         return ()
 
@@ -59,8 +59,8 @@ class ReplayAgent:
             named = f"no option {unknown[0]}" if unknown else "one option, `run`"
             raise AdapterError(
                 "agent.bad-option",
-                f"bindings.{self._binding.name} replays a run and takes {named}.",
-                hint="options: {run: ID}, with an id that idumb status or idumb log shows",
+                f"bindings.{self._binding.name} replays a run and requires {named}.",
+                hint="Set `options: {run: ID}`, with an id from `idumb status` or `idumb log`.",
             )
         return run
 
@@ -71,7 +71,7 @@ class ReplayAgent:
 
     def _played(self, request: AgentRequest) -> AgentResult:
         if request.task is None or request.role not in {BUILDER, VALIDATOR} or self._recordings is None:
-            return _not_there(f"recordings hold what builders and validators did, and nothing of a {request.role}")
+            return _not_there(f"recordings contain only builders and validators; the role is {request.role}")
         try:
             self.describe()
         except AdapterError as problem:
@@ -79,9 +79,9 @@ class ReplayAgent:
         run = self._run()
         found = self._recordings.find(run, request.task.id, request.attempt)
         if found is None:
-            return _not_there(f"run {run} holds no attempt at {request.task.id}")
+            return _not_there(f"run {run} has no attempt of {request.task.id}")
         if found.digest != contract.task_digest(request.task):
-            words = f"{request.task.id} says something else than it did in run {run}, so its recording proves nothing"
+            words = f"{request.task.id} has changed since run {run}, so its recording proves nothing"
             return AgentResult(outcome.ERRORED, words)
         if request.role == VALIDATOR:
             return self._judged(found, request, self._recordings)
@@ -90,12 +90,12 @@ class ReplayAgent:
     def _judged(self, found: RecordedAttempt, request: AgentRequest, recordings: Recordings) -> AgentResult:
         """What the validator said, of exactly the bytes that it judged."""
         if found.judged is None:
-            return _not_there(f"nobody validated {request.subject} in run {self._run()}")
+            return _not_there(f"{request.subject} was not validated in run {self._run()}")
         others = recordings.differing(found, request.candidate)
         if others is None:
-            return AgentResult(outcome.ERRORED, "which bytes the recording judged cannot be found any more")
+            return AgentResult(outcome.ERRORED, "the files that the recording judged no longer exist")
         if others:
-            return AgentResult(outcome.ERRORED, f"the recording judged other bytes: {wording.listed(others)}")
+            return AgentResult(outcome.ERRORED, f"the recording judged different files: {wording.listed(others)}")
         return found.judged
 
     def _built(self, found: RecordedAttempt) -> AgentResult:

@@ -20,7 +20,7 @@ Redact = Callable[[str], str]
 
 LONGEST_ARGUMENT = 200
 _FORMAT = "1"
-_IGNORED = "is there already and git ignores it, so idumb did not save it and could not bring it back"
+_IGNORED = "exists and is ignored by git, so idumb has no copy of it and could not restore it"
 
 
 class StepsAgent:
@@ -52,9 +52,7 @@ class StepsAgent:
 
     def run(self, request: AgentRequest) -> AgentResult:
         if request.task is None:
-            return AgentResult(
-                outcome.ERRORED, f"{request.subject} has no steps; the role {request.role} needs an agent"
-            )
+            return AgentResult(outcome.ERRORED, f"{request.subject} has no steps; role {request.role} needs an agent")
         started = time.monotonic()
         deadline = None if request.deadline is None else started + request.deadline
         records: list[StepRecord] = []
@@ -160,9 +158,9 @@ class ToolCalls:
     def make(self, step: Step) -> Reply:
         tool = self._tools.get(step.tool)
         if self.is_late():
-            return Reply(outcome.TIMED_OUT, "the time for this task was over before it")
+            return Reply(outcome.TIMED_OUT, "the time limit of the task expired before this step")
         if tool is None:
-            return Reply(outcome.ERRORED, f"there is no tool {step.tool}; known are {', '.join(self._tools)}")
+            return Reply(outcome.ERRORED, f"unknown tool {step.tool}; tools: {', '.join(self._tools)}")
         try:
             reply = tool(step)
         except FileProblem as problem:
@@ -189,7 +187,7 @@ class ToolCalls:
         if rule is not None:
             return f"is protected by {rule}"
         if self._would_be_lost(path):
-            return f"{_IGNORED}; to change it, declare `{path}` by its name among the task's files"
+            return f"{_IGNORED}; to change it, declare `{path}` under the task's Files"
         return f"is outside the step's scope {', '.join(scope)}" if scope and not _covers(scope, path) else None
 
     def _would_be_lost(self, path: str) -> bool:
@@ -264,16 +262,16 @@ def _argv(step: Step) -> list[str]:
     if argv is None:
         return ["/bin/sh", "-c", _text(step, "command")]
     if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
-        raise FileProblem("`argv` must be a list of texts with at least one")
+        raise FileProblem("`argv` must be a non-empty list of strings")
     if any("\0" in part for part in argv):
-        raise FileProblem("`argv` holds a NUL character")
+        raise FileProblem("`argv` contains a NUL character")
     return list(argv)
 
 
 def _text(step: Step, name: str) -> str:
     value = step.arguments.get(name)
     if not isinstance(value, str):
-        raise FileProblem(f"the argument `{name}` is missing" if value is None else f"`{name}` must be text")
+        raise FileProblem(f"the argument `{name}` is missing" if value is None else f"`{name}` must be a string")
     return value
 
 
@@ -298,7 +296,7 @@ def encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise FileProblem("the text holds half of a surrogate pair, which no file can hold as UTF-8") from None
+        raise FileProblem("the text contains half of a surrogate pair, which UTF-8 cannot encode") from None
 
 
 def _mode(value: object) -> int | None:
@@ -306,7 +304,7 @@ def _mode(value: object) -> int | None:
         return None
     text = f"{value:o}" if isinstance(value, int) and value in {0o644, 0o755} else str(value)
     if text.removeprefix("0") not in {"644", "755"}:
-        raise FileProblem(f"mode {value!r} is neither 644 nor 755")
+        raise FileProblem(f"mode must be 644 or 755, not {value!r}")
     return int(text, 8)
 
 

@@ -103,7 +103,7 @@ def judged(text: str) -> tuple[str, str, str | None]:
         return outcome.ERRORED, said, agent.MALFORMED
     verdict = said["verdict"]
     if not isinstance(verdict, str) or verdict not in VERDICTS:
-        return outcome.ERRORED, f"its verdict is none of {', '.join(VERDICTS)}", agent.MALFORMED
+        return outcome.ERRORED, f"its verdict is not one of {', '.join(VERDICTS)}", agent.MALFORMED
     found = said.get("findings") or []
     reasons = "; ".join(finding(f) for f in (found if isinstance(found, list) else [found]))
     if verdict == outcome.PASS:

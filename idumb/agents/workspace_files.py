@@ -65,7 +65,7 @@ class WorkspaceFiles:
         """Remove a file or a symbolic link, and the folders above it that are empty then, as git does."""
         with _told(path), self._parent(path) as (folder, name):
             if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
-                raise FileProblem(f"{path} is a folder; only files are deleted")
+                raise FileProblem(f"{path} is a folder; delete_file deletes only files")
             os.unlink(name, dir_fd=folder)
         self._prune(path)
 
@@ -77,9 +77,9 @@ class WorkspaceFiles:
             self._parent(target, make=True) as (to_folder, to_name),
         ):
             if stat.S_ISDIR(os.lstat(from_name, dir_fd=from_folder).st_mode):
-                raise FileProblem(f"{source} is a folder; only files are moved")
+                raise FileProblem(f"{source} is a folder; move_file moves only files")
             if _status(to_folder, to_name) is not None and not self._same(source, target):
-                raise FileProblem(f"{target} exists already")
+                raise FileProblem(f"{target} already exists")
             os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
         self._prune(source)
 
@@ -130,9 +130,11 @@ def _enter(folder: int, part: str, path: str, *, make: bool) -> int:
                 os.mkdir(part, 0o777, dir_fd=folder)
         except OSError as problem:
             if problem.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-                raise FileProblem(f"{path}: {part} is a symbolic link or no folder; idumb does not follow it") from None
+                raise FileProblem(
+                    f"{path}: {part} is a symbolic link or not a folder; idumb does not follow it"
+                ) from None
             raise
-    raise FileProblem(f"{path}: {part} changes while it is used")
+    raise FileProblem(f"{path}: {part} changed during the operation")
 
 
 def _replace(folder: int, name: str, data: bytes, mode: int) -> None:
@@ -172,7 +174,7 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 def _require_regular(found: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise FileProblem(f"{path} is no regular file")
+        raise FileProblem(f"{path} is not a regular file")
 
 
 @contextlib.contextmanager

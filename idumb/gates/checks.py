@@ -101,7 +101,7 @@ def check(
     """Run one fixed string by `/bin/sh -c` in `root`, which is an absolute path. Times are in seconds."""
     argv = (SHELL, "-c", command)
     if "\0" in command:
-        return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command holds a NUL character")
+        return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command contains a NUL character")
     try:
         finished = child_process.run(
             argv, cwd=root, environment=environment, timeout=timeout, idle_timeout=idle_timeout, limits=limits
@@ -140,7 +140,7 @@ def _note(finished: child_process.Finished) -> str:
     if words := finished.words():
         return words
     if finished.exit_code == NOT_FOUND:
-        return "exit 127: the shell did not find a program; nothing was checked"
+        return "exit 127: the shell could not find a program, so nothing was checked"
     if finished.exit_code == NOT_EXECUTABLE:
-        return "exit 126: the shell could not execute a program; nothing was checked"
+        return "exit 126: the shell could not execute a program, so nothing was checked"
     return ""

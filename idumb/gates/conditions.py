@@ -25,7 +25,7 @@ def check(
     """Judge any condition but a command. `environment` is where `env NAME` looks."""
     judge = _JUDGES.get(condition.kind)
     if judge is None:
-        result, words = evidence.ERRORED, f"there is no condition {condition.kind}"
+        result, words = evidence.ERRORED, f"unknown condition {condition.kind}"
     else:
         try:
             held, words = judge(condition, root, environment)
@@ -58,7 +58,7 @@ def _contains(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     wanted = (condition.text or "").encode("utf-8", "surrogateescape")
     data = read(root, condition.subject)
     if data is None:
-        return False, f"{condition.subject} is no file inside the workspace"
+        return False, f"{condition.subject} is not a file in the workspace"
     held = wanted in data
     return held, f"{condition.subject} {'contains' if held else 'does not contain'} {condition.text!r}"
 
@@ -67,7 +67,7 @@ def _symbol(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     path = condition.path or ""
     data = read(root, path)
     if data is None:
-        return False, f"{path} is no file inside the workspace"
+        return False, f"{path} is not a file in the workspace"
     text = data.decode("utf-8", "replace")
     held = defines(text, condition.subject) if path.endswith((".py", ".pyi")) else mentions(text, condition.subject)
     return held, f"{path} {'has' if held else 'does not have'} {condition.subject}"

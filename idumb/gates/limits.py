@@ -52,5 +52,5 @@ def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
         "limit paths",
         f"only {', '.join(allowed)} may change",
         evidence.FAILED if strays else evidence.PASSED,
-        output=f"outside: {wording.listed(strays)}" if strays else f"{len(changes)} changed paths are inside",
+        output=f"outside: {wording.listed(strays)}" if strays else f"all {len(changes)} changed paths are allowed",
     )

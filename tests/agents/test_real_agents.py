@@ -302,7 +302,7 @@ def test_why_a_real_agent_cannot_work_is_told_and_uses_no_attempt(name: str, wha
     kind = FAILING.get(name, kind) if what == "a failing server" else kind
     assert finished["payload"]["builder"]["failure"] == kind, finished["payload"]["builder"]
     if what == "an unknown model":
-        assert "it accepts fake-model" in ended.answer["error"]["message"]
+        assert "available models: fake-model" in ended.answer["error"]["message"]
 
 
 COPIES = {

@@ -89,7 +89,7 @@ def test_an_unknown_model_uses_no_attempt_and_the_run_goes_on_when_the_configura
         project.configure(by_http(refusing.address, "nonsense"))
         answer = execute(project)
     assert (answer.code, answer.error["details"]["failure"]) == (1, "unknown-model")
-    assert "it accepts fake-model" in answer.error["message"]
+    assert "available models: fake-model" in answer.error["message"]
     assert "Correct or omit `model` in .idumb/config.yaml, then idumb execute-phase 1" in answer.error["message"]
     assert answer.error["hint"] == "idumb execute-phase 1"
     wants = "when: T1-01\ntools: true\nanswers: [{write: {path: a.txt, content: made}}, {say: Done.}]"
@@ -105,7 +105,7 @@ def test_an_unknown_model_uses_no_attempt_and_the_run_goes_on_when_the_configura
     [
         (chat_server.error(401, "bad key"), "not-logged-in", "bad key"),
         (chat_server.error(404, "no such path"), "missing", "no such path"),
-        (chat_server.error(404, "no such model"), "unknown-model", "it does not say which ids it accepts"),
+        (chat_server.error(404, "no such model"), "unknown-model", "it does not list its models"),
     ],
 )
 def test_a_server_that_refuses_stops_the_run_and_counts_as_no_attempt(

@@ -148,7 +148,7 @@ def test_the_next_step_of_a_task_that_waits_for_an_answer_is_that_answer(project
     assert "Failed step" not in shown
     for command in (("next",), ("next", "1"), ("status",)):
         shown = project.quick(*command).out
-        assert f"waits for an answer to {asked}" in shown
+        assert f"waiting for an answer to {asked}" in shown
         assert "waits for a person" not in shown
         assert "Next: idumb resume 1" in shown
     assert "idumb decisions" not in project.read(".planning/phases/1/1-SUMMARY.md")

@@ -123,7 +123,7 @@ def test_a_recorded_verdict_counts_for_no_other_bytes_than_those_that_were_judge
     said = [e["payload"] for e in project.events("--kind", "evidence.recorded", "--run", answer.data["run"])]
     judged = [p for p in said if p["subject"] == "validator again"]
     assert {p["result"] for p in judged} == {"errored"}
-    assert all(p["text"].startswith("the recording judged other bytes: ") and other in p["text"] for p in judged)
+    assert all(p["text"].startswith("the recording judged different files: ") and other in p["text"] for p in judged)
 
 
 def test_other_words_and_other_bytes_than_were_recorded_are_refused(recorded: tuple[Project, str]) -> None:
@@ -134,7 +134,7 @@ def test_other_words_and_other_bytes_than_were_recorded_are_refused(recorded: tu
     place = project.plan((TASKS[0].replace("Task T1-01", "Another task"), TASKS[1]))
     answer = execute(project)
     assert answer.code == 1, answer
-    assert "says something else than it did in run" in answer.out
+    assert "has changed since run" in answer.out
     assert bytes_of(project) == {}
     place.write_text(place.read_text(encoding="utf-8").replace("Another task", "Task T1-01"), encoding="utf-8")
     (project.folder / "out/t1-01").mkdir(parents=True)

@@ -40,7 +40,7 @@ def test_each_refusal_of_the_system_has_its_code_its_path_and_a_next_step(number
 def test_a_full_disk_is_named_with_the_room_that_is_left(tmp_path: Path) -> None:
     told = system_errors.explain(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
     room = file_systems.room(str(tmp_path))
-    assert f"({room.mount} has room for " in told.message
+    assert f"({room.mount} has " in told.message
 
 
 def test_words_of_libgit2_are_understood_without_a_number() -> None:

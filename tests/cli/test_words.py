@@ -78,7 +78,7 @@ def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), CHOICE])
     told = words(project, "execute-phase")
     assert "waiting: waiting" not in told
-    assert told.count("    waiting for a person: T1-02: Which colour?\n") == 1
+    assert told.count("    waiting for a decision: T1-02: Which colour?\n") == 1
     status = project.idumb("status").out
     assert status.count("Which colour?") == 1
     assert "resumed: resume" not in words(project, "resume")

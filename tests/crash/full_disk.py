@@ -147,7 +147,7 @@ def judge_message(disk: Disk, answer: Answer, saw: str) -> None:
     if answer.code == 0 or answer.error["code"] == "run.failed":
         return
     message = answer.error["message"]
-    said = any(words in message.lower() for words in ("no space", "disk is full", "room for"))
+    said = any(words in message.lower() for words in ("no space", "disk is full", "files free"))
     require(said, f"it does not say what is missing {saw}")
     if not answer.error["code"].startswith("git."):
         require(str(disk.place) in message, f"it does not say which file system is full {saw}")

@@ -55,9 +55,9 @@ class Hidden:
         `made` are files that the model itself made: what git ignores of these it may see.
         """
         if is_secret(path) or self._is_link(path):
-            return "may hold secrets and is not shown"
+            return "may contain secrets and is not shown"
         if path not in made and self._is_ignored(path):
-            return "is ignored by git and is not shown; the task does not name it"
+            return "is ignored by git and not named by the task, so it is not shown"
         return None
 
     def _is_ignored(self, path: str) -> bool:

@@ -103,13 +103,13 @@ class _Talk:
             if not calls:
                 return self._finished(_text(message), why)
             if len(calls) > model_tools.MOST_CALLS:
-                words = f"it made {len(calls)} calls of tools in one turn, and {model_tools.MOST_CALLS} are allowed"
+                words = f"it made {len(calls)} tool calls in one turn; the limit is {model_tools.MOST_CALLS}"
                 raise Ended(outcome.FAILED, words)
             self.messages.append({"role": "assistant", "content": message.get("content"), "tool_calls": calls})
             self.messages += [self._called(call) for call in calls]
         raise Ended(
             outcome.FAILED,
-            f"it called tools for {self.options.turns} turns and came to no end",
+            f"it called tools for {self.options.turns} turns without finishing",
         )
 
     def _system(self) -> str:
@@ -141,7 +141,9 @@ class _Talk:
             if not isinstance(message, dict) or not isinstance(message.get("tool_calls") or [], list):
                 raise TypeError
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-            raise Ended(outcome.FAILED, "the server's answer is no chat completion", failure=agent.MALFORMED) from None
+            raise Ended(
+                outcome.FAILED, "the server's response is not a chat completion", failure=agent.MALFORMED
+            ) from None
         if message.get("refusal"):
             raise Ended(outcome.FAILED, f"the model declined: {message['refusal']}", failure=agent.DECLINED)
         self._require_budget()
@@ -158,7 +160,7 @@ class _Talk:
         }
         data = json.dumps({k: v for k, v in body.items() if v is not None}).encode("ascii")
         if len(data) > _LONGEST_TALK:
-            words = f"the talk with the model is longer than {_LONGEST_TALK} bytes"
+            words = f"the conversation is longer than {_LONGEST_TALK} bytes"
             raise Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED)
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self._headers()}
         try:
@@ -211,18 +213,18 @@ class _Talk:
         most = self.request.budget.tokens
         used = (self.usage.tokens_in or 0) + (self.usage.tokens_out or 0)
         if most is not None and used > most:
-            words = f"it used {used} tokens, and {most} are allowed"
+            words = f"it used {used} tokens; the limit is {most}"
             raise Ended(outcome.FAILED, words, failure=agent.OVER_BUDGET)
 
     def _require_time(self) -> None:
         if self.work.is_late():
-            raise Ended(outcome.TIMED_OUT, "the time was over before its calls of tools were made", failure=agent.STALL)
+            raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
 
     def _called(self, call: Any) -> dict[str, Any]:
         """Make one call and tell the model what came of it."""
         asked = call.get("function") if isinstance(call, dict) else None
         if not isinstance(asked, dict) or not isinstance(asked.get("name"), str):
-            raise Ended(outcome.FAILED, "a call of a tool has no name", failure=agent.MALFORMED)
+            raise Ended(outcome.FAILED, "a tool call has no name", failure=agent.MALFORMED)
         try:
             arguments = canonical_json.decode(asked.get("arguments") or "{}")
         except (ValueError, TypeError):
@@ -233,9 +235,9 @@ class _Talk:
 
     def _finished(self, text: str, why: str) -> Ended:
         if why == "content_filter":
-            return Ended(outcome.FAILED, "the server's filter took the answer away", failure=agent.DECLINED)
+            return Ended(outcome.FAILED, "the server's content filter removed the answer", failure=agent.DECLINED)
         if why == "length":
-            words = "the answer ended where its allowed length did"
+            words = "the answer reached the token limit and was cut off"
             return Ended(outcome.FAILED, words, reply=text, failure=agent.CONTEXT_EXHAUSTED)
         if self.request.role == VALIDATOR:
             ended, message, failure = verdict_parsing.judged(text)
@@ -255,7 +257,7 @@ class _Talk:
             return Ended(outcome.FAILED, said, reply=text, failure=agent.MALFORMED)
         edits = said["edits"]
         if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits):
-            return Ended(outcome.FAILED, "the answer holds no list of edits", reply=text, failure=agent.MALFORMED)
+            return Ended(outcome.FAILED, "the answer contains no list of edits", reply=text, failure=agent.MALFORMED)
         for number, edit in enumerate(edits, 1):
             self._require_time()
             name = str(edit.get("tool"))

@@ -43,18 +43,18 @@ def refused(answer: Answer) -> Ended:
     if 300 <= status < 400:
         return Ended(
             outcome.ERRORED,
-            f"{words}; redirects are not followed, so write the address itself as base_url",
+            f"{words}; idumb does not follow redirects, so set base_url to the final address",
             failure=agent.MISSING,
         )
     if status in {400, 413, 422} and (status == 413 or _TOO_LONG.search(said)):
         return Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED)
     if status in {401, 403}:
-        return Ended(outcome.ERRORED, f"{words}; look at the key of the binding", failure=agent.NOT_LOGGED_IN)
+        return Ended(outcome.ERRORED, f"{words}; check the binding's key", failure=agent.NOT_LOGGED_IN)
     if status == 402 or (status == 429 and _SPENT.search(said)):
         return Ended(outcome.ERRORED, words, failure=agent.OVER_BUDGET)
     if status == 429:
         after = answer.headers.get("retry-after", "")
-        when = f"; try again after {after[:40]}{' s' if after.isdigit() else ''}" if after else ""
+        when = f"; retry after {after[:40]}{' s' if after.isdigit() else ''}" if after else ""
         return Ended(outcome.ERRORED, words + when, failure=agent.RATE_LIMITED)
     if status in {400, 404, 405, 422, 501}:
         return _not_found(words, status, said)
@@ -67,7 +67,7 @@ def _not_found(words: str, status: int, said: str) -> Ended:
     if reading.kind_of(said) == agent.UNKNOWN_MODEL:
         return Ended(outcome.ERRORED, words, failure=agent.UNKNOWN_MODEL)
     if status in {404, 405, 501}:
-        return Ended(outcome.ERRORED, f"{words}; look at base_url and model", failure=agent.MISSING)
+        return Ended(outcome.ERRORED, f"{words}; check base_url and model", failure=agent.MISSING)
     return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
 
 

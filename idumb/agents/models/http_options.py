@@ -55,7 +55,7 @@ def require_known(binding: Binding, given: Mapping[str, Any], known: Sequence[st
     for name in given:
         if name not in known:
             near = nearest(name, known)
-            words = f"is no option of {binding.adapter}"
+            words = f"is not an option of {binding.adapter}"
             raise wrong(binding, name, words, f"Did you mean {near}?" if near else None)
 
 
@@ -64,13 +64,15 @@ def of_type(binding: Binding, given: Mapping[str, Any], name: str, kind: type, d
     if (isinstance(value, Mapping) and kind is dict) or (isinstance(value, tuple) and kind is list):
         return kind(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise wrong(binding, name, f"must be of the kind {kind.__name__}")
+        raise wrong(binding, name, f"must be of type {kind.__name__}")
     return value
 
 
 def wrong(binding: Binding, name: str, words: str, hint: str | None = None) -> AdapterError:
     place = f"bindings.{binding.name}.options.{name}"
-    return AdapterError("agent.bad-option", f"{place} {words}.", hint=hint or "idumb help agents lists the options.")
+    return AdapterError(
+        "agent.bad-option", f"{place} {words}.", hint=hint or "For the options, run `idumb help agents`."
+    )
 
 
 def key_of(binding: Binding, given: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
@@ -79,10 +81,14 @@ def key_of(binding: Binding, given: Mapping[str, Any], environment: Mapping[str,
     if not name:
         return None
     if name not in binding.environment:
-        raise wrong(binding, "key", "must be a variable of the binding", f"Add {name} to its `environment`.")
+        raise wrong(binding, "key", "must be one of the binding's variables", f"Add {name} to its `environment`.")
     value = environment.get(name, "").strip()
     if not value:
-        raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"export {name}=..., then try again")
+        raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"Run `export {name}=...`, then retry.")
     if not value.isascii() or not value.isprintable():
-        raise AdapterError("agent.no-key", f"{name} holds characters that no key has.", hint=f"Set {name} anew.")
+        raise AdapterError(
+            "agent.no-key",
+            f"{name} contains characters that are not valid in a key.",
+            hint=f"Set {name} to the key again.",
+        )
     return value

@@ -44,13 +44,10 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
 }
 _PATCH = "apply_patch"
 _MARKED = (
-    "stands for a secret that is not shown, and must not be written; where a file holds secrets, use edit_file for what"
-    " stands beside them"
+    "is a placeholder for a secret and must not be written; in a file that contains secrets, use edit_file to change"
+    " the text around them"
 )
-_LOST = (
-    "so the rest would be lost. Use edit_file for the part that changes; where nothing of it is to stay, use"
-    " delete_file first"
-)
+_LOST = "so the rest would be lost. To change a part, use edit_file. To replace everything, use delete_file first"
 EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
 
 
@@ -115,7 +112,7 @@ class Desk:
     def call(self, name: str, arguments: object) -> tuple[bool, str]:
         """Make one call; whether it did what it says, and what the model is told."""
         if name not in self._offered:
-            return False, f"there is no tool {name}; known are {', '.join(sorted(self._offered))}"
+            return False, f"unknown tool {name}; tools: {', '.join(sorted(self._offered))}"
         if not isinstance(arguments, Mapping):
             return False, "the arguments must be one JSON object"
         edits = name in {*EDITS, _PATCH}
@@ -133,11 +130,11 @@ class Desk:
     def _over(self, *, edits: bool) -> str | None:
         """Why no more is done, or None."""
         if self.is_late():
-            return "the time for this task is over"
+            return "the time limit of this task expired"
         if edits and len(self.records) >= MOST_EDITS:
-            return f"{MOST_EDITS} edits were asked for already, and no more are made"
+            return f"{MOST_EDITS} edits were already requested, which is the limit"
         if not edits and self._told > MOST_TOLD:
-            return f"{MOST_TOLD} characters were shown already, and no more are shown"
+            return f"{MOST_TOLD} characters were already shown, which is the limit"
         return None
 
     def _edit(self, name: str, arguments: Mapping[str, Any]) -> Reply:
@@ -148,7 +145,7 @@ class Desk:
         outside = [p for p in touched_by(step) if not paths.matches_any(p, self._request.allowed_paths)]
         if outside or not self._request.allowed_paths:
             allowed = ", ".join(self._request.allowed_paths) or "none"
-            reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is no file of this task; its files are: {allowed}")
+            reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is not a file of this task; its files are: {allowed}")
         elif (mark := self._mark_of(step)) is not None:
             reply = Reply(outcome.FAILED, f"{mark} {_MARKED}")
         elif (why := self._would_lose(step) or self._would_show(step)) is not None:
@@ -170,8 +167,8 @@ class Desk:
             data, size = self._files.head(path, MOST_READ + 1)
         except FileProblem:
             return None  # there is no such file, or the edit itself says what is wrong
-        why = _unshowable(data, size) or ("it was shown in part" if path in self._in_part else None)
-        return None if why is None else f"{path} is not replaced as a whole: {why}, {_LOST}"
+        why = _unshowable(data, size) or ("only a part of it was shown" if path in self._in_part else None)
+        return None if why is None else f"{path} cannot be replaced as a whole: {why}, {_LOST}"
 
     def _mark_of(self, step: Step) -> str | None:
         """A mark of a secret that an edit would put where the file has none.
@@ -203,7 +200,7 @@ class Desk:
         """Why a file may not be given another name: under that one it would be shown."""
         source, target = (str(step.arguments.get(name)) for name in ("from", "to"))
         why = self._why_hidden(source) if step.tool == "move_file" else None
-        return None if why is None or is_secret(target) else f"{source} {why}, so it is not moved to {target}"
+        return None if why is None or is_secret(target) else f"{source} {why}, so it cannot be moved to {target}"
 
     def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         if name == "list_files":
@@ -211,9 +208,9 @@ class Desk:
             glob = wanted if isinstance(wanted, str) and wanted else "**"
             found = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
             more = [f"[more than {MOST_LISTED}]"] if len(found) > MOST_LISTED else []
-            return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no file")
+            return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no files")
         path = arguments.get("path")
-        why = "`path` must be text" if not isinstance(path, str) else paths.problem(path)
+        why = "`path` must be a string" if not isinstance(path, str) else paths.problem(path)
         if why is not None or not isinstance(path, str):
             return Reply(outcome.FAILED, f"{path!r} {why}")
         why = self._why_hidden(path)
@@ -243,7 +240,7 @@ def _unshowable(data: bytes, size: int) -> str | None:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return "not all of it is UTF-8 text that can be shown"
+        return "it is not entirely displayable UTF-8 text"
     return None
 
 
@@ -316,4 +313,4 @@ def _listed(
 
 
 def _no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
-    return False, "patches are no tool of a model"
+    return False, "models cannot use patches"

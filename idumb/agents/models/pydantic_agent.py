@@ -61,13 +61,13 @@ def _options(binding: Binding, environment: Mapping[str, str], wanted: str | Non
     if importlib.util.find_spec(_PACKAGE) is None:
         raise AdapterError(
             "agent.no-package",
-            "The adapter model needs pydantic-ai, which is not installed.",
-            hint="pip install 'idumb[models]'; or use the adapter http, which needs nothing",
+            "Adapter model requires pydantic-ai, which is not installed.",
+            hint="Run `pip install 'idumb[models]'`, or use the adapter http, which needs no library.",
         )
     first = wanted or binding.model or of_type(binding, given, "model", str, "")
     names = (first, *map(str, of_type(binding, given, "fallback", list, [])))
     if not all(name.partition(":")[2] for name in names):
-        raise wrong(binding, "model", "must name provider and model", "Write it as provider:model.")
+        raise wrong(binding, "model", "must name a provider and a model", "Write it as provider:model.")
     address = of_type(binding, given, "base_url", str, "")
     if address:
         Endpoint(address, plain=of_type(binding, given, "plain_http", bool, default=False))
@@ -89,14 +89,16 @@ def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -
     """Whether proxies of the environment are used; AdapterError where the library would use one that nobody allowed."""
     said = of_type(binding, given, "proxy", str, "")
     if said not in {"", _OF_ENVIRONMENT}:
-        raise wrong(binding, "proxy", f"must be {_OF_ENVIRONMENT}", "The adapter http takes the address of a proxy.")
+        raise wrong(
+            binding, "proxy", f"must be {_OF_ENVIRONMENT}", "To name a proxy by its address, use the adapter http."
+        )
     others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
     found = proxies.named()
     if others and found and not said:
         raise AdapterError(
             "agent.proxy",
-            f"The environment names a proxy ({', '.join(found)}), and what {others[0]} is asked would go through it.",
-            hint=f"unset {' '.join(found)}; or write `proxy: {_OF_ENVIRONMENT}` under options where that is wanted",
+            f"The environment sets a proxy ({', '.join(found)}), and requests to {others[0]} would go through it.",
+            hint=f"Run `unset {' '.join(found)}`. To use the proxy, set `proxy: {_OF_ENVIRONMENT}` under options.",
         )
     return bool(said)
 
@@ -186,7 +188,7 @@ class _Talk:
         provider, _, model = name.partition(":")
         if self._options.base_url is None or provider not in _RESPONSES or ended.failure not in _OF_SERVER:
             return ended
-        words = f"{name} is asked by the Responses interface; for a server that has only Chat Completions write"
+        words = f"{name} uses the Responses API; for a server that supports only Chat Completions, use"
         return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
 
     async def _closing(self) -> Any:
@@ -220,7 +222,7 @@ class _Talk:
             raise _failed(problem) from None
         except (AttributeError, TypeError, ValueError, LookupError) as problem:
             # The library reads what a server answers as if it were sound.
-            words = f"the server's answer cannot be read ({type(problem).__name__})"
+            words = f"the server's response is invalid ({type(problem).__name__})"
             raise Ended(outcome.FAILED, words, failure=agent.MALFORMED) from None
         self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
         # Of a text the library takes the first object that is fenced, and that may be a quotation.
@@ -249,11 +251,11 @@ class _Talk:
         """What a call is answered with; raises Ended where the time is over or one turn makes too many."""
         # The clock of the loop does not run while one call follows the other.
         if self._work.is_late():
-            raise Ended(outcome.TIMED_OUT, "the time was over before its calls of tools were made", failure=agent.STALL)
+            raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
         turn = self._counted.requests
         self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
         if self._calls[1] > model_tools.MOST_CALLS:
-            words = f"it made more than {model_tools.MOST_CALLS} calls of tools in one turn"
+            words = f"it made more than {model_tools.MOST_CALLS} tool calls in one turn"
             raise Ended(outcome.FAILED, words)
         made, words = self._work.call(name, arguments)
         return words if made else f"error: {words}"

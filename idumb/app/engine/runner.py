@@ -102,7 +102,7 @@ def _run_task(bench: Bench, task: Task) -> Ending | None:
         if ending is not AGAIN:
             return ending
     if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
-        return Ending(agent.EDITOR, f"{task.id} is built in the editor: idumb start {task.id}", task.id)
+        return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
     bench = builder_commits.bench_of(bench, task)
     while True:
         refused = admit(bench, task)

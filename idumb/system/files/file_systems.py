@@ -40,7 +40,7 @@ def _mount(path: str) -> str:
 
 
 def described(path: str) -> str:
-    """` (/home has room for 0 bytes and 12 files)`, to follow a message; empty where it cannot be told."""
+    """` (/home has 0 bytes and 12 files free)`, to follow a message; empty where it cannot be told."""
     try:
         return _words(room(path))
     except OSError:
@@ -59,7 +59,7 @@ def nearly_full(path: str) -> str:
 
 def _words(found: Room) -> str:
     files = "" if found.files is None else f" and {found.files} files"
-    return f" ({found.mount} has room for {found.bytes} bytes{files})"
+    return f" ({found.mount} has {found.bytes} bytes{files} free)"
 
 
 def kind_of(path: str) -> str:

@@ -16,7 +16,9 @@ class LinkInTheWay(OSError):
     """A part of the path is a link or no folder. `filename` is the path as it was asked for."""
 
     def __init__(self, path: str, part: str) -> None:
-        super().__init__(errno.ELOOP, f"`{part}` is a link or no folder, and idumb follows none to its own files", path)
+        super().__init__(
+            errno.ELOOP, f"`{part}` is a link or not a folder; idumb does not follow links to its own files", path
+        )
 
 
 class FileReports:
@@ -128,7 +130,7 @@ class FileReports:
 def _parts(path: str) -> list[str]:
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or "\0" in path:
-        raise OSError(errno.EINVAL, "not a path below the repository", path)
+        raise OSError(errno.EINVAL, "not a path in the repository", path)
     return parts
 
 

@@ -97,9 +97,9 @@ def _works(seen: Observation) -> bool:
 
 def explain(seen: Observation) -> str:
     """What was seen, in words for a person."""
-    parts = [f"the limit of {seen.full} is reached"] if seen.full else []
+    parts = [f"{seen.full} limit reached"] if seen.full else []
     if seen.says_it_waits:
-        parts.append("says that it waits for somebody")
+        parts.append("reports that it is waiting")
     parts.append(f"{seen.busy:.1f} cores busy" if _works(seen) else "hardly any CPU used")
     if "T" in seen.states:
         parts.append("a process is stopped")
@@ -115,8 +115,8 @@ def explain(seen: Observation) -> str:
 
 def _speech(seen: Observation) -> str:
     if seen.silence is None:
-        return "never printed anything"
-    return "printed something lately" if _talks(seen) else f"silent for {max(1, round(seen.silence))} s"
+        return "no output"
+    return "recent output" if _talks(seen) else f"silent for {max(1, round(seen.silence))} s"
 
 
 def waited_for(seen: Observation) -> str:
@@ -138,11 +138,15 @@ def of_signal(number: int, *, starved: bool) -> Cause | None:
     A shell turns the signal of its last program into 128 and its number.
     """
     if number == _KILL:
-        words = "the system killed for want of memory" if starved else "killed from outside; mostly for want of memory"
+        words = (
+            "the system killed it because memory ran out"
+            if starved
+            else "killed from outside, usually because memory ran out"
+        )
         return Cause(RESOURCES, words)
     words = _BY_SIGNAL.get(number, "")
     return Cause(RESOURCES, words) if words else None
 
 
 _KILL = 9
-_BY_SIGNAL = {24: "the limit of CPU time is reached", 25: "the limit of a file's size is reached"}
+_BY_SIGNAL = {24: "CPU time limit reached", 25: "file size limit reached"}

@@ -49,7 +49,7 @@ def test_what_the_task_declares_is_written_and_what_it_does_not_is_vetoed(tmp_pa
     assert found == {"a.txt", "src/b.txt"}
     assert not (tmp_path.parent / "d.txt").exists()
     assert [s.ok for s in result.steps] == [True, True, False, False, False, False, False]
-    assert "no file of this task" in result.steps[2].response
+    assert "not a file of this task" in result.steps[2].response
     assert (result.reply, result.session) == ("Done.", "s-1")
     assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (12, 3, None)
     assert "vetoed" in result.message
@@ -64,8 +64,8 @@ def test_a_link_is_written_to_only_where_it_leads_to_a_declared_file(tmp_path: P
     (work / "src/c.txt").symlink_to("d.txt")
     result = ask(work, "write", "a.txt", "write", "src/b.txt", "write", "src/c.txt")
     assert [s.ok for s in result.steps] == [False, False, True]
-    assert "outside the work tree" in result.steps[0].response
-    assert "other.txt is no file of this task" in result.steps[1].response
+    assert "outside the working tree" in result.steps[0].response
+    assert "other.txt is not a file of this task" in result.steps[1].response
     assert not (tmp_path / "outside.txt").exists()
     assert (work / "src/d.txt").exists()
 
@@ -91,7 +91,7 @@ def test_a_wish_that_brings_a_difference_is_one_to_write_whatever_it_is_called(t
     client = held_to(tmp_path, commands="allow")
     difference = {"type": "diff", "path": str(tmp_path / "other.txt"), "oldText": "", "newText": "x"}
     assert permission(client, kind, "allow_once", "reject_once", content=[difference])["optionId"] == "reject_once"
-    assert client.calls["1"].why == "other.txt is no file of this task"
+    assert client.calls["1"].why == "other.txt is not a file of this task"
     declared = {**difference, "path": str(tmp_path / "a.txt")}
     client = held_to(tmp_path, commands="allow")
     assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
@@ -103,7 +103,7 @@ def test_a_yes_for_always_is_never_said(tmp_path: Path, choices: tuple[str, ...]
     client = held_to(tmp_path)
     answer = permission(client, "edit", "allow_always", *choices, locations=[{"path": str(tmp_path / "a.txt")}])
     assert (answer["outcome"], answer.get("optionId")) == (said, choices[0] if choices else None)
-    assert client.calls["1"].why == "it offers no yes for this one time"
+    assert client.calls["1"].why == "it offers no option to allow this call once"
 
 
 def test_commands_run_only_where_the_binding_allows_them(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_model_that_an_agent_does_not_list_is_not_asked_for_and_those_that_it_
     """R-ADAPT-1, R-ADAPT-2."""
     result = ask(tmp_path, "listed", "write", "a.txt", model="big")
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
-    assert "it accepts usual, other" in result.message
+    assert "available models: usual, other" in result.message
     assert not (tmp_path / "a.txt").exists()
     assert ask(tmp_path, "listed", "say", "Done.", model="other").reply == "which is other;Done."
 
@@ -213,7 +213,7 @@ def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
     [
         (("stop", "max_tokens"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "context"),
         (("stop", "refusal"), outcome.FAILED, agent.DECLINED, "declined"),
-        (("stop", "max_turn_requests"), outcome.FAILED, None, "as often as it may"),
+        (("stop", "max_turn_requests"), outcome.FAILED, None, "limit of model requests"),
         (("stop", "whatever"), outcome.FAILED, agent.MALFORMED, "whatever"),
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
         (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
@@ -222,9 +222,9 @@ def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
             ("error", "-32603", "the model big does not exist"),
             outcome.ERRORED,
             agent.UNKNOWN_MODEL,
-            "does not say which",
+            "does not list",
         ),
-        (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "say `home: user`"),
+        (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "set `home: user`"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
         (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
         (("junk", "say", "fine"), outcome.COMPLETED, None, ""),

@@ -138,7 +138,7 @@ def test_a_builder_cannot_fail_by_what_it_prints(tmp_path: Path) -> None:
         ("false", outcome.FAILED, "exit 1"),
         ("""echo '{"verdict": "PASS"}'""", outcome.COMPLETED, ""),
         ("""echo '{"verdict": "PASS", "findings": ["fine"]}'; echo; echo ' '""", outcome.COMPLETED, "fine"),
-        ("""echo '{"verdict": "PASS"}'; exit 2""", outcome.FAILED, "exit 2 although it said PASS"),
+        ("""echo '{"verdict": "PASS"}'; exit 2""", outcome.FAILED, "exit 2, although its verdict was PASS"),
         ("""echo '{"verdict": "PARTIAL", "findings": ["a", "b"]}'""", outcome.FAILED, "PARTIAL: a; b"),
         (
             """echo '{"verdict": "FAIL", "findings": [{"file": "a.py", "line": 3, "message": "no"}]}'; exit 1""",
@@ -167,7 +167,7 @@ def test_a_deep_or_huge_last_line_is_no_verdict() -> None:
 def test_a_program_that_is_missing_is_an_error_with_the_next_step(tmp_path: Path) -> None:
     result = agent(tmp_path, "no-such-program-here").run(dataclasses.replace(REQUEST, workspace=str(tmp_path)))
     assert result.outcome == outcome.ERRORED
-    assert "no-such-program-here was not found" in result.message
+    assert "no-such-program-here not found" in result.message
     assert "put its folder on PATH" in result.message
 
 
@@ -228,7 +228,7 @@ def test_a_folder_or_a_plain_file_is_no_program(tmp_path: Path) -> None:
     a_program(tmp_path / "bin/tool", 0o644)
     (tmp_path / "bin/folder").mkdir()
     for name in ("tool", "folder", f"{tmp_path}/bin/tool"):
-        with pytest.raises(AdapterError, match="was not found"):
+        with pytest.raises(AdapterError, match="not found"):
             executable.resolve(name, f"{tmp_path}/bin", str(tmp_path / "repository"))
 
 

@@ -151,7 +151,7 @@ def test_a_declared_file_that_was_cut_because_all_are_too_long_is_not_written_ba
         made, words = work.call("write_file", {"path": "new.txt", "content": "b", "intent": "x"})
     finally:
         work.close()
-    assert (made, "it was shown in part" in words) == (False, True)
+    assert (made, "only a part of it was shown" in words) == (False, True)
 
 
 def test_what_is_told_and_edited_for_one_request_is_bounded(
@@ -171,7 +171,10 @@ def test_what_is_told_and_edited_for_one_request_is_bounded(
 def test_no_call_is_made_after_the_time_is_over(root: Path) -> None:
     """R-ADAPT-2."""
     work = at_work(root, until=time.monotonic())
-    assert work.call("write_file", {"path": "new.txt", "content": "x"}) == (False, "the time for this task is over")
+    assert work.call("write_file", {"path": "new.txt", "content": "x"}) == (
+        False,
+        "the time limit of this task expired",
+    )
     work.close()
     assert not (root / "new.txt").exists()
 
@@ -248,9 +251,9 @@ def test_what_git_ignores_is_shown_only_where_the_task_names_it(root: Path) -> N
     )  # fmt: skip
     work = model_tools.Desk(asked, str)
     assert work.call("list_files", {})[1].splitlines() == ["conf.json", "own/named", "own/read", "src/a.py"]
-    assert "git ignores it" in work.call("write_file", {"path": "own/read", "content": "x"})[1]
+    assert "ignored by git" in work.call("write_file", {"path": "own/read", "content": "x"})[1]
     assert "ignored by git" in work.call("read_file", {"path": "own/key"})[1]
-    assert "git ignores it" in work.call("write_file", {"path": "own/key", "content": "x"})[1]
+    assert "ignored by git" in work.call("write_file", {"path": "own/key", "content": "x"})[1]
     assert work.call("write_file", {"path": "own/new", "content": "x"})[0]
     assert work.call("read_file", {"path": "own/new"}) == (True, "x")
     assert "own/named" in work.declared_files()
@@ -269,6 +272,6 @@ def test_a_secret_is_not_shown_under_another_name_either(root: Path) -> None:
     assert work.call("list_files", {})[1].splitlines() == ["again.txt", "conf.json", "plain.txt"]
     assert not work.call("read_file", {"path": "linked.txt"})[0]
     assert work.declared_files() == ""
-    assert "is not moved" in work.call("move_file", {"from": ".env", "to": "moved.txt"})[1]
+    assert "cannot be moved" in work.call("move_file", {"from": ".env", "to": "moved.txt"})[1]
     assert work.call("read_file", {"path": "again.txt"})[0]
     work.close()

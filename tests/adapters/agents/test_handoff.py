@@ -55,8 +55,8 @@ def answer(request: Path, body: str, said: str = "done") -> None:
     ("role", "body", "said", "ended", "words"),
     [
         (BUILDER, EDITS % "a.txt", "done", outcome.COMPLETED, ""),
-        (BUILDER, EDITS % "b.txt", "done", outcome.FAILED, "no file of this task"),
-        (BUILDER, EDITS % "../a.txt", "done", outcome.FAILED, "no file of this task"),
+        (BUILDER, EDITS % "b.txt", "done", outcome.FAILED, "not a file of this task"),
+        (BUILDER, EDITS % "../a.txt", "done", outcome.FAILED, "not a file of this task"),
         (BUILDER, "```diff\nx\n```", "done", outcome.FAILED, "no patch expected"),
         (BUILDER, "I did it.", "done", outcome.COMPLETED, "holds no edits"),
         (BUILDER, "It cannot be done.", "failed", outcome.FAILED, "It cannot be done."),
@@ -86,8 +86,8 @@ def test_an_answer_is_judged_by_what_it_holds(
     [
         ("done", "does not begin with a head"),
         ("---\nhandoff: NAME\noutcome: done\n---\n", "END OF ANSWER"),
-        ("---\nhandoff: other\noutcome: done\n---\nEND OF ANSWER\n", "does not say handoff"),
-        ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "must say outcome"),
+        ("---\nhandoff: other\noutcome: done\n---\nEND OF ANSWER\n", "must contain `handoff"),
+        ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "must contain `outcome"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_told_and_waited_for(tmp_path: Path, text: str, words: str) -> None:
@@ -107,7 +107,7 @@ def test_an_answer_is_never_read_through_a_link(tmp_path: Path) -> None:
     elsewhere = tmp_path / "secret"
     elsewhere.write_text("secret", encoding="utf-8")
     place.with_name(f"{place.stem}.answer.md").symlink_to(elsewhere)
-    assert "no regular file" in who.run(request).message
+    assert "not a regular file" in who.run(request).message
 
 
 def test_the_same_question_is_one_handoff_and_new_feedback_another(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_an_answer_to_no_ticket_is_named_and_not_read(tmp_path: Path) -> None:
         answer(tmp_path / f"handoffs/{name}.md", '```json\n{"verdict": "PASS", "findings": []}\n```')
     result = who.run(request)
     assert result.outcome == outcome.WAITING
-    assert "not read, for no answer to this: T1-01-validator-" in result.message
+    assert "ignored, because they do not answer this request: T1-01-validator-" in result.message
     assert result.message.count(".answer.md") == 2
     answer(asked(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
     assert who.run(request).outcome == outcome.COMPLETED

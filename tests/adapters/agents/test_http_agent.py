@@ -86,12 +86,12 @@ def test_usage_that_cannot_be_is_unknown(server: ChatServer, tmp_path: Path, tok
 @pytest.mark.parametrize(
     ("name", "arguments", "word"),
     [
-        ("write_file", {"path": "other.txt", "content": "x"}, "no file of this task"),
-        ("write_file", {"path": "../a.txt", "content": "x"}, "no file of this task"),
-        ("move_file", {"from": "src/b.txt", "to": "c.txt"}, "no file of this task"),
-        ("delete_file", {"path": ".git/HEAD"}, "no file of this task"),
-        ("run", {"command": "touch other.txt"}, "there is no tool run"),
-        ("read_file", {"path": ".env"}, "may hold secrets"),
+        ("write_file", {"path": "other.txt", "content": "x"}, "not a file of this task"),
+        ("write_file", {"path": "../a.txt", "content": "x"}, "not a file of this task"),
+        ("move_file", {"from": "src/b.txt", "to": "c.txt"}, "not a file of this task"),
+        ("delete_file", {"path": ".git/HEAD"}, "not a file of this task"),
+        ("run", {"command": "touch other.txt"}, "unknown tool run"),
+        ("read_file", {"path": ".env"}, "may contain secrets"),
         ("read_file", {"path": "src/../.git/config"}, ".."),
         ("read_file", {"path": "outside"}, "symbolic link"),
         ("edit_file", {"path": "src/b.txt", "find": "absent", "replace": "x"}, "found 0 matches"),

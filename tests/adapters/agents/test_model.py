@@ -79,7 +79,7 @@ def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: 
         "authorization" if "authorization" in server.asked[0].headers else "Authorization"
     ] == ("Bearer sk-secret")
     told = json.dumps(server.asked[1].body["messages"])
-    assert "no file of this task" in told
+    assert "not a file of this task" in told
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)  # as if it were not installed
     who = bound(tmp_path, "https://models.example").get("model")
-    with pytest.raises(AdapterError, match="needs pydantic-ai") as caught:
+    with pytest.raises(AdapterError, match="requires pydantic-ai") as caught:
         registry.build(
             registry.Equipment(
                 Settings(bindings={"m": Binding("m", "model", model="a:b")}), str(tmp_path), lambda *_: (False, ""), str

@@ -319,7 +319,7 @@ def test_an_unknown_model_is_a_mistake_of_the_configuration_and_the_server_s_mod
             environment=variables(name, served.address),
         )
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
-    assert "it accepts fake-model" in result.message
+    assert "available models: fake-model" in result.message
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def test_an_agent_that_lists_its_models_itself_is_asked_for_them(name: str, list
     (tmp_path / "errors").write_text(MODEL_UNKNOWN[name][1] + "\n", encoding="utf-8")
     fails = f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1"
     script = f'case "$*" in models|"debug models") {listed}; exit;; esac; {fails}'
-    assert "it accepts some/one, some/two" in as_one(name, tmp_path, script).message
-    assert "does not say which ids" in as_one(name, tmp_path, script.replace(listed, "exit 1")).message
+    assert "available models: some/one, some/two" in as_one(name, tmp_path, script).message
+    assert "does not list" in as_one(name, tmp_path, script.replace(listed, "exit 1")).message
 
 
 LOGGED = {
@@ -402,8 +402,8 @@ def test_an_agent_is_given_minutes_of_silence_and_not_an_hour(tmp_path: Path) ->
         (says(is_error=True, subtype="error_max_budget_usd"), outcome.FAILED, agent.OVER_BUDGET, "account"),
         (says(is_error=True, result="no idea"), outcome.FAILED, None, "no idea"),
         (says() + "; exit 3", outcome.FAILED, None, "exit 3"),
-        ("echo hello", outcome.ERRORED, agent.MALFORMED, "without the report"),
-        ('echo \'{"type": "result"\'', outcome.ERRORED, agent.MALFORMED, "without the report"),
+        ("echo hello", outcome.ERRORED, agent.MALFORMED, "without its final report"),
+        ('echo \'{"type": "result"\'', outcome.ERRORED, agent.MALFORMED, "without its final report"),
         ("echo 'connect ECONNREFUSED' >&2; exit 1", outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         ("kill -9 $$", outcome.FAILED, None, "signal 9"),
     ],
@@ -426,7 +426,7 @@ def test_an_agent_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
 def test_what_its_permissions_refused_is_told(tmp_path: Path) -> None:
     denied = [{"tool_name": "Write", "tool_input": {"file_path": "/etc/x"}}]
     result = run(tmp_path, says(permission_denials=denied))
-    assert (result.outcome, result.message) == (outcome.COMPLETED, "its permissions refused Write /etc/x")
+    assert (result.outcome, result.message) == (outcome.COMPLETED, "its permissions denied Write /etc/x")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_command_that_exits_with_zero_is_evidence(tmp_path: Path) -> None:
     [
         ("exit 1", evidence.FAILED, ""),
         ("echo why; exit 125", evidence.FAILED, "why"),
-        ("no-such-program-here", evidence.ERRORED, "exit 127: the shell did not find a program"),
+        ("no-such-program-here", evidence.ERRORED, "exit 127: the shell could not find a program"),
         ("exit 126", evidence.ERRORED, "exit 126: the shell could not execute a program"),
         ("kill -9 $$", evidence.FAILED, "ended by signal 9"),
         ("if", evidence.FAILED, "yntax error"),

@@ -188,9 +188,9 @@ def test_a_refusal_on_a_full_disk_tells_the_room_that_is_left(
     sandbox.write("a", "2\n")
     (sandbox.git_dir / "index.lock").touch()
     leave(monkeypatch, pages=5)
-    assert commit(history, ["a"]).words.endswith(" has room for 20480 bytes and 1000 files)")
+    assert commit(history, ["a"]).words.endswith(" has 20480 bytes and 1000 files free)")
     leave(monkeypatch, pages=100_000)
-    assert "has room for" not in commit(history, ["a"]).words
+    assert " files free)" not in commit(history, ["a"]).words
 
 
 def test_a_refusal_in_a_repository_without_index_leaves_none(sandbox: GitSandbox, history: GitHistory) -> None:

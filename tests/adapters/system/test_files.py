@@ -157,11 +157,11 @@ def test_a_folder_that_is_a_link_is_refused_and_nothing_is_written(
     (root / linked).symlink_to(outside)
     (outside / "state.json").write_text("{}")
     path = f"{linked}/state.json"
-    with pytest.raises(LinkInTheWay, match="link or no folder"):
+    with pytest.raises(LinkInTheWay, match="link or not a folder"):
         reports.write(path, "x")
-    with pytest.raises(LinkInTheWay, match="link or no folder"):
+    with pytest.raises(LinkInTheWay, match="link or not a folder"):
         reports.read(path)
-    with pytest.raises(LinkInTheWay, match="link or no folder"):
+    with pytest.raises(LinkInTheWay, match="link or not a folder"):
         reports.remove(path)
     assert not reports.exists(path)
     assert (outside / "state.json").read_text() == "{}"
@@ -186,7 +186,7 @@ def test_a_file_in_a_folders_place_is_refused(reports: FileReports, root: Path) 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a", "a/../../b", "a//b", "./a", "", "a/", "a\0b"])
 def test_a_path_that_is_not_below_the_root_is_refused(reports: FileReports, path: str) -> None:
-    with pytest.raises(OSError, match="not a path below the repository"):
+    with pytest.raises(OSError, match="not a path in the repository"):
         reports.write(path, "x")
 
 

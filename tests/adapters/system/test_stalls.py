@@ -60,7 +60,7 @@ def test_the_words_say_what_the_judgement_rests_on() -> None:
 
 @pytest.mark.parametrize(
     ("number", "starved", "words"),
-    [(9, False, "from outside"), (9, True, "want of memory"), (24, False, "CPU time"), (25, False, "a file's size")],
+    [(9, False, "from outside"), (9, True, "memory ran out"), (24, False, "CPU time"), (25, False, "file size")],
 )
 def test_a_signal_nobody_sent_here_tells_of_a_limit(number: int, words: str, *, starved: bool) -> None:
     """F37: also as exit 137, as a shell says it."""
@@ -196,7 +196,7 @@ def test_a_limit_is_kept_by_the_system(tmp_path: Path, script: str, limits: dict
 def test_who_uses_up_the_cpu_time_is_ended_and_the_cause_is_told(tmp_path: Path) -> None:
     finished = run("while :; do :; done", tmp_path, limits={"cpu": 1})
     assert (finished.signal, finished.timed_out, finished.cause) == (signal.SIGXCPU, False, RESOURCES)
-    assert finished.words() == "ended by signal 24 (resources: the limit of CPU time is reached)"
+    assert finished.words() == "ended by signal 24 (resources: CPU time limit reached)"
 
 
 def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def run(
 def test_who_waits_for_somebody_has_its_whole_time_and_is_not_called_stalled(tmp_path: Path) -> None:
     finished = run("exec sleep 1000", tmp_path, Says((True, True)), timeout=3.0, idle=1.0)
     assert (finished.limit, finished.cause) == (WALL, EXTERNAL)
-    assert "says that it waits for somebody" in finished.words()
+    assert "reports that it is waiting" in finished.words()
 
 
 def test_who_says_something_new_is_not_silent(tmp_path: Path) -> None:
