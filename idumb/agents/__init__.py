@@ -1,1 +1,1 @@
-"""Agent adapters: one a file. They do the work of a task and know nothing of where it is remembered."""
+"""Agent adapters, one per file. They do the work of a task and do not know where it is stored."""

@@ -1,4 +1,4 @@
-"""Any agent that speaks the Agent Client Protocol: started for each request, watched, and ended with all it started."""
+"""Runs any agent that speaks the Agent Client Protocol: starts it per request, watches it, ends all it started."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KINDS = (
 
 
 class AcpAgent:
-    """Starts `binding.argv` for each request and speaks with it; the arguments are those of `CommandAgent`."""
+    """Starts `binding.argv` for each request and speaks the protocol; arguments as in `CommandAgent`."""
 
     name = "acp"
     continues = True
@@ -70,19 +70,19 @@ class AcpAgent:
         self.version = self._version()
 
     def _version(self) -> str:
-        """Of this adapter and of the program that is installed; only the former where there is none."""
+        """Return the version of this adapter and of the installed program, if there is one."""
         try:
             return f"{_FORMAT} {installed.version(self.describe()[0])}".strip()
         except AdapterError:
             return _FORMAT
 
     def describe(self) -> Sequence[str]:
-        """The argument list with the program as an absolute path; raises AdapterError where it cannot be used."""
+        """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
         if self._resolved is None:
             argv, options = self._binding.argv, self._binding.options
             unknown = [name for name in options if name not in _OPTIONS]
             mode, commands = options.get("mode"), options.get("commands", _REJECT)
-            # A tuple, because what a list or a mapping was given for has no hash.
+            # A tuple, because lists and mappings have no hash.
             home = options.get(agent_home.OPTION, agent_home.OWN)
             wrong = commands not in (_REJECT, _ALLOW) or home not in agent_home.CHOICES
             if not argv or unknown or wrong or not isinstance(mode, str | None):
@@ -117,7 +117,7 @@ class AcpAgent:
     def _talk(
         self, argv: Sequence[str], request: AgentRequest, client: Client, transcript: Transcript | None
     ) -> child_process.Finished:
-        """Raises OSError where the program or its home cannot be made to run."""
+        """Run the agent. Raises OSError if the program or its home cannot be set up."""
         with Papers(request, self._papers, as_file=False) as papers:
             environment = process_environment.with_request(self._environment, request)
             if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.OWN:
@@ -143,7 +143,7 @@ class AcpAgent:
         return bool(self._binding.options.get("commands", _REJECT) == _ALLOW)
 
     def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
-        """Why a wish is refused, "" where it is not."""
+        """Return why a permission request is refused, or ""."""
         commands = self._commands
 
         def permits(wish: Wish) -> str:
@@ -201,7 +201,7 @@ class AcpAgent:
 
 
 def _prompt(request: AgentRequest, *, commands: bool) -> str:
-    """What is said beforehand spares a veto, at which some agents end."""
+    """Return the prompt with the rules stated first, because some agents stop at a veto."""
     prompt = request.prompt if commands else f"{request.prompt}\n\n{_NO_COMMANDS}"
     if request.schema is None:
         return prompt
@@ -211,7 +211,7 @@ def _prompt(request: AgentRequest, *, commands: bool) -> str:
 
 
 def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
-    """Why these paths may not be written; no path at all is one too many."""
+    """Return why these paths must not be written; a request without a path is refused."""
     if request.role != BUILDER:
         return f"a {request.role} must not write files"
     if not wished:
@@ -220,7 +220,7 @@ def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
     for path in wished:
         whole = os.path.join(root, path)
         named = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
-        # What is written to a link arrives where it leads, so that both must be declared.
+        # A write to a link changes its target, so both must be declared.
         for real in dict.fromkeys((named, os.path.realpath(whole))):
             why = _wrong(request, path, os.path.relpath(real, root))
             if why:
@@ -229,7 +229,7 @@ def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
 
 
 def _wrong(request: AgentRequest, path: str, inside: str) -> str:
-    """Why `inside`, which `path` means, may not be written; "" where it may."""
+    """Return why `inside`, the target of `path`, must not be written, or ""."""
     if inside.startswith("../") or inside == ".." or paths.problem(inside) is not None:
         return f"{path} is outside the working tree"
     if not paths.matches_any(inside, request.allowed_paths):
@@ -239,9 +239,9 @@ def _wrong(request: AgentRequest, path: str, inside: str) -> str:
 
 
 def _ending(client: Client, finished: child_process.Finished, last: str) -> tuple[str, str, str | None]:
-    """(outcome, message, kind of failure) of what was said, or of how the process ended in the middle of it.
+    """Return (outcome, message, kind of failure) from the answer, or from the exit if the process ended early.
 
-    What an agent says when it is stopped is no end of its own.
+    What an agent says when it is stopped is not its end.
     """
     if finished.timed_out:
         return outcome.TIMED_OUT, finished.words(), agent.STALL
@@ -263,13 +263,13 @@ def _ending(client: Client, finished: child_process.Finished, last: str) -> tupl
 
 
 def usage_of(used: Mapping[str, object]) -> Usage:
-    """What an agent says it used; what cannot be is unknown."""
+    """Return the reported usage; impossible amounts are unknown."""
 
     def number(*names: str) -> int | None:
         return figures.count(next((used[name] for name in names if name in used), None))
 
     cost = used.get("cost")
     amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
-    # What was read from a cache and written to it is told beside the rest of the input.
+    # Tokens read from and written to a cache are reported separately from other input.
     parts = (number("inputTokens", "input_tokens"), number("cachedReadTokens"), number("cachedWriteTokens"))
     return Usage(figures.total(*parts), number("outputTokens", "output_tokens"), figures.amount(amount))

@@ -1,7 +1,7 @@
-"""The client's side of the Agent Client Protocol, version 1: bytes in, bytes out, nothing else.
+"""The client side of the Agent Client Protocol, version 1, as a function from bytes to bytes.
 
-One session, one prompt. What the agent wants to write is vetoed as it asks, outside of what it may write; that is a
-courtesy of the agent's, which may be set up never to ask. Neither files nor terminals are offered.
+It runs one session with one prompt. It vetoes a write outside the allowed files when the agent asks; an agent can be
+configured never to ask. It offers neither file access nor terminals.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _STEPS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What an agent asks permission for. `paths` are as it gave them, `kind` is edit, delete, move, execute, ...
+    """An agent's permission request. `paths` are as it sent them, `kind` is edit, delete, move, execute, ...
 
-    `writes` where it brings a difference of a file, whatever its kind says.
+    `writes` is true if it contains a file difference, whatever its kind says.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call as the agent told of it. `allowed` is None where it did not ask."""
+    """One tool call as the agent reported it. `allowed` is None if it did not ask."""
 
     id: str
     kind: str
@@ -62,11 +62,10 @@ class Call:
 
 @dataclass(slots=True)
 class Client:
-    """`permits` says why a wish is refused, or "". `mode` and `model` are of the agent's own, None for its usual ones.
+    """`permits` returns why a request is refused, or "". `mode` and `model` use the agent's ids, None for its defaults.
 
-    When it is over, `stop` is the reason for which the agent stopped; or `error` says what went wrong, with the
-    agent's `code` where it gave one. `offered` are the ids of models that it lists, `refuses_model` says that it does
-    not take the one that is wanted.
+    At the end, `stop` is the agent's stop reason, or `error` the problem with the agent's `code`, if any. `offered` are
+    the model ids that it lists; `refuses_model` is true if it rejects the chosen model.
     """
 
     cwd: str
@@ -91,7 +90,7 @@ class Client:
 
     @property
     def reply(self) -> str:
-        """What the agent said after its last tool call."""
+        """Return what the agent said after its last tool call."""
         return "".join(self._reply)
 
     def begin(self) -> bytes:
@@ -107,7 +106,7 @@ class Client:
         )
 
     def heard(self, data: bytes) -> bytes:
-        """What is answered to the next bytes of the agent's; lines that are no messages are passed over."""
+        """Return the reply to the agent's next bytes; skip lines that are not messages."""
         self._rest += data
         answers = b""
         while not self.over and (end := self._rest.find(b"\n")) >= 0:
@@ -173,7 +172,7 @@ class Client:
         return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": [], **_chosen_by_claude(self.model)})
 
     def _set_model(self, session: Mapping[str, Any]) -> bytes:
-        """By the way that the agent offers; there are two. Claude Code's was told with the session, any id of it."""
+        """Choose the model in one of the two ways that the agent may offer; Claude Code gets it with the session."""
         if session.get("models"):
             self.offered = _ids(session["models"].get("availableModels"), "modelId")
             return _request(_MODEL, "session/set_model", {"sessionId": self.session, "modelId": self.model})
@@ -212,7 +211,7 @@ class Client:
         return _line_of({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
     def _permission(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Yes once, or no; a yes for always is never said, because the agent would not ask about the next file."""
+        """Allow once or reject. Never allow always, because the agent would not ask about the next file."""
         call = params["toolCall"]
         known = self._note(call)
         wish = Wish(known.kind, known.title, known.paths, _command(call.get("rawInput")), known.writes)
@@ -242,7 +241,7 @@ class Client:
             self._count(update)
 
     def _note(self, told: Mapping[str, Any]) -> Call:
-        """What is known of a tool call; later words add to earlier ones."""
+        """Update the record of a tool call; later messages add to earlier ones."""
         name = str(told["toolCallId"])
         if name not in self.calls and len(self.calls) >= MOST_CALLS:
             raise ValueError
@@ -259,12 +258,12 @@ class Client:
 
 
 def _chosen_by_claude(model: str | None) -> dict[str, Any]:
-    """The model in the words of Claude Code's agent, which lists aliases only; others pass over what is in `_meta`."""
+    """Return the model in the field of Claude Code's agent, which lists aliases only; others ignore `_meta`."""
     return {} if model is None else {"_meta": {"claudeCode": {"options": {"model": model}}}}
 
 
 def _ids(listed: Any, key: str) -> tuple[str, ...]:
-    """The ids in a list of models, which may stand in groups."""
+    """Return the ids in a list of models, which may be grouped."""
     found: list[str] = []
     for entry in listed or ():
         found += _ids(entry["options"], key) if "options" in entry else [str(entry[key])]
@@ -276,9 +275,9 @@ def _with(call: Call, *, allowed: bool, why: str) -> Call:
 
 
 def _paths(told: Mapping[str, Any], kind: str) -> list[str]:
-    """Every path that a tool call names: its places, its differences, and the usual names among its arguments.
+    """Return every path that a tool call names: locations, differences, and the usual argument names.
 
-    Those of a command mean something else.
+    Arguments of a command have other meanings, so they are skipped.
     """
     found = [place.get("path") for place in told.get("locations") or ()]
     found += [part.get("path") for part in _differences(told)]

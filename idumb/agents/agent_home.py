@@ -1,4 +1,4 @@
-"""Homes of agents' own, in place of the user's: neither settings nor login of the user reach a run unseen."""
+"""Private home folders for agents, so that the user's settings and login do not affect a run unnoticed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _JUDGING = frozenset({agent.VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN
 
 
 def place(homes: str | None, passing: str, binding: str, request: AgentRequest) -> str:
-    """The home of a binding in one role, in `homes`, where it stays for the run, so that a session can be gone on with.
+    """Return the home of a binding in one role. It lives in `homes` for the whole run, so that a session can continue.
 
-    Who judges has a new one each time, in `passing`, a folder that goes with the request: what a builder, or an earlier
-    judgement, left in a home would be instructions to it.
+    A judging role gets a new home each time, in `passing`, a folder deleted with the request: what a builder or an
+    earlier judgement left in a home would act as instructions.
     """
     folder = passing if homes is None or request.role in _JUDGING else homes
     return os.path.join(folder, f"home-{binding.replace('/', '-')}-{request.role}")
 
 
 def variables(home: str) -> dict[str, str]:
-    """What an environment says of this home."""
+    """Return the variables that point to this home."""
     return {"HOME": home, **{name: os.path.join(home, folder) for name, folder in _FOLDERS.items()}}
 
 
 def make(home: str, *more: str) -> None:
-    """Make the home with its folders, and `more` of them; what the agent kept in it stays. Raises OSError."""
+    """Create the home with its folders and `more`; existing agent files stay. Raises OSError."""
     for folder in (home, *(os.path.join(home, name) for name in (*_FOLDERS.values(), *more))):
         os.makedirs(folder, 0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a program is to read, as files outside the workspace, while it runs."""
+"""Input files for programs, outside the workspace, for as long as a program runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from idumb.domain.agent import AgentRequest
 
 
 class Papers:
-    """Prompt, feedback and self-report as files outside the workspace, readable by this user alone, gone afterwards."""
+    """Create prompt, feedback and state file outside the workspace, readable by this user only.
+
+    Delete them at the end.
+    """
 
     def __init__(self, request: AgentRequest, place: str | None, *, as_file: bool) -> None:
         self._request = request

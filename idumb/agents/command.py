@@ -1,6 +1,6 @@
-"""Any program as builder or validator: it gets the prompt, works in the workspace, and its exit says how it went.
+"""Runs any program as builder or validator: it gets the prompt, works in the workspace, and its exit is the result.
 
-As validator a failing exit is never a PASS; a last line of JSON may lower or explain the verdict, not raise it.
+For a validator, a failing exit is never a PASS; a last line of JSON can lower or explain the verdict, not raise it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 class CommandAgent:
     """Starts `binding.argv` for each request.
 
-    `environment` is all the program gets besides what the request adds; `repository` is where it may not lie.
-    `transcripts` is a folder for output that is too long for the result, `papers` one for prompts and feedback while
-    the program runs (the system's folder for temporary files without it).
+    `environment` is all that the program gets besides the request's variables; the program must be outside
+    `repository`. `transcripts` is a folder for output too long for the result, `papers` one for prompts and feedback
+    while the program runs (default: the system's temporary folder).
     """
 
     name = "command"
@@ -57,7 +57,7 @@ class CommandAgent:
         self._resolved: tuple[str, ...] | None = None
 
     def describe(self) -> Sequence[str]:
-        """The argument list with the program as an absolute path; raises AdapterError where it cannot be used."""
+        """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
         if self._resolved is None:
             argv = self._binding.argv
             if not argv:
@@ -112,7 +112,7 @@ class CommandAgent:
         if request.role == VALIDATOR and not finished.timed_out:
             ended, message = _judged(ended, message, finished)
         if said.failure is not None:
-            # Whatever its exit says: an agent that could not do the work did not do it.
+            # Ignore the exit code: an agent that reports a failure did not do the work.
             ended, message = outcome.FAILED if ended == outcome.COMPLETED else ended, said.message or message
         failure = said.failure or (STALL if finished.limit == "idle" else None)
         return AgentResult(
@@ -136,7 +136,7 @@ class CommandAgent:
     def _reply(
         self, request: AgentRequest, finished: child_process.Finished, transcript: str | None, output: str
     ) -> str:
-        """What it said; of a validator the line that its verdict is read from, for what stands before may be quoted."""
+        """Return the message; for a validator the verdict's line, because earlier lines may be quotations."""
         if request.role == VALIDATOR:
             return self._redact(_last_line(finished.output.tail or finished.output.head))
         return _whole(transcript) if finished.output.truncated else output
@@ -148,7 +148,7 @@ def _last_line(output: bytes) -> str:
 
 
 def _whole(transcript: str | None) -> str:
-    """Long output as it was spooled, without secrets; "" where it was not."""
+    """Return long output from the spool without secrets; "" if it was not spooled."""
     if transcript is None:
         return ""
     try:
@@ -167,7 +167,7 @@ def _ending(finished: child_process.Finished) -> tuple[str, str]:
 
 
 def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:
-    """What a validator's exit and its last line say together; the worse of the two holds."""
+    """Combine the exit and the last line of a validator; the worse result counts."""
     said = last_verdict(finished.output.tail or finished.output.head)
     if said is None:
         return ended, message
@@ -179,7 +179,7 @@ def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple
 
 
 def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
-    """`{"verdict": ..., "findings": [...]}` on the last line that is not blank, or None."""
+    """Return `{"verdict": ..., "findings": [...]}` from the last line that is not blank, or None."""
     last = _last_line(output)
     if not last.lstrip().startswith("{"):
         return None

@@ -1,4 +1,4 @@
-"""The builder that drives idumb instead of being started by it: an agent, or a person, in the user's editor."""
+"""The builder that drives idumb instead of being started by it: an agent or a person in the user's editor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FORMAT = "1"
 
 
 class EditorAgent:
-    """Starts nothing: `idumb start` opens the attempt, and `idumb submit` brings the work that was done meanwhile."""
+    """Starts nothing: `idumb start` opens the attempt, and `idumb submit` brings in the finished work."""
 
     name = EDITOR
     version = _FORMAT

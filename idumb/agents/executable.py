@@ -1,4 +1,4 @@
-"""Which file a program's name means: found once, outside the repository, and not writable by others."""
+"""Resolves a program name once to a file outside the repository that other users cannot write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from idumb.domain.errors import AdapterError
 
 
 def resolve(program: str, path: str, repository: str) -> str:
-    """The absolute path of a program, links followed; raises AdapterError where it cannot or must not be started.
+    """Return the absolute path of a program with links resolved. Raises AdapterError if it must not be started.
 
-    `path` is a PATH; its relative entries and those inside the repository are passed over, because what lies there
-    is for tasks to write.
+    `path` is a PATH. Relative entries and entries inside the repository are ignored, because tasks can write there.
     """
     inside = os.path.realpath(repository)
     found = _named(program, path, inside)
@@ -46,7 +45,7 @@ def _how(program: str) -> str:
 
 def _named(program: str, path: str, inside: str) -> str | None:
     if "/" in program:
-        # A relative name is meant from the repository, and is refused with the reason by the caller.
+        # A relative name is relative to the repository; the caller refuses it and says why.
         candidate = os.path.join(inside, os.path.expanduser(program))
         return candidate if _is_executable(candidate) else None
     for folder in path.split(os.pathsep):

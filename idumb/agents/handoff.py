@@ -1,8 +1,8 @@
-"""Work for an agent or a person elsewhere: a file says what is to be done, another one answers it.
+"""Hands work to an agent or a person elsewhere: one file describes the work, another contains the answer.
 
-Nothing is kept in memory. The name of a handoff begins with what follows from what is asked, so that a task that
-waited finds the same one again, and an attempt that was told something new makes a new one. It ends with a ticket that
-nobody could know before it was asked, for whoever is judged could answer in the judge's place beforehand.
+Nothing is kept in memory. The name of a handoff begins with a digest of the request, so a waiting task finds the same
+handoff again and an attempt with new feedback creates a new one. It ends with an unpredictable ticket, so that a
+builder cannot answer in place of its judge in advance.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FORMAT = "1"
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024
 _LONGEST_WAIT = 365 * 24 * 3600
-_TICK = 0.5  # seconds between looks, where it is waited
+_TICK = 0.5  # seconds between polls
 _OPTIONS = ("folder", "wait")
 _DONE, _FAILED = "done", "failed"
 _MOST_TOLD = 5
 
 
 class HandoffAgent:
-    """`folder` is where handoffs are, unless the binding names another; None where it can only be looked at."""
+    """`folder` contains handoffs, unless the binding names another; None if the adapter is only inspected."""
 
     name = "handoff"
     version = _FORMAT
@@ -58,7 +58,7 @@ class HandoffAgent:
         self._guard = guard
 
     def describe(self) -> Sequence[str]:
-        """Nothing is started; raises AdapterError where the options make no sense."""
+        """Check the options without starting anything. Raises AdapterError."""
         given = self._binding.options
         unknown = [name for name in given if name not in _OPTIONS]
         folder, wait = given.get("folder"), given.get("wait", 0)
@@ -76,9 +76,9 @@ class HandoffAgent:
         return ()
 
     def question(self, request: AgentRequest) -> str:
-        """The same for the same question until it was answered, so that no answer is taken twice.
+        """Return the same session for the same question until it is answered, so that no answer is used twice.
 
-        Waiting makes attempts of its own, so they do not count.
+        Waiting creates attempts, so attempt numbers do not count.
         """
         asked: list[object] = [request.run_id, request.role, request.subject]
         if request.task is not None:
@@ -89,7 +89,7 @@ class HandoffAgent:
         return f"{safe}-{request.role}-{canonical_json.digest(asked)[:12]}"
 
     def ticket(self) -> str:
-        """A new one, which cannot be foreseen."""
+        """Return a new, unpredictable ticket."""
         return secrets.token_hex(8)
 
     def _wrong(self, words: str) -> AdapterError:
@@ -122,7 +122,7 @@ class HandoffAgent:
         return self._taken(request, place, answer)
 
     def _awaited(self, place: _Place, request: AgentRequest, began: float) -> _Answer | str:
-        """The answer, or why there is none yet; "" where nobody has answered."""
+        """Return the answer, or why there is none yet; "" if none was written."""
         times = [float(self._binding.options.get("wait", 0)), request.deadline]
         until = began + min(t for t in times if t is not None)
         while True:
@@ -160,7 +160,7 @@ class HandoffAgent:
 
 
 def _edited(work: model_tools.Desk, text: str) -> tuple[str, str]:
-    """Make the edits of an answer: patches and lists of edits in fences, in their order; the first failure ends it."""
+    """Apply the fenced patches and edit lists of an answer in order; the first failure ends it."""
     number = 0
     for kind, body in verdict_parsing.fences(text):
         for name, arguments in _calls(kind, body):
@@ -205,7 +205,7 @@ class _Place:
         self.answer = os.path.join(folder, f"{name}.answer.md")
 
     def write_request(self, text: str) -> None:
-        """Write what is asked; nothing is done where it stands there already."""
+        """Write the request unless it already exists."""
         os.makedirs(self._folder, 0o700, exist_ok=True)
         files = WorkspaceFiles(self._folder)
         data = text.encode("utf-8", "surrogateescape")
@@ -216,14 +216,14 @@ class _Place:
             files.close()
 
     def others(self) -> list[str]:
-        """The first files that are for this question by their names, and under another ticket or none."""
+        """Return the first files with this question's name but a different ticket or none."""
         own = {os.path.basename(self.request), os.path.basename(self.answer)}
         mine = (f"{self._question}-", f"{self._question}.")
         found = sorted(n for n in os.listdir(self._folder) if n.startswith(mine) and n.endswith(".md"))
         return [name for name in found if name not in own][:_MOST_TOLD]
 
     def read_answer(self) -> _Answer | str:
-        """The answer; else why it cannot be used, "" where there is none."""
+        """Return the answer, else why it is unusable, or "" if there is none."""
         try:
             found = os.lstat(self.answer)
         except OSError:
@@ -241,7 +241,7 @@ class _Place:
 
 
 def _parsed(text: str, name: str) -> _Answer | str:
-    """An answer is a head between two lines of `---`, any text, and the line that says that it is whole."""
+    """Parse an answer: a header between two `---` lines, any text, and the line that marks it complete."""
     lines = text.strip().splitlines()
     if not lines or lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
         return "it does not begin with a header between two `---` lines"

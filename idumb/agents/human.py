@@ -1,4 +1,4 @@
-"""Work that a person does: the request's question is put to them, and the answer is its outcome."""
+"""Work done by a person: the adapter asks the request's question and turns the answer into the outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMAT = "1"
 
 
 class HumanAgent:
-    """Asks at the terminal; where nobody can be asked the task waits. A request may bring an answer given before."""
+    """Asks at the terminal; without one the task waits. A request may carry an answer given earlier."""
 
     name = HUMAN
     version = _FORMAT
@@ -38,7 +38,7 @@ class HumanAgent:
 
 
 def answered(decision: Decision, answer: Answer | None) -> AgentResult:
-    """The outcome that an answer means: what was refused has failed, anything else is done."""
+    """Return the outcome of an answer: a refused choice fails, any other completes."""
     if answer is None:
         return AgentResult(outcome.WAITING, f"waiting for a decision: {decision.what}")
     chosen = decision.choice(answer.choice)

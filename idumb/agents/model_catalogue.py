@@ -1,4 +1,4 @@
-"""Which models can be asked for: looked up where a server or an agent says that it does not know one."""
+"""Looks up the model ids that a server or an agent accepts, for the message about an unknown model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST = 100
 class Server:
     """Where an agent's server lists its models. `address` and `key` are names of variables.
 
-    `usual` is its address where that variable is not set. The key is sent as `header`, behind `before`.
+    `usual` is the address if that variable is not set. The key is sent in `header`, after the prefix `before`.
     """
 
     address: str
@@ -32,7 +32,7 @@ class Server:
     more: Mapping[str, str] | None = None
 
     def models(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The ids that it lists; none where it cannot be asked."""
+        """Return the ids that the server lists, or none if the request fails."""
         key, address = environment.get(self.key, ""), environment.get(self.address) or self.usual
         if not address or not (key or self.address in environment):
             return ()
@@ -44,7 +44,7 @@ class Server:
 
 
 def listed(endpoint: Endpoint, headers: Mapping[str, str], path: str = "/models") -> tuple[str, ...]:
-    """The ids of the models that a server lists, whatever its protocol; none where it does not answer."""
+    """Return the ids of the models that a server lists, in any protocol; none if it does not answer."""
     try:
         answer = endpoint.get(path, {"Accept": "application/json", **headers}, until=time.monotonic() + SECONDS)
         found = canonical_json.decode(answer.body) if answer.status == 200 else None
@@ -56,12 +56,12 @@ def listed(endpoint: Endpoint, headers: Mapping[str, str], path: str = "/models"
 
 
 def plain(ids: Iterable[str]) -> tuple[str, ...]:
-    """Those ids that are one printable word."""
+    """Return the ids that are one printable word."""
     return tuple(id for id in ids if 0 < len(id) <= _LONGEST and id.isprintable() and " " not in id)
 
 
 def words(ids: Sequence[str]) -> str:
-    """What a person is told of the ids that are accepted."""
+    """Describe the accepted ids for the user."""
     if not ids:
         return "it does not list its models"
     return f"available models: {wording.listed(ids, _MOST)}"

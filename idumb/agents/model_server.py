@@ -1,4 +1,4 @@
-"""One request to a model's server: own limits of time and size, no redirects, no proxies but a named one."""
+"""Sends one request to a model's server, with limits of time and size, no redirects, and only a configured proxy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer:
 
 
 class NoAnswer(Exception):
-    """Nothing that can be used came back. `late` where the time was over, `silent` where nothing came for too long."""
+    """No usable response. `late`: the time limit expired. `silent`: the server sent nothing for too long."""
 
     def __init__(self, words: str, *, late: bool = False, silent: bool = False, malformed: bool = False) -> None:
         super().__init__(words)
@@ -40,10 +40,10 @@ class NoAnswer(Exception):
 
 
 class Endpoint:
-    """The address of a server. Raises AdapterError for one that must not be used.
+    """The address of a server. Raises AdapterError for a forbidden address.
 
-    Keys and prompts would be readable on their way, so plain http is for this machine alone, unless `plain` allows it.
-    `proxy` is an address such as `http://proxy:3128`. https passes it unread; plain http does not.
+    Plain http exposes keys and prompts, so only this machine may use it, unless `plain` allows it. `proxy` is an
+    address such as `http://proxy:3128`. A proxy cannot read https; it can read plain http.
     """
 
     def __init__(self, address: str, *, plain: bool = False, proxy: str | None = None) -> None:
@@ -66,17 +66,20 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """Scheme, host and port, for messages."""
+        """Return scheme, host and port, for messages."""
         return f"{self._to.scheme}://{self._to.netloc}"
 
     def post(
         self, path: str, body: bytes, headers: Mapping[str, str], *, until: float | None, idle: float | None
     ) -> Answer:
-        """Send and take in one answer; raises NoAnswer. `until` is on the monotonic clock, `idle` in seconds."""
+        """POST a body and return the response. Raises NoAnswer.
+
+        `until` is on the monotonic clock, `idle` in seconds.
+        """
         return self._asked("POST", path, body, headers, until, idle)
 
     def get(self, path: str, headers: Mapping[str, str], *, until: float) -> Answer:
-        """The same for what a server offers."""
+        """GET a resource, with the same limits."""
         return self._asked("GET", path, None, headers, until, None)
 
     def _asked(
@@ -101,7 +104,7 @@ class Endpoint:
                 timer.start()
             _connect(connection)
             if over.is_set():
-                # It was over while the name was looked up, when there was no connection to be cut.
+                # The time limit expired during the name lookup, when there was no connection to cut.
                 raise TimeoutError
             reached.append(connection.sock)
             return self._exchange(connection, method, path, body, headers, idle)
@@ -110,7 +113,7 @@ class Endpoint:
                 raise NoAnswer(f"{self.name} did not answer in time", late=True) from None
             raise NoAnswer(f"{self.name} was silent for too long", silent=True) from None
         except (OSError, ValueError, AttributeError, EOFError) as problem:
-            # A connection that is cut while it is read ends in many ways; the event says that it was us.
+            # Cutting a connection raises various errors; the event shows that idumb cut it.
             late = over.is_set() or (until is not None and time.monotonic() >= until)
             raise self._of(problem, late=late) from None
         finally:
@@ -167,7 +170,7 @@ class Endpoint:
 
 
 class NoAnswerSize(OSError):
-    """An answer that is larger than anything a model says."""
+    """The response is larger than the limit."""
 
 
 def _connect(connection: HTTPConnection) -> None:
@@ -194,9 +197,9 @@ def _taken(response: HTTPResponse) -> bytes:
 
 
 def _cut(connection: HTTPConnection, reached: Sequence[socket.socket], over: threading.Event) -> None:
-    """End a connection from another thread: whoever waits for it is told at once.
+    """Close a connection from another thread, which wakes the reader at once.
 
-    It forgets its socket where the server says that it will close it, so the one that was `reached` is asked too.
+    The connection drops its socket if the server announces that it will close, so shut down the `reached` one, too.
     """
     over.set()
     for sock in (*reached, connection.sock):
@@ -204,7 +207,7 @@ def _cut(connection: HTTPConnection, reached: Sequence[socket.socket], over: thr
             try:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
             except OSError:
-                pass  # it is closed already
+                pass  # already closed
 
 
 def _checked(address: str, name: str) -> SplitResult:

@@ -1,4 +1,4 @@
-"""Folders for the files that a task declares, made for agents that write no file into a folder that is not there."""
+"""Creates parent folders of declared files, for agents that cannot write into a missing folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from idumb.domain.agent import BUILDER, AgentRequest
 
 
 def made(request: AgentRequest) -> tuple[str, ...]:
-    """Make the folders that a builder's declared files lie in; those that were not there, the outer ones first."""
+    """Create the parent folders of a builder's declared files. Return the new ones, outermost first."""
     if request.role != BUILDER:
         return ()
     found: list[str] = []
@@ -22,7 +22,7 @@ def made(request: AgentRequest) -> tuple[str, ...]:
 
 
 def _made(root: str, names: Sequence[str]) -> list[str]:
-    """No link is followed, and what is no folder is left as it is: then the agent says why it cannot write."""
+    """Create one folder. Do not follow links or replace files: the agent then reports why it cannot write."""
     found, place = [], root
     for name in filter(None, names):
         place = os.path.join(place, name)
@@ -39,7 +39,7 @@ def _made(root: str, names: Sequence[str]) -> list[str]:
 
 
 def remove_empty(folders: Sequence[str]) -> None:
-    """Remove those in which nothing was written, the inner ones first."""
+    """Remove the folders that are still empty, innermost first."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             os.rmdir(folder)

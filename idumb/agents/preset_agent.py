@@ -1,4 +1,4 @@
-"""A command-line agent that idumb knows: started for each request, in a home of its own, and its report read.
+"""Runs a command-line agent that idumb knows: starts it per request in a private home and reads its report.
 
 Neither its exit nor its last message is proof: a success is a claim, as with every agent.
 """
@@ -34,14 +34,14 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "project": (True, False),
     "resume": (True, False),
 }
-"""What a binding may choose, with the values of each."""
+"""The options of a binding, with the values of each."""
 
 IDLE_TIMEOUT = 15 * 60
-"""Seconds without progress after which it is stopped where the configuration names none: longer than models think."""
+"""Default seconds without progress before the agent is stopped; longer than models think."""
 
 _FORMAT = "1"
 _KEPT = 4 * 1024 * 1024
-_LISTS = 20.0  # seconds in which it lists its models
+_LISTS = 20.0  # time limit in seconds for listing models
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
 _NEXT: Mapping[str, str] = {
     agent.RATE_LIMITED: "wait, then resume the run",
@@ -55,11 +55,11 @@ _NEXT: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a preset is made from beside its binding.
+    """What a preset is built from, in addition to its binding.
 
-    `environment` is all the agent gets besides what the request adds; `named` gives variables by name. `repository` is
-    where its program may not lie. `homes` is a folder for own homes (one for temporary files without it), `unpacked`
-    one for what they share.
+    `environment` is all that the agent gets besides the request's variables; `named` returns variables by name. The
+    program must be outside `repository`. `homes` is a folder for private homes (None: a temporary folder), `unpacked`
+    one for files that they share.
     """
 
     environment: Mapping[str, str]
@@ -74,7 +74,7 @@ class Surroundings:
 
 
 class PresetAgent:
-    """Asks one command-line agent. `argv` of the binding names another program, and arguments to add."""
+    """Runs one command-line agent. `argv` of the binding names another program and extra arguments."""
 
     continues = True
 
@@ -88,14 +88,14 @@ class PresetAgent:
         self.capabilities = Capabilities(reports_progress=True, resumable=resumable, idle_timeout=IDLE_TIMEOUT)
 
     def _version(self) -> str:
-        """Of this adapter and of the program that is installed; only the former where there is none."""
+        """Return the version of this adapter and of the installed program, if there is one."""
         try:
             return f"{_FORMAT} {installed.version(self._program())}".strip()
         except AdapterError:
             return _FORMAT
 
     def describe(self) -> Sequence[str]:
-        """What a builder is started with; raises AdapterError where it cannot be used."""
+        """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
         _require_options(self._binding)
         return self._argv(self._wanted())
 
@@ -116,7 +116,7 @@ class PresetAgent:
     def _answered(
         self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
     ) -> AgentResult:
-        """The answer, in a new conversation where the one to go on in is unknown."""
+        """Run the agent; if the conversation to resume is unknown, start a new one."""
         result, unknown = self._asked(request, wanted, variables, listening)
         if wanted.session is None or not unknown:
             return dataclasses.replace(result, resumed=wanted.session is not None)
@@ -129,7 +129,7 @@ class PresetAgent:
     def _asked(
         self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
     ) -> tuple[AgentResult, bool]:
-        """The answer, and whether it is that the conversation is unknown, before anything was done."""
+        """Return the answer, and whether the conversation was unknown before any work was done."""
         own = process_environment.with_request(self._environment(wanted.home), request)
         environment = {**own, **variables, **self._preset.variables(wanted)}
         argv = self._argv(wanted)
@@ -168,7 +168,7 @@ class PresetAgent:
         return result, idle and reading.says_session_is_unknown(words)
 
     def _models(self, program: str, wanted: Wanted, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The ids of models that its server lists, or else the agent itself."""
+        """Return the model ids that its server lists, or else the agent itself."""
         server = self._preset.server
         if server is not None and (found := server.models(self._around.environment)):
             return found
@@ -216,7 +216,7 @@ class PresetAgent:
         )
 
     def _ending(self, finished: child_process.Finished, said: Said, errors: bytes) -> tuple[str, str, str | None]:
-        """(outcome, message, failure): the worst of what its end, its exit and its report say."""
+        """Return (outcome, message, failure): the worst of how it ended, its exit code and its report."""
         if words := finished.words():
             if finished.timed_out:
                 failure = said.failure or (agent.STALL if finished.limit == "idle" else None)
@@ -253,7 +253,7 @@ class PresetAgent:
     def _wanted(
         self, request: AgentRequest | None = None, home: str | None = None, schema: tuple[str, str] = ("", "")
     ) -> Wanted:
-        """What is wanted for a request, or of a builder where there is none yet."""
+        """Return the call for a request, or for a builder without a request yet."""
         options = self._binding.options
         asked = request.model if request is not None else None
         return Wanted(
@@ -271,7 +271,7 @@ class PresetAgent:
         )
 
     def _home(self, passing: str, request: AgentRequest) -> str | None:
-        """The folder that is the agent's own."""
+        """Return the agent's private home."""
         if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.USER:
             return None
         return agent_home.place(self._around.homes, passing, self._binding.name, request)
@@ -282,7 +282,7 @@ class PresetAgent:
         return {**self._around.environment, **agent_home.variables(home), **self._shared()}
 
     def _shared(self) -> dict[str, str]:
-        """Folders for what the agent unpacks of itself, which would be unpacked into each home."""
+        """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
         place = self._around.unpacked
         if place is None:
             return {}
@@ -290,7 +290,7 @@ class PresetAgent:
 
 
 def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:
-    """The JSON Schema of the reply, as text and as the path of a file; "" twice for words."""
+    """Return the JSON Schema of the reply, as text and as the path of a file; twice "" for a plain reply."""
     schema = verdict_parsing.VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
     if schema is None:
         return "", ""
@@ -299,7 +299,7 @@ def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:
 
 
 class _Kept:
-    """Takes in long output: to the transcript, and the last of it, where the report is, for reading."""
+    """Receives long output: writes the transcript, and keeps the end, which contains the report."""
 
     def __init__(self, transcript: Transcript | None) -> None:
         self._transcript = transcript
@@ -313,7 +313,7 @@ class _Kept:
             del self._last[:-_KEPT]
 
     def whole(self, output: Captured) -> bytes:
-        """What was printed, or its beginning and end where it is long."""
+        """Return the output, or its beginning and end if it is long."""
         if not self._last:
             return output.head + output.tail
         return output.head[: output.head.rfind(b"\n") + 1] + bytes(self._last)
@@ -323,7 +323,7 @@ class _Kept:
 
 
 def _write(home: str | None, files: Mapping[str, str]) -> None:
-    """Make an own home; what the agent kept in it stays."""
+    """Create a private home; existing agent files stay."""
     if home is None:
         return
     os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)

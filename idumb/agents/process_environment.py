@@ -1,4 +1,4 @@
-"""How agents start processes: what they add to the environment, and what an exit means."""
+"""How agents start processes: the environment they add, and the meaning of an exit code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NOT_FOUND = 127
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one tool call gave. `outcome` is one of `idumb.domain.outcome`, `text` what a person is told.
+    """The result of one tool call. `outcome` is one of `idumb.domain.outcome`, `text` the message for the user.
 
-    `output` is what a process printed, bounded and without secrets. `cause` is that of `AgentResult`.
+    `output` is the output of a process, bounded and without secrets. `cause` is that of `AgentResult`.
     """
 
     outcome: str
@@ -28,7 +28,7 @@ class Reply:
 
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
-    """The allow-listed environment and what tells a process for what it works."""
+    """Return the allow-listed environment, plus the variables that identify the task to the process."""
     return {
         **environment,
         **request.environment,
@@ -40,7 +40,7 @@ def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[
 
 
 def not_started(argv: Sequence[str], problem: OSError) -> str:
-    """Why a program could not be started, and where to look."""
+    """Say why a program could not be started, and where to look."""
     reason = problem.strerror or str(problem)
     if problem.filename is not None and os.fspath(problem.filename) != argv[0]:
         return f"{argv[0]} could not be started in {problem.filename}: {reason}"
@@ -55,7 +55,7 @@ def step(
     expected: int,
     redact: Callable[[str], str],
 ) -> Reply:
-    """Run one `run` step. Secrets go before anything is cut: half of one would not be recognised."""
+    """Run one `run` step. Redact before truncating: half a secret would not be recognised."""
     try:
         finished = child_process.run(
             argv,
@@ -86,11 +86,11 @@ def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int
 
 
 def last_words(output: str, lines: int = 5, longest: int = 400) -> str:
-    """The end of what a process printed, short enough for a message."""
+    """Return the end of the output, short enough for a message."""
     text = "\n".join(output.strip().splitlines()[-lines:])
     return text if len(text) <= longest else f"...{text[-longest:]}"
 
 
 def shell_error(code: int | None) -> str:
-    """What exit 126 and 127 mean."""
+    """Explain exit codes 126 and 127."""
     return "a program was not found" if code == NOT_FOUND else "a program is not executable"

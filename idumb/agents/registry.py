@@ -1,4 +1,4 @@
-"""Which adapter a name means. One row an adapter; others come by the entry point `idumb.agents`, loaded when named."""
+"""Maps adapter names to adapters, one row each. Other adapters come from the entry point `idumb.agents`, on demand."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ class Equipment:
     """What the adapters of one workspace, `repository`, are built from.
 
     `environment` returns the variables of this process with the given names. `transcripts` is a folder for output that
-    is too long for the log; `stream` redacts that output. `guard` raises if this process may no longer write.
-    `papers` is a folder for input files of programs; it is emptied when the adapters are built, because files in it
-    belong to an executor that was killed. `recordings` finds runs to replay. `handoffs` is a folder for work done
-    elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for files that agents unpack;
-    all homes share it.
+    is too long for the log; `stream` redacts that output. `guard` raises if this process must no longer write. `papers`
+    is a folder for input files of programs; it is emptied when the adapters are built, because files in it belong to an
+    executor that was killed. `recordings` finds runs to replay. `handoffs` is a folder for work done elsewhere. `homes`
+    is the home folder of this run's agents. `unpacked` is a folder for files that agents unpack; all homes share it.
     """
 
     settings: Settings
@@ -64,7 +63,7 @@ class Equipment:
         return self.settings.environment
 
     def variables(self, binding: Binding) -> dict[str, str]:
-        """The variables that every agent sees, and those that this binding adds for itself alone."""
+        """Return the variables that every agent sees, and those that only this binding adds."""
         return self.environment((*self.allowed, *binding.environment))
 
 
@@ -170,16 +169,16 @@ def _model(binding: Binding, equipment: Equipment) -> Agent:
 Make = Callable[[Binding, Equipment], Agent]
 
 _NAMED = re.compile("KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN", re.IGNORECASE)
-_SECRET = re.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may have a password in it
+_SECRET = re.compile(f"{_NAMED.pattern}|_URL$|_URI$", re.IGNORECASE)  # an address may contain a password
 _WORD = re.compile("[A-Za-z]{1,20}[0-9]{0,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}")
 _BETWEEN = re.compile("[-_./:@,= ]+")
-_SAYS_SO = re.compile(  # whole words: AUTH is none of AUTHOR, and PGPASSWORD ends in one
+_SAYS_SO = re.compile(  # whole words: AUTH does not match AUTHOR, and PGPASSWORD ends in one
     "(?:(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|APIKEY)|(?:^|_)(?:KEY|CREDENTIAL|PRIVATE|AUTH|DSN))S?(?:_|$)",
     re.IGNORECASE,
 )
 _NO_SECRET = re.compile("GIT_(?:AUTHOR|COMMITTER)_.*|XAUTHORITY|.*_(?:SOCK|FILE|PATH)", re.IGNORECASE)
 _PLACE = re.compile(r"~(?:/.*)?|(?:/[\w.@ -]+){2,}/?")  # a key in base64 may begin with a slash too
-_LONG = 16  # a part of a flag that long is no setting
+_LONG = 16  # part of a flag; longer values are not settings
 _MIXED = re.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 
 PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
@@ -198,11 +197,11 @@ ADAPTERS: Mapping[str, Make] = {
     EDITOR: _editor,
 }
 BUILT_IN = ("steps", "human", EDITOR)
-"""Adapters that are bindings by themselves: tasks need no configuration to be built by them."""
+"""Adapters that are also bindings, so that tasks can use them without configuration."""
 
 
 class AgentRegistry:
-    """The `Agents` port: one adapter a binding, made when it is first asked for."""
+    """The `Agents` port: one adapter per binding, created on first use."""
 
     def __init__(self, equipment: Equipment) -> None:
         self._settings = equipment.settings
@@ -210,13 +209,16 @@ class AgentRegistry:
         self._made: dict[str, Agent] = {}
 
     def get(self, binding: str) -> Agent:
-        """The adapter of a binding; raises InputError for an unknown one, AdapterError for a broken third party."""
+        """Return the adapter of a binding.
+
+        Raises InputError for an unknown one, AdapterError for a broken third-party one.
+        """
         if binding not in self._made:
             self._made[binding] = self._make(binding)
         return self._made[binding]
 
     def forget(self) -> None:
-        """Remove the homes of this run's agents, and their conversations with them."""
+        """Remove the homes of this run's agents, including their conversations."""
         _remove([self._equipment.homes])
 
     def _make(self, name: str) -> Agent:
@@ -234,7 +236,7 @@ class AgentRegistry:
 
 
 def build(equipment: Equipment, *, aside: bool = False) -> AgentRegistry:
-    """The adapters for one workspace. Homes of other runs are removed unless these agents work `aside` of a run."""
+    """Return the adapters of one workspace. Remove homes of other runs unless these agents work `aside` of a run."""
     _remove([equipment.papers, *(() if aside else _beside(equipment.homes))])
     return AgentRegistry(equipment)
 
@@ -248,7 +250,7 @@ def _remove(folders: Iterable[str | None]) -> None:
 
 
 def _beside(homes: str | None) -> list[str]:
-    """The folders of other runs beside this one's."""
+    """Return the folders of other runs next to this one's."""
     parent = os.path.dirname(homes or "")
     if homes is None or not os.path.isdir(parent):
         return []
@@ -256,9 +258,9 @@ def _beside(homes: str | None) -> list[str]:
 
 
 def secret_variables(settings: Settings) -> dict[str, str]:
-    """Name and value of every variable that is handed on and is or may be a secret; they are taken out of all records.
+    """Return name and value of every passed variable that is or may be a secret; their values are redacted everywhere.
 
-    Those are the variables that a binding asks for, and of the others those whose names say so.
+    These are the variables that a binding names, and other variables whose names suggest a secret.
     """
     from idumb.system.processes import child_process
 
@@ -267,9 +269,9 @@ def secret_variables(settings: Settings) -> dict[str, str]:
 
 
 def certain(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that are secrets beyond doubt: their values are not made of words, and are neither places nor flags.
+    """Return the values that are certainly secrets: they consist of no words and are neither paths nor flags.
 
-    A project, a profile, a path, a model or the password `postgres` would be found in half of all file names.
+    A project, a profile, a path, a model or the password `postgres` would match in half of all file names.
     """
     return {name: value for name, value in variables.items() if _is_certain(name, value)}
 
@@ -280,12 +282,12 @@ def _is_certain(name: str, value: str) -> bool:
     parts = [part for part in _BETWEEN.split(value) if part]
     if not all(_WORD.fullmatch(part) for part in parts):
         return not (value.startswith("--") and max(map(len, parts)) < _LONG)
-    # Where the name says so, pieces such as `x7k` and long numbers are no words.
+    # If the name says secret, pieces such as `x7k` and long numbers do not count as words.
     return bool(_SAYS_SO.search(name)) and any(_MIXED.fullmatch(part) for part in parts)
 
 
 def named_secret() -> dict[str, str]:
-    """The same of this process's whole environment, by the names alone."""
+    """Do the same for the whole environment of this process, by variable names alone."""
     from idumb.system.processes import child_process
 
     return child_process.environment(filter(_SECRET.search, child_process.variables()))

@@ -1,4 +1,4 @@
-"""A recorded run in place of the agent: each attempt leaves the bytes, and says the words, of the one recorded."""
+"""Replays a recorded run: each attempt leaves the files and returns the message of the recorded attempt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMAT = "1"
 
 
 class Recordings(Protocol):
-    """Finds what was done in a run, and does it again."""
+    """Reads the attempts of a recorded run and applies them again."""
 
     def known(self, run: str) -> bool: ...
 
@@ -30,7 +30,7 @@ class Recordings(Protocol):
 
 
 class ReplayAgent:
-    """Plays `binding.options.run`. Without `recordings` it can only be looked at."""
+    """Replays `binding.options.run`. Without `recordings` the adapter can only be inspected."""
 
     name = "replay"
     version = _FORMAT
@@ -42,7 +42,7 @@ class ReplayAgent:
         self._guard = guard
 
     def describe(self) -> Sequence[str]:
-        """Nothing is started; raises AdapterError where there is no such run."""
+        """Check the options without starting anything. Raises AdapterError if the run does not exist."""
         run = self._run()
         if self._recordings is not None and not self._recordings.known(run):
             raise AdapterError(
@@ -88,7 +88,7 @@ class ReplayAgent:
         return self._built(found)
 
     def _judged(self, found: RecordedAttempt, request: AgentRequest, recordings: Recordings) -> AgentResult:
-        """What the validator said, of exactly the bytes that it judged."""
+        """Return the recorded verdict of the validator if it judged exactly these files."""
         if found.judged is None:
             return _not_there(f"{request.subject} was not validated in run {self._run()}")
         others = recordings.differing(found, request.candidate)
@@ -104,7 +104,7 @@ class ReplayAgent:
         self._guard()
         try:
             conflicts = self._recordings.play(found)
-        except Refusal as refusal:  # kept trees can be lost with the repository they were in
+        except Refusal as refusal:  # kept trees can be lost with their repository
             return _not_there(refusal.message)
         if conflicts:
             named = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")

@@ -1,9 +1,9 @@
-"""What a program says of itself in the file that `IDUMB_STATE_FILE` names: a claim, also where it is heard early.
+"""The report that a program writes to the file named by `IDUMB_STATE_FILE`. Every value in it is a claim.
 
-    {"state": "context-exhausted", "handover": "...", "message": "...", "model": "...",
-     "usage": {"tokens_in": 1200, "tokens_out": 300, "cost_usd": 0.02}}
+{"state": "context-exhausted", "handover": "...", "message": "...", "model": "...", "usage": {"tokens_in": 1200,
+"tokens_out": 300, "cost_usd": 0.02}}
 
-Every key may be missing. What makes no sense is taken as not said. `state` may change while the program works.
+Every key is optional. Invalid values are ignored. `state` may change while the program works.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SelfReport:
-    """`failure` is one of `idumb.domain.agent.FAILURES`, None where it reports none."""
+    """`failure` is one of `idumb.domain.agent.FAILURES`, or None if the program reports no failure."""
 
     failure: str | None = None
     message: str = ""
@@ -33,7 +33,7 @@ class SelfReport:
 
 
 def read(path: str, redact: Callable[[str], str]) -> SelfReport:
-    """The report without secrets; an empty one where there is no file, or nothing that can be understood."""
+    """Return the report without secrets; an empty one if the file is missing or invalid."""
     try:
         data = named_files.read(path, MAX_BYTES + 1, links=False)
     except OSError:
@@ -55,7 +55,7 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
 
 
 def claim(data: bytes) -> Claim | None:
-    """What the file says now, secrets and all; None where that is nothing, or is only half written yet."""
+    """Return the file's content, secrets included; None if it is missing, empty or only partly written."""
     said = _object(data)
     state = _one_of(STATES, said)
     return None if state is None else Claim(state, _text(said.get("message")))

@@ -1,6 +1,6 @@
-"""Hearing what a program says of itself while it works: its file is watched, and each new claim is passed on.
+"""Watches the state file of a running program and passes on each new claim.
 
-A chatty program is heard ever less often, and what is passed on is always the newest.
+A chatty program is read less and less often; the claim passed on is always the newest.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from idumb.domain.agent import WAITS, Claim
 from idumb.system.processes.file_watch import WatchedFile
 
 PROMPTLY = 20
-"""So many claims are passed on as they come."""
+"""The number of claims that are passed on without delay."""
 
 
 class Listening:
-    """A `Watch` on the file of one request. `hear` is given claims without secrets; None where nobody listens."""
+    """A `Watch` on the state file of one request. `hear` receives claims without secrets; None if nobody listens."""
 
     def __init__(
         self,
@@ -60,5 +60,5 @@ class Listening:
 
 
 def pause(count: int) -> float:
-    """Seconds for which nothing more is passed on after so many claims: of a day, not forty are."""
+    """Return the seconds to wait after so many claims, so that a day yields about forty."""
     return 0.0 if count < PROMPTLY else 2.0 ** (count - PROMPTLY)

@@ -1,4 +1,4 @@
-"""The agent that needs no model: it makes the tool calls that a task declares, one after the other."""
+"""The agent that needs no model: it makes the tool calls that a task declares, in order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _IGNORED = "exists and is ignored by git, so idumb has no copy of it and could n
 
 
 class StepsAgent:
-    """Runs `task.steps` in order; the first that fails ends the attempt unless it says `continue_on_error`.
+    """Runs `task.steps` in order. The first failure ends the attempt unless the step sets `continue_on_error`.
 
-    `environment` is what `run` steps get besides what the request adds. `guard` is called before each step and raises
-    where this process may write no more.
+    `environment` is added to the request's environment for `run` steps. `guard` is called before each step and raises
+    if this process must no longer write.
     """
 
     name = STEPS
@@ -83,7 +83,7 @@ class StepsAgent:
 
 
 def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepRecord:
-    """The audit entry of one tool call."""
+    """Return the audit entry of one tool call."""
     return StepRecord(
         index=step.index,
         tool=step.tool,
@@ -97,7 +97,7 @@ def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepReco
 
 
 def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, object]:
-    """Arguments as the audit keeps them: long values as digest and size, short ones redacted."""
+    """Return arguments for the audit: long values as digest and size, short values redacted."""
     return {name: _sanitised(value, redact) for name, value in arguments.items()}
 
 
@@ -115,7 +115,7 @@ def _sanitised(value: Any, redact: Redact) -> object:
 
 
 def _title(step: Step) -> str:
-    """`3 (edit_file src/x.py, line 40)`: counted from 1, with the line of the plan."""
+    """Return `3 (edit_file src/x.py, line 40)`: counted from 1, with the line in the plan."""
     about = " ".join(p for p in (step.tool, *touched_by(step)[:1]) if p)
     return f"{step.index + 1} ({about}, line {step.line})" if step.line else f"{step.index + 1} ({about})"
 
@@ -179,7 +179,7 @@ class ToolCalls:
         return path
 
     def _refusal(self, path: str, scope: Sequence[str] = ()) -> str | None:
-        """Why a path may not be written, or None."""
+        """Return why a path must not be written, or None."""
         problem = paths.problem(path)
         if problem is not None:
             return problem
@@ -191,7 +191,7 @@ class ToolCalls:
         return f"is outside the step's scope {', '.join(scope)}" if scope and not _covers(scope, path) else None
 
     def _would_be_lost(self, path: str) -> bool:
-        """Whether no snapshot could bring back the file at a path that no call before this one made."""
+        """Return whether no snapshot could restore the file at a path that no earlier call created."""
         if path in self._made or not self._request.is_unsaved(path):
             return False
         place = os.path.join(self._request.workspace, path)
@@ -257,7 +257,7 @@ def _covers(scope: Sequence[str], path: str) -> bool:
 
 
 def _argv(step: Step) -> list[str]:
-    """`command` is one fixed string for the shell; `argv` is never seen by one."""
+    """Run a command. `command` is a fixed string for the shell; `argv` never goes through a shell."""
     argv = step.arguments.get("argv")
     if argv is None:
         return ["/bin/sh", "-c", _text(step, "command")]
@@ -276,7 +276,7 @@ def _text(step: Step, name: str) -> str:
 
 
 def content(arguments: Mapping[str, Any]) -> bytes:
-    """The bytes that a `write_file` step writes."""
+    """Return the bytes that a `write_file` step writes."""
     packed = arguments.get("content_base64")
     if isinstance(packed, str):
         import base64

@@ -1,4 +1,4 @@
-"""The whole output of an agent where it is too long for the log: a bounded file, with secrets taken out."""
+"""The full output of an agent if it is too long for the log: a bounded file without secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from idumb.domain.agent import AgentRequest
 
 
 class Stream(Protocol):
-    """Takes secrets out of bytes that come in pieces."""
+    """Redacts bytes that arrive in pieces."""
 
     def feed(self, data: bytes) -> bytes: ...
 
@@ -18,7 +18,7 @@ class Stream(Protocol):
 
 
 class Transcript:
-    """A sink for output; the file is made when the first piece comes, and holds at most `limit` bytes of output."""
+    """A sink for output; the file is created with the first piece and holds at most `limit` bytes of output."""
 
     def __init__(self, folder: str, name: str, limit: int, stream: Callable[[], Stream]) -> None:
         self._path = os.path.join(folder, name)
@@ -35,12 +35,12 @@ class Transcript:
         self._left -= len(data)
 
     def close(self) -> str | None:
-        """The file's path, None where nothing came."""
+        """Return the file's path, or None if there was no output."""
         if self._file is None or self._stream is None:
             return None
         with self._file:
             last = self._stream.finish()
-            # Half a secret at the cut would not have been recognised.
+            # Half a secret at the cut would not be recognised.
             self._file.write(last if self._left >= 0 else last[: last.rfind(b"\n") + 1])
             if self._left < 0:
                 self._file.write(f"\n[{-self._left} more bytes were not kept]\n".encode("ascii"))
@@ -53,7 +53,7 @@ class Transcript:
 
 
 def spooled(request: AgentRequest, folder: str | None, stream: Callable[[], Stream] | None) -> Transcript | None:
-    """A transcript for one request; None where nothing is spooled."""
+    """Return a transcript for one request, or None if nothing is spooled."""
     if folder is None or stream is None:
         return None
     name = f"{request.subject}-{request.attempt}-{request.role}.log"

@@ -1,4 +1,4 @@
-"""What a model's last message means: a validator's verdict, the blocks in it, and its findings in words."""
+"""Parses a model's last message: a validator's verdict, fenced blocks, and findings."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ VERDICT: Mapping[str, Any] = {
     "required": ["verdict", "evidence", "findings"],
     "additionalProperties": False,
 }
-"""The JSON Schema of a verdict. An answer without `evidence` is read too, as one that shows nothing."""
+"""Return the JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
 
 _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024
 
 
 def fences(text: str) -> Iterator[tuple[str, str]]:
-    """(word behind the fence, body) of every fenced block that is closed, in order, in time that grows with the text.
+    """Return (word after the fence, body) of every closed fenced block, in order and in linear time.
 
-    Marks stand at the start of a line: one that is indented may be a line of a patch.
+    Fences start in the first column: an indented fence may be a line of a patch.
     """
     mark, word, body = "", "", io.StringIO()
     for line in io.StringIO(text):
@@ -82,22 +82,22 @@ def fences(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _opened(line: str) -> tuple[str, str]:
-    """(mark, word behind it) of a line that begins a block; ("", "") where it begins none."""
+    """Return (fence, word after it) of a line that opens a block; ("", "") otherwise."""
     if not line.startswith(_MARKS):
         return "", ""
     word = line.lstrip(line[0])
-    if line[0] == "`" and "`" in word:  # code in a sentence
+    if line[0] == "`" and "`" in word:  # inline code
         return "", ""
     return line[: len(line) - len(word)], word.strip().lower()
 
 
 def missing(found: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys that a schema demands of an object and that are not there; whoever uses the values checks the rest."""
+    """Return the required keys of a schema that an object lacks; callers check the values."""
     return tuple(key for key in schema.get("required", ()) if key not in found)
 
 
 def judged(text: str) -> tuple[str, str, str | None]:
-    """(outcome, message, failure) of a validator that can only speak. No clear verdict is none."""
+    """Return (outcome, message, failure) of a validator that only answers in text. An unclear verdict is none."""
     said = reply.answer(text, "verdict")
     if isinstance(said, str):
         return outcome.ERRORED, said, agent.MALFORMED
@@ -112,7 +112,7 @@ def judged(text: str) -> tuple[str, str, str | None]:
 
 
 def finding(value: Any) -> str:
-    """One finding as text: itself, or the place and message of an object."""
+    """Return a finding as text: a string itself, or the place and message of an object."""
     if not isinstance(value, Mapping):
         return value if isinstance(value, str) else json.dumps(value)
     place = ":".join(str(value[k]) for k in ("file", "line") if value.get(k))
@@ -121,7 +121,7 @@ def finding(value: Any) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Head and tail of a long text."""
+    """Return the head and tail of a long text."""
     if len(text) <= longest:
         return text
     half = longest // 2

@@ -1,8 +1,8 @@
-"""Files below one folder, reached by descriptors: no symbolic link, whenever it appears, leads a write elsewhere.
+"""Files below one folder, accessed through descriptors, so that no symbolic link can redirect a write.
 
-Every part of a path is opened relative to the folder before it with O_NOFOLLOW, and the work is done relative to the
-same descriptor, so what was checked is what is used. Writes are atomic but not forced to disk: the snapshot that
-follows is the durable copy.
+Each part of a path is opened relative to its parent with O_NOFOLLOW, and the operation uses the same descriptor, so the
+checked file is the file that changes. Writes are atomic but not forced to disk: the snapshot that follows is the
+durable copy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileProblem(Exception):
-    """Why a file could not be read or written, in words for the user."""
+    """A file could not be read or written; the message is for the user."""
 
 
 class WorkspaceFiles:
-    """The files below `root`, an absolute path. Paths are relative, with `/`, and were checked as text before."""
+    """The files below `root`, an absolute path. Paths are relative, use `/`, and have already been checked as text."""
 
     def __init__(self, root: str) -> None:
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -31,7 +31,7 @@ class WorkspaceFiles:
         os.close(self._root)
 
     def read(self, path: str) -> bytes:
-        """The bytes of a regular file; one that is larger than `LARGEST` is a problem."""
+        """Return the bytes of a regular file. Raises FileProblem if it is larger than `LARGEST`."""
         data, size = self.head(path, LARGEST + 1)
         if max(len(data), size) > LARGEST:
             raise FileProblem(f"{path} is larger than {LARGEST} bytes")
@@ -62,7 +62,7 @@ class WorkspaceFiles:
             _replace(folder, name, data, mode)
 
     def delete(self, path: str) -> None:
-        """Remove a file or a symbolic link, and the folders above it that are empty then, as git does."""
+        """Remove a file or a symbolic link and then, like git, the parent folders that are empty."""
         with _told(path), self._parent(path) as (folder, name):
             if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
                 raise FileProblem(f"{path} is a folder; delete_file deletes only files")
@@ -70,7 +70,7 @@ class WorkspaceFiles:
         self._prune(path)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or a symbolic link; what is at `target` is never overwritten."""
+        """Rename a file or a symbolic link; never overwrite an existing `target`."""
         with (
             _told(source),
             self._parent(source) as (from_folder, from_name),
@@ -84,13 +84,13 @@ class WorkspaceFiles:
         self._prune(source)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it; one that exists is fine."""
+        """Create a folder and its parents if they are missing."""
         path = path.rstrip("/")
         with _told(path), self._parent(f"{path}/.", make=True):
             pass
 
     def _prune(self, path: str) -> None:
-        """Git's trees hold no empty folders, and one left behind would stand where a file has to be."""
+        """Remove empty parents. Git's trees have no empty folders, and a leftover folder could block a file."""
         parts = path.split("/")[:-1]
         with contextlib.suppress(OSError, FileProblem):
             while parts:
@@ -99,14 +99,14 @@ class WorkspaceFiles:
                 parts.pop()
 
     def _same(self, source: str, target: str) -> bool:
-        # On a file system that folds case, `a` and `A` are one file and may be renamed into each other.
+        # On a case-insensitive file system, `a` and `A` are one file and can be renamed into each other.
         with self._parent(source) as (a, name), self._parent(target) as (b, other):
             one, two = os.lstat(name, dir_fd=a), os.lstat(other, dir_fd=b)
             return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino) and source.casefold() == target.casefold()
 
     @contextlib.contextmanager
     def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """A descriptor of the folder that holds `path`, and the last part."""
+        """Return a descriptor of the folder that contains `path`, and the last part of the path."""
         *parts, name = path.split("/")
         folder = os.dup(self._root)
         try:
@@ -179,7 +179,7 @@ def _require_regular(found: os.stat_result, path: str) -> None:
 
 @contextlib.contextmanager
 def _told(path: str) -> Iterator[None]:
-    """Turn what the system says into words about `path`."""
+    """Turn system errors into messages about `path`."""
     try:
         yield
     except FileNotFoundError:

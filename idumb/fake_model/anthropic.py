@@ -64,7 +64,7 @@ def whole(reply: Reply) -> dict[str, Any]:
 
 
 def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
-    """The same message as (name, data) of each event of a stream."""
+    """Return the same message as (name, data) of each event of a stream."""
     start = {**_head(reply), "content": [], "stop_reason": None, "usage": {**_usage(reply), "output_tokens": 1}}
     yield _event("message_start", message=start)
     for index, block in enumerate(_content(reply)):
@@ -82,7 +82,7 @@ def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
 
 
 def error(fault: str) -> tuple[int, dict[str, Any]]:
-    """Status and body for a fault, in the provider's own words."""
+    """Return status and body for a fault, in the provider's own words."""
     status, kind, message = _ERRORS[fault]
     return status, {"type": "error", "error": {"type": kind, "message": message}}
 

@@ -42,7 +42,7 @@ ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
         "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
     ),
 }
-"""Status, type, code and message of each fault; the Responses protocol has the same."""
+"""Status, type, code and message of each fault, shared with the Responses protocol."""
 
 _ROLES = {"assistant": MODEL, "user": PROMPT, "tool": RESULT, "function": RESULT}
 
@@ -71,7 +71,7 @@ def conversation(body: Mapping[str, Any]) -> Conversation:
 
 
 def tool_of(entry: Mapping[str, Any]) -> Tool | None:
-    """A tool as one of OpenAI's two protocols describes it."""
+    """Return a tool description in one of OpenAI's two protocols."""
     kind = FREEFORM if entry.get("type") == "custom" else FUNCTION
     described = mapping(entry.get(str(entry.get("type")))) or entry
     name = described.get("name")
@@ -87,7 +87,7 @@ def whole(reply: Reply) -> dict[str, Any]:
 
 
 def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
-    """The same message as (name, data) of each event of a stream."""
+    """Return the same message as (name, data) of each event of a stream."""
     yield _chunk(reply, {"role": "assistant", "content": ""})
     if reply.text:
         yield _chunk(reply, {"content": reply.text})
@@ -99,7 +99,7 @@ def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
 
 
 def error(fault: str) -> tuple[int, dict[str, Any]]:
-    """Status and body for a fault, in the provider's own words."""
+    """Return status and body for a fault, in the provider's own words."""
     status, kind, code, message = ERRORS[fault]
     return status, {"error": {"message": message, "type": kind, "param": None, "code": code}}
 

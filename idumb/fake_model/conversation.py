@@ -1,4 +1,4 @@
-"""What a client of any protocol asks, and what it is answered, in one form for all four protocols."""
+"""Requests and responses in one form for all four protocols."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FOLDER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the client offers. `schema` is the JSON Schema of its arguments; a freeform one takes a text."""
+    """A tool that the client offers. `schema` is the JSON Schema of its arguments; a freeform tool takes text."""
 
     name: str
     schema: Mapping[str, Any] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """`prompt` is the newest text of the user, `answered` how many messages of the model came after it.
+    """`prompt` is the user's newest text, `answered` the number of model messages after it.
 
-    `said` is everything that people and the client said to it. `wanted` is the JSON Schema that the reply is to follow,
-    `forced` the tool that must be called.
+    `said` is everything that people and the client wrote to the model. `wanted` is the JSON Schema of the reply,
+    `forced` the tool that the model must call.
     """
 
     model: str
@@ -55,7 +55,7 @@ class Conversation:
 
     @property
     def folder(self) -> str:
-        """The folder that the client says it works in, "" where it says none."""
+        """Return the working folder that the client names, or ""."""
         found = _FOLDER.search(self.said)
         return found[1].rstrip("./") or "/" if found else ""
 
@@ -75,7 +75,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One message of the model, in the terms of the client's own tools."""
+    """One message of the model, in terms of the client's tools."""
 
     id: str
     model: str
@@ -90,7 +90,7 @@ Turn = tuple[str, str]  # kind (PROMPT, RESULT or MODEL) and text
 
 
 def latest(turns: Sequence[Turn]) -> tuple[str, int]:
-    """The newest prompt, of one or more messages in a row, and how many answers of the model came after it."""
+    """Return the newest prompt, of one or more messages in a row, and the number of model messages after it."""
     prompt: list[str] = []
     answered = 0
     for kind, text in turns:
@@ -104,12 +104,12 @@ def latest(turns: Sequence[Turn]) -> tuple[str, int]:
 
 
 def spoken(turns: Sequence[Turn], *more: str) -> str:
-    """Everything that was said to the model but what tools gave."""
+    """Return everything sent to the model except tool results."""
     return "\n".join((*more, *(text for kind, text in turns if kind == PROMPT)))
 
 
 def joined(parts: Any, key: str = "text") -> str:
-    """The text of a message: itself, or that of its parts."""
+    """Return the text of a message or of its parts."""
     if isinstance(parts, str):
         return parts
     if not isinstance(parts, list):
@@ -122,7 +122,7 @@ def _has_text(part: Any, key: str) -> bool:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Those entries of a list that are objects; none of anything else."""
+    """Return the entries of a list that are objects."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 

@@ -86,11 +86,11 @@ def whole(reply: Reply) -> dict[str, Any]:
 
 
 def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
-    """The same message as (name, data) of each event of a stream."""
+    """Return the same message as (name, data) of each event of a stream."""
     yield None, whole(reply)
 
 
 def error(fault: str) -> tuple[int, dict[str, Any]]:
-    """Status and body for a fault, in the provider's own words."""
+    """Return status and body for a fault, in the provider's own words."""
     status, kind, message = _ERRORS[fault]
     return status, {"error": {"code": status, "message": message, "status": kind}}

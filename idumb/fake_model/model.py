@@ -1,4 +1,4 @@
-"""The scripted model itself: from a request of any protocol to what is to be sent back. Touches no socket."""
+"""The scripted model: turns a request of any protocol into a response. Does no network I/O."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Events = Iterable[tuple[str | None, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What goes back: a JSON object, or the events of a stream; `fault` spoils how it is sent.
+    """The response: a JSON object, or the events of a stream; `fault` corrupts how it is sent.
 
-    `note` is what the log says of it.
+    `note` describes it in the log.
     """
 
     status: int
@@ -44,7 +44,7 @@ class _Protocol:
 
 
 class FakeModel:
-    """Answers requests by a script; safe to be asked by several threads at once."""
+    """Answers requests from a script. Thread-safe."""
 
     def __init__(self, known: Script) -> None:
         self._script = known
@@ -53,7 +53,7 @@ class FakeModel:
         self._numbers = itertools.count(1)
 
     def get(self, path: str, *, anthropic_like: bool) -> Sent:
-        """What a client may look at: which models there are."""
+        """Return the list of models."""
         last = path.rstrip("/").rpartition("/")[2]
         if last == "models":
             return Sent(200, _models("v1beta" in path, anthropic_like=anthropic_like))
@@ -122,7 +122,7 @@ _SAID = frozenset(
         script.CONTEXT,
     }
 )
-"""Faults that the provider tells in an answer of its own."""
+"""Faults that the provider reports in a response of its own."""
 
 
 def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:

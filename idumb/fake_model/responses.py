@@ -48,7 +48,7 @@ def conversation(body: Mapping[str, Any]) -> Conversation:
 
 
 def _turns(entries: list[dict[str, Any]]) -> list[Turn]:
-    """One turn of the model may be several entries: a message, and calls."""
+    """Return one turn of the model as entries: a message, and calls."""
     turns: list[Turn] = []
     for entry in entries:
         kind = str(entry.get("type", "message"))
@@ -68,7 +68,7 @@ def whole(reply: Reply, tools: tuple[Tool, ...] = ()) -> dict[str, Any]:
 
 
 def events(reply: Reply, tools: tuple[Tool, ...] = ()) -> Iterator[tuple[str | None, Any]]:
-    """The same message as (name, data) of each event of a stream."""
+    """Return the same message as (name, data) of each event of a stream."""
     for number, (name, data) in enumerate(_events(reply, tools)):
         yield name, {"type": name, "sequence_number": number, **data}
 

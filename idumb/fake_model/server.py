@@ -1,4 +1,4 @@
-"""The loopback server: reads requests, sends what the scripted model says, spoilt where the script wants that."""
+"""The loopback server: reads requests and sends the scripted model's responses, corrupted if the script says so."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Note = Callable[[Mapping[str, Any]], None]
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on the loopback address alone; `port` 0 takes any that is free."""
+    """Listens on the loopback address only; `port` 0 selects a free port."""
 
     daemon_threads = True
     block_on_close = False
@@ -51,14 +51,14 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no matter of ours; the log has the request."""
+        """Ignore a client that disconnects; the log has the request."""
 
 
 def serve(known: Script, port: int, log: str | None, ready: Callable[[str], None]) -> None:
-    """Answer until SIGINT or SIGTERM; `ready` is called with the address once clients may come.
+    """Serve until SIGINT or SIGTERM; call `ready` with the address once clients can connect.
 
-    `log` is a file to which one JSON object a request is added: what was asked for and what was answered, never a
-    header, a query or a key.
+    `log` is a file that gets one JSON object per request: what was requested and answered, never a header, a query or a
+    key.
     """
     from idumb.system.processes import signals
 
@@ -122,13 +122,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(self.server.model.post(self._path(), body))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing on standard error: what is worth telling is in the log."""
+        """Print nothing to standard error: the log has every request."""
 
     def _path(self) -> str:
         return self.path.partition("?")[0]
 
     def _is_for_us(self) -> bool:
-        """A page in a browser reaches loopback too, under a name of its own; that is refused."""
+        """Refuse requests with a foreign host name: a page in a browser can reach loopback under its own name."""
         host = self.headers.get("Host", HOST).rpartition("@")[2].partition(":")[0]
         if host in _NAMES and self.client_address[0] == HOST:
             return True
@@ -190,13 +190,13 @@ class _Handler(BaseHTTPRequestHandler):
     # Faults
 
     def closed(self, _: Sent) -> None:
-        """Nothing comes; the connection is reset."""
+        """Send nothing; reset the connection."""
         self.close_connection = True
         with contextlib.suppress(OSError):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def truncated(self, sent: Sent) -> None:
-        """The first half comes, and then the connection ends."""
+        """Send the first half, then close the connection."""
         whole = _bytes(sent)
         self._head(200, _kind(sent), ("Content-Length", str(len(whole))))
         self.wfile.write(whole[: len(whole) // 2])
@@ -204,12 +204,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def garbage(self, sent: Sent) -> None:
-        """Bytes of no protocol under a good status."""
+        """Send bytes of no protocol with status 200."""
         self._head(200, _kind(sent), ("Content-Length", str(len(_GARBAGE))))
         self.wfile.write(_GARBAGE)
 
     def drip(self, sent: Sent) -> None:
-        """Everything comes, a few bytes at a time, over `seconds`."""
+        """Send everything, a few bytes at a time, over `seconds`."""
         whole = _bytes(sent)
         pieces = [whole[at : at + _DRIP_BYTES] for at in range(0, len(whole), _DRIP_BYTES)]
         self._head(200, _kind(sent), ("Content-Length", str(len(whole))))
@@ -220,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
 
     def silent(self, sent: Sent) -> None:
-        """The request is taken, and for `seconds` nothing comes; then the connection ends."""
+        """Read the request, send nothing for `seconds`, then close the connection."""
         self.server.over.wait(min(sent.seconds or script.LONGEST_SECONDS, script.LONGEST_SECONDS))
         self.close_connection = True
 

@@ -1,4 +1,4 @@
-"""What the script wants done, said with whatever tools the client offers."""
+"""Translates the script's actions into calls of the tools that the client offers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     script.READ: ("read", "read_file", "view"),
     script.RUN: ("bash", "run_shell_command", "exec_command", "shell_command", "shell", "local_shell"),
 }
-"""What tools for each action are called, by preference."""
+"""Tool names for each action, in order of preference."""
 _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "path": ("file_path", "filePath", "absolute_path", "path"),
     "content": ("content", "file_text", "contents", "text"),
@@ -25,22 +25,22 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "new": ("new_string", "newString", "new_str", "replace"),
     "command": ("command", "cmd"),
 }
-"""What their arguments are called."""
+"""Argument names."""
 _STRUCTURED = ("StructuredOutput", "structured_output", "final_result")
 _EMPTY: Mapping[str, Any] = {"string": "", "boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 _PATCH = "apply_patch"
 
-Wanted = tuple[str, Mapping[str, Any] | str]  # the name of a tool and what it is given
+Wanted = tuple[str, Mapping[str, Any] | str]  # the name of a tool and its arguments
 
 
 def calls(wanted: Sequence[Call], conversation: Conversation) -> list[Wanted]:
-    """The tool calls for what the script wants; what the client has no tool for is left out."""
+    """Return the tool calls for the script's actions; skip actions that the client has no tool for."""
     found = (_call(one, conversation) for one in wanted)
     return [call for call in found if call is not None]
 
 
 def structured(data: Any, conversation: Conversation) -> Wanted | None:
-    """The call by which a client wants its structured reply, None where it wants plain text."""
+    """Return the call with which a client requests a structured reply, or None for plain text."""
     names = {tool.name for tool in conversation.tools}
     forced = conversation.forced if conversation.forced in names else None
     name = forced or next((known for known in _STRUCTURED if known in names), None)
@@ -66,7 +66,7 @@ def _offered(names: Sequence[str], conversation: Conversation) -> list[Tool]:
 
 
 def _arguments(tool: Tool, values: Mapping[str, str], conversation: Conversation) -> dict[str, Any] | None:
-    """The values by the tool's own names, with something in every other place that it requires; None for no fit."""
+    """Return the values under the tool's own names, with filler for other required fields; None if they do not fit."""
     given: dict[str, Any] = {}
     for name, value in values.items():
         own = next((known for known in _ARGUMENTS[name] if known in tool.properties), None)
@@ -97,7 +97,7 @@ def _type(schema: Any) -> str:
 
 
 def _patched(action: str, values: Mapping[str, str], conversation: Conversation) -> Wanted | None:
-    """The change as a patch, for clients whose only way to write is one."""
+    """Return the change as a patch, for clients that can write only with one."""
     tool = next((tool for tool in conversation.tools if tool.name == _PATCH), None)
     if tool is None or _offered(_NAMES[action], conversation):
         return None
@@ -134,4 +134,4 @@ _SHELL: Mapping[str, Callable[[Mapping[str, str]], str]] = {
     script.READ: lambda values: f"cat {shlex.quote(values['path'])}",
     script.RUN: lambda values: values["command"],
 }
-"""The same with a shell, for clients that offer nothing else."""
+"""Return the change as a shell command, for clients that offer only a shell."""

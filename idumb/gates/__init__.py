@@ -1,1 +1,1 @@
-"""Gates: one a file. Each checks something that must hold, on bytes that no builder can still change."""
+"""Gates, one per file. Each checks a condition on bytes that no builder can still change."""

@@ -1,4 +1,4 @@
-"""The `Checks` port: the project's own commands and conditions, run in the workspace."""
+"""The `Checks` port: runs the project's commands and conditions in the workspace."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from idumb.system.processes import child_process
 
 
 class ShellChecks:
-    """Checks in `root`, an absolute path, with the variables of `allowed` and nothing else.
+    """Checks in `root`, an absolute path, with only the variables of `allowed`.
 
-    A check may be silent for `idle_timeout` seconds and use what `limits` grant. `run_id` marks every process that
-    builders and checks of this run start, so that any later process can end it. `guard` raises where this process may
-    write no more; the processes of the run are another one's then.
+    A check may be silent for `idle_timeout` seconds and use what `limits` allow. `run_id` marks every process that
+    builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
+    longer write, because the run's processes then belong to another owner.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class ShellChecks:
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
         if condition.kind == "command":
             return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)
-        # `env NAME` asks what the user provides, whether or not checks may see it.
+        # `env NAME` asks what the user provides, whether or not checks can see it.
         seen = child_process.environment([condition.subject]) if condition.kind == "env" else {}
         return conditions.check(subject, condition, root=self._root, environment=seen, tree=tree)
 
     def end_processes(self) -> tuple[int, ...]:
-        """End what builders and checks of this run left behind; their ids.
+        """End processes that builders and checks of this run left behind. Return their ids.
 
-        An earlier process of the same run may have been killed, so the first call looks at every process. After
-        that only this process can have started any, and its orphans come to it.
+        An earlier process of the same run may have been killed, so the first call inspects every process. After that
+        only this process can have started any, and it adopts their orphans.
         """
         self._guard()
         ended: tuple[int, ...] | None = None
@@ -98,7 +98,7 @@ def check(
     idle_timeout: float | None = None,
     limits: Mapping[str, int] | None = None,
 ) -> Evidence:
-    """Run one fixed string by `/bin/sh -c` in `root`, which is an absolute path. Times are in seconds."""
+    """Run one fixed string with `/bin/sh -c` in `root`, an absolute path. Times are in seconds."""
     argv = (SHELL, "-c", command)
     if "\0" in command:
         return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command contains a NUL character")
@@ -136,7 +136,7 @@ def _result(finished: child_process.Finished) -> str:
 
 
 def _note(finished: child_process.Finished) -> str:
-    """What the exit alone does not tell a reader."""
+    """Explain exit codes that are not self-explanatory."""
     if words := finished.words():
         return words
     if finished.exit_code == NOT_FOUND:

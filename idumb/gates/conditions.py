@@ -1,4 +1,4 @@
-"""Conditions about files, symbols and variables. Reading them starts no process and follows no link outwards."""
+"""Conditions about files, symbols and variables. Evaluating one starts no process and follows no link outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Judged = tuple[bool, str]
 def check(
     subject: str, condition: Condition, *, root: str, environment: Mapping[str, str], tree: str | None
 ) -> Evidence:
-    """Judge any condition but a command. `environment` is where `env NAME` looks."""
+    """Evaluate any condition except a command. `env NAME` looks in `environment`."""
     judge = _JUDGES.get(condition.kind)
     if judge is None:
         result, words = evidence.ERRORED, f"unknown condition {condition.kind}"
@@ -36,7 +36,7 @@ def check(
 
 
 def described(condition: Condition) -> str:
-    """The condition as a plan writes it."""
+    """Return the condition as a plan writes it."""
     if condition.kind == "symbol":
         return f"symbol {condition.subject} in {condition.path}"
     if condition.kind == "file-contains":
@@ -79,7 +79,7 @@ def _variable(condition: Condition, _: str, environment: Mapping[str, str]) -> J
 
 
 def _context(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
-    """Context is a file or folder that the builder must be able to read."""
+    """Return whether the builder can read a context file or folder."""
     found = _kind(root, condition.subject)
     return found is not None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
 
@@ -95,7 +95,7 @@ _JUDGES: Mapping[str, Callable[[Condition, str, Mapping[str, str]], Judged]] = {
 
 
 def read(root: str, path: str) -> bytes | None:
-    """The bytes of a regular file below `root`; None where there is none. No symbolic link is followed."""
+    """Return the bytes of a regular file below `root`, or None. No symbolic link is followed."""
     opened = _open(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if opened is None:
         return None
@@ -111,7 +111,7 @@ def read(root: str, path: str) -> bytes | None:
 
 
 def _kind(root: str, path: str) -> str | None:
-    """What lies at a path below `root`, or None."""
+    """Return what kind of file is at a path below `root`, or None."""
     folder = _parent(root, path)
     if folder is None:
         return None
@@ -139,7 +139,7 @@ def _open(root: str, path: str, flags: int) -> int | None:
 
 
 def _parent(root: str, path: str) -> int | None:
-    """A descriptor of the folder that holds `path`; None where it does not exist or a link is on the way."""
+    """Return a descriptor of the folder that contains `path`; None if it is missing or behind a link."""
     problem = paths.problem(path)
     if problem is not None:
         message = f"{path!r} {problem}"
@@ -157,7 +157,7 @@ def _parent(root: str, path: str) -> int | None:
 
 
 def defines(source: str, name: str) -> bool:
-    """Whether Python source defines `name`: a function, class, import or assignment; `Class.method` for members."""
+    """Return whether Python source defines `name`: a function, class, import or assignment, or a `Class.method`."""
     import ast
 
     try:
@@ -174,7 +174,7 @@ def defines(source: str, name: str) -> bool:
 
 
 def _statements(body: list[Any]) -> Iterator[Any]:
-    """Statements of a scope, those under `if`, `try` and `with` included."""
+    """Return the statements of a scope, including those under `if`, `try` and `with`."""
     for statement in body:
         yield statement
         if not hasattr(statement, "name"):
@@ -197,5 +197,5 @@ def _names(statement: Any) -> set[str]:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether `name` stands in the text as a whole word."""
+    """Return whether `name` occurs in the text as a whole word."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -1,4 +1,4 @@
-"""Size limits: how many files and lines a task may change, and where. Pure; counted from trees."""
+"""Size limits on a task's changes: files, lines and paths. Pure; counted from trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 
 class LimitsGate:
-    """Holds a task to its `Limits`, or to the plan's. Binary files count as files and not as lines."""
+    """Checks a task against its `Limits`, or the plan's. Binary files count as files but not as lines."""
 
     name = "limits"
 
@@ -24,7 +24,7 @@ class LimitsGate:
 
 
 def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
-    """One evidence for each limit that is declared."""
+    """Return one evidence per declared limit."""
     found: list[Evidence] = []
     if limits.files is not None:
         found.append(_at_most("limit files", "files", len(changes), limits.files))
@@ -36,7 +36,7 @@ def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) ->
 
 
 def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
-    """Lines added and removed in the changed files together."""
+    """Return the number of lines added and removed in the changed files."""
     counted = (line_counts.get(change.path, (None, None)) for change in changes)
     return sum((added or 0) + (removed or 0) for added, removed in counted)
 

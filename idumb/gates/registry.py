@@ -1,4 +1,4 @@
-"""The gates, in the order in which they are asked: one row a gate, with its stage."""
+"""The gates in the order in which they run, one row each, with their stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAGES = ("planning", "pre", STEP, "post", "completion")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`stage` is when the gate is asked. What its failure means is in `idumb.domain.levels`, by its name."""
+    """`stage` is when the gate runs. `idumb.domain.levels` says what its failure means, by its name."""
 
     name: str
     stage: str
@@ -30,5 +30,5 @@ ROWS: tuple[Row, ...] = (Row("limits", STEP, _limits),)
 
 
 def build(stage: str = STEP) -> tuple[Gate, ...]:
-    """The gates of a stage, in order."""
+    """Return the gates of a stage, in order."""
     return tuple(row.make() for row in ROWS if row.stage == stage)

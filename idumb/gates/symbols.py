@@ -1,7 +1,7 @@
-"""Names that a file defines, from its bytes: Python by its own parser, others by what stands at a line's start.
+"""Finds the names that a file defines: Python with its own parser, other languages by patterns at the line start.
 
-Rules for lines see what formatted source looks like: top-level definitions begin in the first column. Members count in
-Python, in Go (by their receiver) and in Java; elsewhere a type stands for what is in it.
+The patterns expect formatted source: top-level definitions begin in the first column. Members count in Python, Go (by
+receiver) and Java; in other languages a type stands for its members.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FileSymbols:
 
 
 def defined(path: str, data: bytes) -> Names | None:
-    """None where the language is not known, or the file is none that can be read."""
+    """Return None if the language is unknown or the file cannot be parsed."""
     reader = _READERS.get(path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else "")
     if reader is None or len(data) > _LONGEST:
         return None
@@ -41,14 +41,14 @@ def _python(text: str) -> Names | None:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in somebody's strings
+            warnings.simplefilter("ignore")  # about escapes in the user's strings
             return frozenset(_of_scope(ast.parse(text).body, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _of_scope(body: list[Any], owner: str) -> Iterator[str]:
-    """Definitions of a module or class, those under `if`, `try` and `with` included."""
+    """Return definitions of a module or class, including those under `if`, `try` and `with`."""
     import ast
 
     for statement in body:
@@ -66,7 +66,7 @@ def _of_scope(body: list[Any], owner: str) -> Iterator[str]:
 
 
 def _by_lines(*patterns: str) -> Callable[[str], Names | None]:
-    """Every named group `name`, qualified by a group `owner` where there is one."""
+    """Return every named group `name`, qualified by the group `owner` if present."""
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
 
     def reader(text: str) -> Names:

@@ -1,6 +1,6 @@
-"""Whether this process runs inside an agent or a check that idumb started: they carry marks, and what they start too.
+"""Detects whether this process runs inside an agent or a check that idumb started, by marks that children inherit.
 
-The marks tell honest programs apart from people, and stop no hostile one.
+The marks tell honest programs from people. They do not stop a hostile program.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _ROLE, _SUBJECT = "IDUMB_ROLE", "IDUMB_TASK"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`folder` is the workspace in which the marked process works, `who` what it is for people."""
+    """`folder` is the workspace of the marked process, `who` its description for the user."""
 
     folder: str
     who: str
 
 
 def own() -> Mark | None:
-    """The mark in this process's environment; None without one."""
+    """Return the mark in this process's environment, or None."""
     return _mark(os.environ.get)
 
 
 def above() -> Iterator[Mark]:
-    """The marks that processes above this one were started with, the nearest first; none where the system tells none.
+    """Return the marks of the ancestor processes, nearest first; none if the system does not show them.
 
-    Who takes the mark out of its own environment leaves it there.
+    A program that removes the mark from its own environment cannot remove it from its ancestors'.
     """
     for pid in process_tree.ancestors(os.getpid()):
         known = {name: process_tree.variable(pid, name.encode()) for name in (PLACE_COOKIE, _ROLE, _SUBJECT)}
@@ -41,7 +41,7 @@ def above() -> Iterator[Mark]:
 
 
 def ancestors() -> frozenset[int]:
-    """The ids of the processes above this one."""
+    """Return the ids of the ancestor processes."""
     return frozenset(process_tree.ancestors(os.getpid()))
 
 

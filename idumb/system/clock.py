@@ -1,4 +1,4 @@
-"""The clock. Nothing here imports `datetime`: the quick commands pay for every import."""
+"""The clock. It does not import `datetime`, because quick commands must start fast."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class SystemClock:
 
 
 def nanoseconds() -> int:
-    """Wall clock since 1970 in nanoseconds, to be compared with the times of files."""
+    """Return wall-clock time since 1970 in nanoseconds, comparable with file times."""
     return time.time_ns()
 
 
 def text(since_epoch: int) -> str:
-    """Nanoseconds since 1970 as UTC, ISO 8601 with microseconds and `Z`."""
+    """Return nanoseconds since 1970 as UTC, in ISO 8601 with microseconds and `Z`."""
     seconds, rest = divmod(since_epoch, 1_000_000_000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1000:06d}Z"

@@ -1,8 +1,4 @@
-r"""Foreign text for a terminal or a model: what could act, hide or reorder is shown as `\x1b`, `\u202e`, ...
-
-Covers C0 but newline and tab, DEL, C1, bidirectional controls, zero-width and other invisible characters, tags,
-variation selectors that can smuggle bytes, and lone surrogates. Visible text is never changed.
-"""
+r"""Escapes untrusted text for a terminal or a model: active, hiding or reordering characters show as `\x1b`, ..."""
 
 from __future__ import annotations
 
@@ -17,14 +13,14 @@ _HARMFUL = re.compile(
 
 
 def show(text: str) -> str:
-    r"""Text of one or more lines; `\r\n` becomes a plain line break."""
+    r"""Escape text of one or more lines; `\r\n` becomes a plain line break."""
     if text.isascii() and text.isprintable():
         return text
     return _HARMFUL.sub(_escaped, text.replace("\r\n", "\n"))
 
 
 def show_line(text: str) -> str:
-    r"""The same for a place with room for one line: line breaks and tabs are shown as `\n` and `\t`."""
+    r"""Escape text for a single line: line breaks and tabs are shown as `\n` and `\t`."""
     return show(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

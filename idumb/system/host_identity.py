@@ -1,4 +1,4 @@
-"""Which machine, which boot and which process: to say who holds a lock, and to reach exactly that process."""
+"""Identifies machine, boot and process, to name the holder of a lock and to signal exactly that process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 
-_WHOLE = "pid:[4026531836]"  # the number is part of what Linux promises: PROC_PID_INIT_INO
-_LOOK = 0.05  # seconds between two looks at something that cannot be waited for
+_WHOLE = "pid:[4026531836]"  # Linux guarantees this number: PROC_PID_INIT_INO
+_LOOK = 0.05  # seconds between two polls of something that cannot be waited for
 
 
 def name() -> str:
@@ -16,14 +16,14 @@ def name() -> str:
 
 
 def boot_id() -> str | None:
-    """A name for the time since the machine was started; None where the system does not tell."""
+    """Return an id of the current boot; None if the system has none."""
     return _first_line("/proc/sys/kernel/random/boot_id")
 
 
 def machine_id() -> str | None:
-    """The same as long as the system stays installed, and no other machine's; None where there is none.
+    """Return an id of this installation that no other machine has, or None.
 
-    A digest: the identifier itself is not to be handed on.
+    It is a digest, because the identifier itself must stay private.
     """
     known = _first_line("/etc/machine-id")
     if not known or known == "uninitialized":
@@ -34,7 +34,7 @@ def machine_id() -> str | None:
 
 
 def process_namespace() -> str | None:
-    """The space in which numbers of processes mean anything; None where the system has but one."""
+    """Return the namespace of process ids; None if the system has only one."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -42,12 +42,12 @@ def process_namespace() -> str | None:
 
 
 def sees_all_processes() -> bool:
-    """Whether the numbers of this process's space reach every process of the machine, those in containers too."""
+    """Return whether this namespace sees every process of the machine, including those in containers."""
     return process_namespace() == _WHOLE
 
 
 def booted_at() -> float | None:
-    """Seconds since the epoch; nothing that was made before is of a process that lives. None where nobody tells."""
+    """Return the boot time in seconds since the epoch; no live process is older. None if unknown."""
     try:
         with open("/proc/stat", encoding="ascii") as stream:
             return next((float(line.split()[1]) for line in stream if line.startswith("btime ")), None)
@@ -56,9 +56,9 @@ def booted_at() -> float | None:
 
 
 def process_started(pid: int) -> int | None:
-    """Clock ticks between the boot and the start of a process; None where the system does not tell.
+    """Return clock ticks between the boot and the start of a process, or None.
 
-    With the boot it tells a process from a later one of the same number.
+    With the boot id it distinguishes a process from a later one with the same number.
     """
     fields = _fields(pid)
     return None if fields is None else int(fields[19])
@@ -75,7 +75,7 @@ def process_alive(pid: int) -> bool:
 
 
 def process_is(pid: int, started: int | None) -> bool:
-    """Whether this very process lives; one that has ended and was not collected by its parent does not."""
+    """Return whether this exact process is alive; a zombie is not."""
     fields = _fields(pid)
     if fields is None:
         return started is None and process_alive(pid)
@@ -88,7 +88,10 @@ def process_is_stopped(pid: int) -> bool:
 
 
 def signal_process(pid: int, started: int | None, number: int) -> bool:
-    """Signal this very process, never a later one of its number; False when it is gone. Raises PermissionError."""
+    """Signal this exact process, never a later one with its number. Return False if it is gone.
+
+    Raises PermissionError.
+    """
     with _handle(pid) as handle:
         if not process_is(pid, started):
             return False
@@ -105,7 +108,7 @@ def signal_process(pid: int, started: int | None, number: int) -> bool:
 
 
 def wait_for_end(pid: int, started: int | None, seconds: float) -> bool:
-    """Whether this very process ended within `seconds`."""
+    """Return whether this exact process ended within `seconds`."""
     import time
 
     deadline = time.monotonic() + seconds
@@ -119,7 +122,7 @@ def wait_for_end(pid: int, started: int | None, seconds: float) -> bool:
 
 
 def pause(seconds: float = _LOOK) -> None:
-    """Between two looks at what somebody else does."""
+    """Wait between two polls of another process."""
     _pause(None, seconds)
 
 
@@ -131,7 +134,7 @@ def _pause(handle: int | None, seconds: float) -> None:
 
 @contextlib.contextmanager
 def _handle(pid: int) -> Iterator[int | None]:
-    """A descriptor that means this process even when its number is used again; None where there is no such thing."""
+    """Return a descriptor for this process that survives reuse of its number, or None."""
     handle: int | None = None
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
@@ -144,9 +147,9 @@ def _handle(pid: int) -> Iterator[int | None]:
 
 
 def _fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the state on."""
+    """Return the fields of /proc/PID/stat from the state on."""
     line = _first_line(f"/proc/{pid}/stat")
-    # The program's name stands in parentheses and may hold anything, blanks and parentheses too.
+    # The program's name is in parentheses and may contain anything, including blanks and parentheses.
     return line.rpartition(")")[2].split() if line else None
 
 

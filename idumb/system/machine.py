@@ -1,4 +1,4 @@
-"""What the machine tells of the places that idumb works in: file systems, room, owners and modes, leftovers."""
+"""Inspects the places where idumb works: file systems, free space, owners and modes, leftover files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONG = 3600.0
 
 
 class LocalMachine:
-    """Implements the port `Machine`. `folder` is where idumb keeps its state in the git folder, there or not.
+    """Implements the port `Machine`. `folder` is where idumb keeps its state in the git folder; it may be missing.
 
     `is_clone` says whether a path is in a clone of the repository.
     """
@@ -62,7 +62,7 @@ class LocalMachine:
         return mode
 
     def temporary(self) -> Sequence[tuple[str, float]]:
-        """By the names that atomic writes and locks use; a live process may be about to rename its own."""
+        """Return files named like temporary files and locks, except where a live process may still rename its own."""
         return list(self._temporary())
 
     def _temporary(self) -> Iterator[tuple[str, float]]:
@@ -76,7 +76,7 @@ class LocalMachine:
                         yield path, age
 
     def set_aside(self, path: str) -> str:
-        # Taking the work tree over removes what a killed owner left of its card.
+        # A takeover of the working tree removes the leftovers of a killed owner's card.
         return FileBackupStore(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
 
     def left_processes(self) -> Sequence[tuple[int, str]]:
@@ -94,7 +94,7 @@ class LocalMachine:
 
 
 def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The folder and all in it but copies, objects on their way and what was set aside; links are not followed."""
+    """Return the folder and its content without clones, incoming objects and backups; links are not followed."""
     try:
         yield folder, os.lstat(folder)
     except OSError:
@@ -111,7 +111,7 @@ def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _exposed(folder: str, user: int) -> Iterator[tuple[str, int, int]]:
-    """What another user owns, or can reach: what is below a folder that lets nobody else in is as private as that."""
+    """Return what other users own or can reach; a folder that excludes others protects everything below it."""
     shut: set[str] = set()
     for path, found in _below(folder):
         reached = os.path.dirname(path) not in shut
@@ -126,7 +126,7 @@ def _open_bits(found: os.stat_result) -> bool:
 
 
 def _writer(name: str) -> int | None:
-    """The process in the name of a temporary file: `.state.json.1234-0a1b2c3d.tmp`, `owner.lock.1234-0a1b2c3d`."""
+    """Return the process id in a temporary file's name: `.state.json.1234-0a1b2c3d.tmp`, `owner.lock.1234-0a1b2c3d`."""
     parts = name.removesuffix(".tmp").rpartition(".")[2].partition("-")
     temporary = name.startswith(".") and name.endswith(".tmp")
     if not (temporary or name.startswith("owner.lock.")) or not parts[0].isdecimal() or len(parts[2]) != 8:

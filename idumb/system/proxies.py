@@ -1,4 +1,4 @@
-"""Proxies that the environment names, which libraries use without a word."""
+"""Proxies that the environment names; libraries use them silently."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _NAMES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
 def named() -> tuple[str, ...]:
-    """The variables that name one, as they are spelled."""
+    """Return the variables that name a proxy, as they are spelled."""
     return tuple(each for name in _NAMES for each in (name, name.lower()) if os.environ.get(each))

@@ -18,9 +18,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 MARK = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
-"""What stands where a secret was."""
+"""The mark in place of a secret."""
 _ID = re.compile(r"(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40}|[0-9a-f]{64})")
-"""What idumb calls operations and runs, and how git and hashes name things."""
+"""Names that idumb gives to operations and runs, and that git and hashes give to objects."""
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8
 CONTEXT = 512
@@ -29,7 +29,7 @@ _EITHER = (True, False)
 
 
 class Redactor:
-    """`secrets` maps a variable's name to its value; values under 6 characters are too common to look for.
+    """`secrets` maps a variable's name to its value; values under 6 characters are too common to search for.
 
     `key` makes the marks of one repository comparable with each other and with nothing else.
     """
@@ -45,7 +45,7 @@ class Redactor:
         return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def data(self, data: bytes) -> bytes:
-        # Bytes are looked at as Latin-1, so that every byte is one character and no encoding can fail.
+        # Bytes are decoded as Latin-1, so every byte is one character and decoding cannot fail.
         whole = data.decode("latin-1")
         return self._marked(whole, 0, len(whole))[0].encode("latin-1")
 
@@ -53,26 +53,26 @@ class Redactor:
         return Stream(self)
 
     def holds(self, text: str) -> bool:
-        """Whether a text, of JSON for one, has anything to take out; so that most values need no second look."""
+        """Return whether a text contains anything to redact, so that most values need only one scan."""
         return next(self._matches(_latin(text, "surrogatepass")), None) is not None
 
     def may_hide(self, shown: str, text: str) -> bool:
-        """Whether `shown` may be `text` with marks for secrets of which one is not known now."""
+        """Return whether `shown` may be `text` with marks for secrets that are unknown now."""
         known = {self._mark("value", one) for one in self._known}
-        # A token is known by its form, always.
+        # A token is recognised by its form, always.
         if all(mark in known or not mark.startswith("[redacted:value:") for mark in MARK.findall(shown)):
             return False
         return re.fullmatch(".+".join(map(re.escape, MARK.split(shown))), text, re.DOTALL) is not None
 
     @property
     def knows(self) -> bool:
-        """Whether there is any value to look for; forms of tokens are known always."""
+        """Return whether there is any value to search for; token forms are always known."""
         return bool(self._known)
 
     def named(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
-        """Variable and line of each known value in bytes that come in pieces, the first lines first.
+        """Return variable and line of each known value in bytes that arrive in pieces, first lines first.
 
-        A token that is known by its form alone is none of them: tests and manuals are full of made-up ones.
+        Tokens known only by their form are excluded: tests and manuals are full of examples.
         """
         sought = [(spelling.encode("latin-1"), name) for spelling, name in self._names.items()]
         longest = max((len(one) for one, _ in sought), default=1)
@@ -91,7 +91,7 @@ class Redactor:
         return tuple((name, where) for where, name in sorted(found))
 
     def names(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
-        """Those of the wanted variables whose values are in the bytes; no further than where the last one is found."""
+        """Return the given variables whose values occur in the bytes; read no further than the last one found."""
         sought: dict[str, list[bytes]] = {name: [] for name in wanted}
         for spelling, name in self._names.items():
             if name in sought:
@@ -107,9 +107,9 @@ class Redactor:
         return wanted - sought.keys()
 
     def value(self, value: Any) -> Any:
-        """A JSON value with every string in it redacted, keys included.
+        """Return a JSON value with every string redacted, including keys.
 
-        An object id or a digest is what it is, whatever digits a secret shares with it; one that is a secret goes.
+        Object ids and digests stay, even if a secret shares digits with them; one that is a secret is redacted.
         """
         if isinstance(value, str):
             return value if _ID.fullmatch(value) and value not in self._known else self.text(value)
@@ -120,7 +120,10 @@ class Redactor:
         return value
 
     def _marked(self, text: str, start: int, end: int) -> tuple[str, int]:
-        """`text[start:end]` with marks, and where it really ended: a secret that begins before `end` goes whole."""
+        """Return `text[start:end]` with marks, and its real end.
+
+        A secret that begins before `end` is redacted whole.
+        """
         out: list[str] = []
         at = start
         for first, last, kind in self._spans(text):
@@ -135,12 +138,12 @@ class Redactor:
         return "".join(out), max(at, end)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        """Where secrets stand, in order, none inside another."""
+        """Return the positions of secrets, in order and not nested."""
         found = sorted(self._matches(text), key=lambda span: (span[0], -span[1]))
         spans: list[tuple[int, int, str]] = []
         for first, last, kind in found:
             if spans and first < spans[-1][1]:
-                # Two that overlap become one, so that no end of either is left standing.
+                # Merge two that overlap, so that no end of either remains.
                 spans[-1] = (spans[-1][0], max(last, spans[-1][1]), spans[-1][2])
             else:
                 spans.append((first, last, kind))
@@ -151,7 +154,7 @@ class Redactor:
             at = text.find(spelling)
             while at >= 0:
                 yield at, at + len(spelling), "value"
-                # The next one may begin inside this one.
+                # The next secret may begin inside this one.
                 at = text.find(spelling, at + 1)
         for kind, prefixes, pattern in PATTERNS:
             if any(prefix in text for prefix in prefixes):
@@ -164,7 +167,7 @@ class Redactor:
 
 
 class Stream:
-    """Redacts what comes in pieces; a secret that is cut in two by a piece's end is found all the same.
+    """Redacts bytes that arrive in pieces, including a secret that is split between pieces.
 
     Holds back up to twice `overlap` bytes until `finish`.
     """
@@ -185,7 +188,7 @@ class Stream:
 
     def _emit(self, end: int) -> bytes:
         out, reached = self._redactor._marked(self._text, self._start, end)  # noqa: SLF001 - two halves of one thing
-        # Some patterns look at what stands before a secret (a host's user, the word Authorization).
+        # Some patterns need the text before a secret (a host's user, the word Authorization).
         keep = max(reached - CONTEXT, 0)
         self._text = self._text[keep:]
         self._start = reached - keep
@@ -193,9 +196,9 @@ class Stream:
 
 
 def spellings(value: str) -> set[str]:
-    """The value as programs print it: plain, URL-, JSON-, shell-escaped, in base64 and hexadecimal.
+    """Return the spellings of a value that programs print: plain, URL-, JSON-, shell-escaped, base64, hexadecimal.
 
-    What a program prints is often quoted by the next one, so JSON's escapes may stand in JSON again.
+    Programs often quote each other's output, so JSON escapes may be nested.
     """
     raw = value.encode("utf-8", "surrogateescape")
     found = {
@@ -212,7 +215,7 @@ def spellings(value: str) -> set[str]:
 
 
 def _base64_fragments(raw: bytes) -> Iterable[str]:
-    """The part of the base64 text that depends on the value alone, for each of its three possible positions."""
+    """Return the part of the base64 text that depends only on the value, for each of its three alignments."""
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + raw).decode("ascii")
         first = (before * 8 + 5) // 6
@@ -233,7 +236,7 @@ LONGEST = 16_384
 _BEFORE = r"(?<![A-Za-z0-9])"
 
 
-# Possessive, and it stops before any five hyphens: so no text makes it look at one place twice.
+# Possessive, and it stops before any five hyphens, so no text is scanned twice.
 _PEM_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----)){0,16000}+"
 
 
@@ -270,7 +273,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "private-key",
         ("-----BEGIN ",),
-        # Without an end the rest of what could be the key goes too: half of one is still a secret.
+        # Without an end marker, redact the rest of a possible key, too: half of one is still a secret.
         f"(?P<secret>-----BEGIN {_PEM_NAME}{_PEM_BODY}(?:-----END {_PEM_NAME})?)",
     ),
     ("password-in-url", ("://",), r"://[^\s/:@\"'<>]{0,256}:(?P<secret>[^\s/@\"'<>]{3,512})@"),

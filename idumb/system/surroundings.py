@@ -35,7 +35,7 @@ class LocalToolchain:
 
 
 class LocalRedaction:
-    """Implements the port `Redaction`. `redactor` knows what may be a secret, `secrets` what certainly is one."""
+    """Implements the port `Redaction`. `redactor` knows possible secrets, `secrets` certain ones."""
 
     def __init__(self, redactor: Redactor, secrets: Redactor) -> None:
         self._redactor = redactor

@@ -1,1 +1,1 @@
-"""Models without a program of their own: servers, tools, replies."""
+"""Models without a program of their own: servers, tools and replies."""

@@ -1,6 +1,6 @@
-"""Files of a workspace that a model without hands of its own is not shown: secrets, and what git ignores.
+"""Files of a workspace that a model does not see through its tools: secrets and files ignored by git.
 
-Names are judged, not contents: secrets in other files are taken out of what is shown.
+This module judges names. Secrets inside other files are redacted when the file is shown.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _FORMS = re.compile(
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file of this name usually holds secrets, whatever the case of its letters."""
+    """Return whether a file of this name usually contains secrets, ignoring case."""
     *folders, name = path.casefold().split("/")
     inside = f"/{path.casefold()}".endswith(tuple(f"/{known}" for known in _PATHS))
     return inside or not _FOLDERS.isdisjoint((*folders, name)) or name in _NAMES or _FORMS.fullmatch(name) is not None
 
 
 class Hidden:
-    """What one request does not show. `is_late` ends the one search that looks at every file."""
+    """The hidden files of one request. `is_late` ends the one search that visits every file."""
 
     def __init__(self, request: AgentRequest, is_late: Callable[[], bool] = lambda: False) -> None:
         self._request = request
@@ -50,9 +50,9 @@ class Hidden:
         self._named = frozenset(claim.path for claim in files)
 
     def why(self, path: str, made: Container[str] = ()) -> str | None:
-        """Why a file is not shown, in words that go on from its path; None where it is.
+        """Return why a file is hidden, as words that follow its path; None if it is shown.
 
-        `made` are files that the model itself made: what git ignores of these it may see.
+        `made` are files that the model created: it sees them even if git ignores them.
         """
         if is_secret(path) or self._is_link(path):
             return "may contain secrets and is not shown"
@@ -64,7 +64,7 @@ class Hidden:
         return path not in self._named and self._request.is_unsaved(path)
 
     def _is_link(self, path: str) -> bool:
-        """Whether a file is also there under the name of one that is not shown; few files have two names."""
+        """Return whether the file is a hard link to a hidden file; few files have two names."""
         try:
             found = os.lstat(os.path.join(self._request.workspace, path))
         except (OSError, ValueError):
@@ -73,13 +73,15 @@ class Hidden:
 
     @cached_property
     def _linked(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of every file that is not shown by its name and has another one."""
+        """Return device and inode of every file that is hidden by name and has another hard link."""
         root = self._request.workspace
         known: set[tuple[int, int]] = set()
         for folder, below, names in os.walk(root):
             if self._is_late():
                 break
-            below[:] = [name for name in below if name != "node_modules"]  # links to the store of a package manager
+            below[:] = [
+                name for name in below if name != "node_modules"
+            ]  # hard links to the store of a package manager
             for name in names:
                 whole = os.path.join(folder, name)
                 path = os.path.relpath(whole, root)

@@ -1,7 +1,7 @@
-"""A model behind any server that speaks Chat Completions, without a library.
+"""Drives a model behind any server with the Chat Completions API, without a library.
 
-It fills roles that answer in text or JSON. As builder it works through a few declared tools, whose edits are made by
-the code that makes the steps of plans.
+The adapter fills roles that answer in text or JSON. As builder the model uses a few declared tools; its edits are made
+by the code that runs the steps of plans.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ The declared files, as they are now:
 
 
 class HttpAgent:
-    """Asks the server of `binding.options`. `environment` holds the binding's own variables, its key among them."""
+    """Asks the server of `binding.options`. `environment` contains the binding's own variables, including its key."""
 
     name = "http"
     version = _FORMAT
@@ -59,7 +59,7 @@ class HttpAgent:
         self._guard = guard
 
     def describe(self) -> Sequence[str]:
-        """Nothing is started; raises AdapterError where the options make no sense or the key is not set."""
+        """Check options and key without sending a request. Raises AdapterError."""
         Options.of(self._binding, self._environment)
         return ()
 
@@ -84,7 +84,7 @@ class HttpAgent:
 
 @dataclass(slots=True)
 class _Talk:
-    """One conversation: a request of the engine's, and as many requests to the server as its tools need."""
+    """One conversation: one request of the engine, and as many requests to the server as its tools need."""
 
     options: Options
     request: AgentRequest
@@ -129,7 +129,7 @@ class _Talk:
         return self.request.schema
 
     def _turn(self) -> tuple[Mapping[str, Any], str]:
-        """(the model's message, why it stopped)."""
+        """Return (the model's message, why it stopped)."""
         answer = self._posted()
         if answer.status != 200:
             raise self._with_models(refused(answer))
@@ -173,7 +173,7 @@ class _Talk:
         return {"User-Agent": "idumb", **({"Authorization": f"Bearer {key}"} if key is not None else {})}
 
     def _with_models(self, ended: Ended) -> Ended:
-        """What the server lists, where it does not know the model."""
+        """Add the models that the server lists, if the model is unknown."""
         if ended.failure != agent.UNKNOWN_MODEL:
             return ended
         accepted = model_catalogue.words(model_catalogue.listed(self.options.endpoint, self._headers()))
@@ -221,7 +221,7 @@ class _Talk:
             raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
 
     def _called(self, call: Any) -> dict[str, Any]:
-        """Make one call and tell the model what came of it."""
+        """Run one tool call and return the result for the model."""
         asked = call.get("function") if isinstance(call, dict) else None
         if not isinstance(asked, dict) or not isinstance(asked.get("name"), str):
             raise Ended(outcome.FAILED, "a tool call has no name", failure=agent.MALFORMED)
@@ -251,7 +251,7 @@ class _Talk:
         return Ended(outcome.COMPLETED, reply=text)
 
     def _edited(self, text: str) -> Ended:
-        """Make the edits that a builder without tools answered with; the first that fails ends the attempt."""
+        """Apply the edits of a builder without tools; the first failure ends the attempt."""
         said = reply.answer(text, "edits")
         if isinstance(said, str):
             return Ended(outcome.FAILED, said, reply=text, failure=agent.MALFORMED)
@@ -268,7 +268,7 @@ class _Talk:
 
 
 def _formed(text: str, schema: Mapping[str, Any]) -> Ended:
-    """A reply that is to be JSON: the object alone, or the answer is malformed."""
+    """Return the JSON object of a reply; a reply without one is malformed."""
     found = reply.answer(text, schema["required"][0])
     if isinstance(found, str):
         return Ended(outcome.FAILED, found, reply=text, failure=agent.MALFORMED)
@@ -280,7 +280,7 @@ def _formed(text: str, schema: Mapping[str, Any]) -> Ended:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """The words of a message; some servers give them in parts."""
+    """Return the text of a message; some servers send it in parts."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -288,5 +288,5 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _sum(old: int | None, new: Any) -> int | None:
-    """Unknown stays unknown until something is known."""
+    """Add two counts. Unknown plus unknown is unknown."""
     return figures.total(old, figures.count(new))

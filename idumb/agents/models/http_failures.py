@@ -1,4 +1,4 @@
-"""What it means when a model's server gives no answer, or another than a reply."""
+"""Translates failed requests and error responses of a model's server into outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPENT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
 
 
 class Ended(Exception):
-    """How a talk ended: an outcome, what a person is told, the last message, and a kind of failure."""
+    """The end of a conversation: an outcome, a message for the user, the last reply, and a kind of failure."""
 
     def __init__(self, ended: str, message: str = "", *, reply: str = "", failure: str | None = None) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ def unanswered(problem: NoAnswer) -> Ended:
 
 
 def refused(answer: Answer) -> Ended:
-    """What an answer with another status than 200 means."""
+    """Translate a response with a status other than 200."""
     status = answer.status
     said = _error_words(answer.body)
     words = f"the server answered {status}" + (f": {said}" if said else "")
@@ -72,7 +72,7 @@ def _not_found(words: str, status: int, said: str) -> Ended:
 
 
 def _error_words(body: bytes, longest: int = 300) -> str:
-    """What a server says in `error`, or the beginning of its words; on one line."""
+    """Return the server's `error` message, or the beginning of its text, on one line."""
     text = body[:65536].decode("utf-8", "replace")
     try:
         found: Any = canonical_json.decode(text)

@@ -1,4 +1,4 @@
-"""`bindings.<name>.options` of agents that are asked over a network, checked."""
+"""Checks `bindings.<name>.options` of agents that are reached over a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KNOWN = ("base_url", "key", "plain_http", "proxy", "schema", "tools", "turns", 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`bindings.<name>.options`, checked. `schema` says how a wanted form of the reply is asked for."""
+    """The checked options of a binding. `schema` says how to request a reply in a given form."""
 
     endpoint: Endpoint
     key: str | None
@@ -51,7 +51,7 @@ class Options:
 
 
 def require_known(binding: Binding, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raises AdapterError for an option that the adapter of the binding does not have."""
+    """Raise AdapterError for an option that the binding's adapter does not have."""
     for name in given:
         if name not in known:
             near = nearest(name, known)
@@ -76,7 +76,7 @@ def wrong(binding: Binding, name: str, words: str, hint: str | None = None) -> A
 
 
 def key_of(binding: Binding, given: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
-    """The value of the variable that holds the key; None where the configuration names none."""
+    """Return the value of the key's variable; None if the configuration names none."""
     name = of_type(binding, given, "key", str, "") or next(iter(binding.environment), "")
     if not name:
         return None

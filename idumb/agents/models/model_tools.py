@@ -1,6 +1,6 @@
-"""The tools that a model without hands of its own is given: reading, and edits made by the code that makes steps.
+"""The tools for models without tools of their own: reading, and edits made by the code that runs steps.
 
-Edits are held to the task's declared files and to what is protected as they are asked for; bytes are judged anyway.
+Edits are checked against the declared and protected files at the call; the engine judges the resulting bytes anyway.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from idumb.system.redaction import MARK
 
 MOST_READ = 200_000  # bytes of one file
 MOST_LISTED = 2000  # names of files
-MOST_TOLD = 8 * 1024 * 1024  # characters that all calls of one request are answered with
+MOST_TOLD = 8 * 1024 * 1024  # characters that all calls of one request return together
 MOST_EDITS = 2000
-MOST_CALLS = 100  # in one turn of a model's
-_MARGIN = 32 * 1024  # read besides, so that a secret at the end of what is shown is known as one
+MOST_CALLS = 100  # in one turn of a model
+_MARGIN = 32 * 1024  # read in addition, so that a secret at the end of the shown part is recognised as one
 _TEXT = {"type": "string"}
 _INTENT = {"intent": {**_TEXT, "description": "why, in one short sentence"}}
 
@@ -52,7 +52,7 @@ EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
 
 
 def offered(role: str) -> tuple[str, ...]:
-    """The names of the tools of a role: builders edit, everyone reads."""
+    """Return the names of a role's tools: builders edit, everyone reads."""
     return tuple(name for name, (_, _, writes) in _TOOLS.items() if role == BUILDER or not writes)
 
 
@@ -61,16 +61,16 @@ def description(name: str) -> str:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
+    """Return the JSON Schema of a tool's arguments."""
     properties = dict(_TOOLS[name][1])
     needed = [key for key in properties if key != "glob"]
     return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
 
 class Desk:
-    """The tools for one request. `guard` raises where this process may write no more; `close` when it is done.
+    """The tools of one request. `guard` raises if this process must not write; call `close` at the end.
 
-    With `apply_patch` a builder may give a git patch too. After `until`, on the monotonic clock, no call is made.
+    With `apply_patch` a builder may also send a git patch. No call runs after `until`, on the monotonic clock.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Desk:
         return self._until is not None and time.monotonic() >= self._until
 
     def declared_files(self) -> str:
-        """As the function of that name; what is not shown as a whole cannot be written as a whole afterwards."""
+        """Call the tool. A file that was only partly shown cannot be written as a whole afterwards."""
         text, in_part = _declared(self._files, self._request, self._redact, self._hidden)
         self._in_part.update(in_part)
         return text
 
     def call(self, name: str, arguments: object) -> tuple[bool, str]:
-        """Make one call; whether it did what it says, and what the model is told."""
+        """Make one call. Return whether it succeeded, and the message for the model."""
         if name not in self._offered:
             return False, f"unknown tool {name}; tools: {', '.join(sorted(self._offered))}"
         if not isinstance(arguments, Mapping):
@@ -128,7 +128,7 @@ class Desk:
         return reply.outcome == outcome.COMPLETED, words
 
     def _over(self, *, edits: bool) -> str | None:
-        """Why no more is done, or None."""
+        """Return why no more calls are possible, or None."""
         if self.is_late():
             return "the time limit of this task expired"
         if edits and len(self.records) >= MOST_EDITS:
@@ -159,21 +159,21 @@ class Desk:
         return reply
 
     def _would_lose(self, step: Step) -> str | None:
-        """Why a file may not be replaced as a whole: a model that cannot be shown all of it would write back less."""
+        """Return why a file must not be replaced as a whole: a model that saw only a part would drop the rest."""
         path = step.arguments.get("path")
         if step.tool != "write_file" or not isinstance(path, str) or path in self._own:
             return None
         try:
             data, size = self._files.head(path, MOST_READ + 1)
         except FileProblem:
-            return None  # there is no such file, or the edit itself says what is wrong
+            return None  # the file does not exist, or the edit itself reports the problem
         why = _unshowable(data, size) or ("only a part of it was shown" if path in self._in_part else None)
         return None if why is None else f"{path} cannot be replaced as a whole: {why}, {_LOST}"
 
     def _mark_of(self, step: Step) -> str | None:
-        """A mark of a secret that an edit would put where the file has none.
+        """Return a redaction mark that the edit would write and the file does not contain.
 
-        Models see marks in place of secrets. To write one back would destroy the secret that the file holds.
+        Models see marks in place of secrets. Writing a mark back would destroy the secret in the file.
         """
         try:
             new = _written(step)
@@ -181,11 +181,11 @@ class Desk:
                 return None
             more = Counter(MARK.findall(new)) - Counter(MARK.findall(self._replaced(step)))
         except FileProblem:
-            return None  # the edit itself says what is wrong
+            return None  # the edit itself reports the problem
         return next(iter(more), None)
 
     def _replaced(self, step: Step) -> str:
-        """The text that an edit takes away."""
+        """Return the text that an edit removes."""
         if step.tool != "write_file":
             return _removed(step)
         try:
@@ -197,7 +197,7 @@ class Desk:
         return self._hidden.why(path, self.touched)
 
     def _would_show(self, step: Step) -> str | None:
-        """Why a file may not be given another name: under that one it would be shown."""
+        """Return why a file must not be renamed: it would no longer be hidden under the new name."""
         source, target = (str(step.arguments.get(name)) for name in ("from", "to"))
         why = self._why_hidden(source) if step.tool == "move_file" else None
         return None if why is None or is_secret(target) else f"{source} {why}, so it cannot be moved to {target}"
@@ -223,18 +223,18 @@ class Desk:
 
 
 def _shown(files: WorkspaceFiles, path: str, redact: Redact) -> str:
-    """What a model sees of a file: its beginning, without secrets."""
+    """Return the visible part of a file: its beginning, without secrets."""
     data, size = files.head(path, MOST_READ + _MARGIN)
     text = redact(data.decode("utf-8", "replace"))
     if size <= MOST_READ:
         return text
-    # A secret that the end of what was read cuts in two is not found, so that end is never shown.
+    # A secret that the read limit cuts in two is not recognised, so that end is never shown.
     beginning = text[:-_MARGIN] if size > len(data) else text
     return f"{beginning[:MOST_READ]}\n[only the beginning of {size} bytes is shown]"
 
 
 def _unshowable(data: bytes, size: int) -> str | None:
-    """Why nobody who is shown a file as text knows all of its bytes; None where they do."""
+    """Return why a file cannot be shown completely as text, or None."""
     if size > MOST_READ:
         return f"only the beginning of its {size} bytes can be shown"
     try:
@@ -245,7 +245,7 @@ def _unshowable(data: bytes, size: int) -> str | None:
 
 
 def _written(step: Step) -> str:
-    """The text that an edit brings."""
+    """Return the text that an edit adds."""
     given = step.arguments
     if step.tool == "write_file":
         return content(given).decode("latin-1")
@@ -255,14 +255,14 @@ def _written(step: Step) -> str:
 
 
 def _removed(step: Step) -> str:
-    """The text that a replacement or a patch takes away; neither is made where the file does not hold it."""
+    """Return the text that a replacement or patch removes; neither is made if the file does not contain it."""
     if step.tool == _PATCH:
         return "\n".join(line for line in str(step.arguments.get("patch")).split("\n") if line.startswith("-"))
     return str(step.arguments.get("find", ""))
 
 
 def declared_files(request: AgentRequest, redact: Redact) -> str:
-    """The present texts of the files that a task names, without secrets, for models without tools; bounded."""
+    """Return the current, bounded texts of a task's files without secrets, for models without tools."""
     files = WorkspaceFiles(request.workspace)
     try:
         return _declared(files, request, redact, Hidden(request))[0]
@@ -296,7 +296,10 @@ def _declared(
 def _listed(
     root: str, glob: str, is_late: Callable[[], bool], why_hidden: Callable[[str], str | None]
 ) -> Iterator[str]:
-    """Names below a folder that fit, one more than are shown, as far as the time goes; links are not followed."""
+    """Return file names below a folder, up to one more than the limit, within the time limit.
+
+    Links are not followed.
+    """
     fits = paths.cover([glob])
     count = 0
     for folder, below, names in os.walk(root):

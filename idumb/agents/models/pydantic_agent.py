@@ -1,7 +1,6 @@
-"""Models of many providers through pydantic-ai (the extra `models`), with answers of a checked form.
+"""Drives models of many providers through pydantic-ai (the extra `models`), with validated answers.
 
-The library is loaded when a model is asked, and not before. As builder the model works through the same tools as that
-of `http`.
+The library is loaded when the first request is sent. As builder the model uses the same tools as with `http`.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _EYES = "You change nothing. Read what you need with the tools you are offered b
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """`names` are models, each with its provider, such as `anthropic:some-model`; the later stand in for the first.
+    """`names` are models with their provider, such as `anthropic:some-model`; later names are fallbacks.
 
-    `proxies` is whether those of the environment are used.
+    `proxies`: use the proxies that the environment names.
     """
 
     names: tuple[str, ...]
@@ -55,7 +54,7 @@ class _Options:
 
 
 def _options(binding: Binding, environment: Mapping[str, str], wanted: str | None) -> _Options:
-    """The options of a binding, checked; raises AdapterError."""
+    """Return the checked options of a binding. Raises AdapterError."""
     given = dict(binding.options)
     require_known(binding, given, _KNOWN)
     if importlib.util.find_spec(_PACKAGE) is None:
@@ -86,7 +85,10 @@ def _options(binding: Binding, environment: Mapping[str, str], wanted: str | Non
 
 
 def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Whether proxies of the environment are used; AdapterError where the library would use one that nobody allowed."""
+    """Return whether to use the environment's proxies.
+
+    Raises AdapterError if the library would use one without consent.
+    """
     said = of_type(binding, given, "proxy", str, "")
     if said not in {"", _OF_ENVIRONMENT}:
         raise wrong(
@@ -104,7 +106,7 @@ def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -
 
 
 class ModelAgent:
-    """Asks `binding.model`. `environment` holds the binding's own variables, its key among them."""
+    """Asks `binding.model`. `environment` contains the binding's own variables, including its key."""
 
     name = "model"
     version = _FORMAT
@@ -123,7 +125,7 @@ class ModelAgent:
         self._guard = guard
 
     def describe(self) -> Sequence[str]:
-        """Nothing is started; raises AdapterError where the package, an option or the key is missing."""
+        """Check package, options and key without sending a request. Raises AdapterError."""
         _options(self._binding, self._environment, None)
         return ()
 
@@ -145,7 +147,7 @@ class ModelAgent:
 
 
 class _Talk:
-    """One request, and as many turns of the model's as its tools need."""
+    """One request, and as many turns of the model as its tools need."""
 
     def __init__(self, options: _Options, request: AgentRequest, work: model_tools.Desk) -> None:
         self._options = options
@@ -153,12 +155,12 @@ class _Talk:
         self._work = work
         self._counted: Any = None
         self._clients: list[Any] = []
-        self._calls = (0, 0)  # the turn, and the calls in it
+        self._calls = (0, 0)  # the turn, and the number of calls in it
         self.model: str | None = None
 
     @property
     def usage(self) -> Usage:
-        """Nothing is known where nobody counted."""
+        """Return the usage; unknown if nothing was counted."""
         found = self._counted
         if found is None or not (found.input_tokens or found.output_tokens):
             return Usage()
@@ -183,7 +185,7 @@ class _Talk:
         return Ended(outcome.COMPLETED, reply=said)
 
     def _with_interface(self, ended: Ended) -> Ended:
-        """`openai:` speaks the Responses interface, of which many servers of that kind know nothing."""
+        """Add a hint: `openai:` uses the Responses API, which many compatible servers do not support."""
         name = self._options.names[0]
         provider, _, model = name.partition(":")
         if self._options.base_url is None or provider not in _RESPONSES or ended.failure not in _OF_SERVER:
@@ -192,7 +194,7 @@ class _Talk:
         return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
 
     async def _closing(self) -> Any:
-        """The answer; connections are closed, for a run asks many times."""
+        """Return the answer and close the connections, because a run sends many requests."""
         try:
             return await self._asked()
         finally:
@@ -221,11 +223,11 @@ class _Talk:
         except (exceptions.AgentRunError, exceptions.UserError) as problem:
             raise _failed(problem) from None
         except (AttributeError, TypeError, ValueError, LookupError) as problem:
-            # The library reads what a server answers as if it were sound.
+            # The library assumes that a server's response is valid.
             words = f"the server's response is invalid ({type(problem).__name__})"
             raise Ended(outcome.FAILED, words, failure=agent.MALFORMED) from None
         self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
-        # Of a text the library takes the first object that is fenced, and that may be a quotation.
+        # From plain text the library takes the first fenced object, which may be a quotation.
         return result.output if self._options.output == _OUTPUTS[0] else result.response.text or result.output
 
     def _output(self) -> Any:
@@ -248,8 +250,8 @@ class _Talk:
         return Tool.from_schema(call, name, model_tools.description(name), model_tools.schema(name), sequential=True)
 
     def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """What a call is answered with; raises Ended where the time is over or one turn makes too many."""
-        # The clock of the loop does not run while one call follows the other.
+        """Return the result of a tool call. Raises Ended if the time limit expired or one turn makes too many calls."""
+        # The event loop's clock does not advance between consecutive calls.
         if self._work.is_late():
             raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
         turn = self._counted.requests
@@ -271,9 +273,9 @@ class _Talk:
         return made[0] if len(made) == 1 else FallbackModel(*made)
 
     def _provider(self, name: str) -> Any:
-        """A provider with the binding's key and address.
+        """Return a provider with the binding's key and address.
 
-        It tries nothing again by itself, and follows no redirect, and no proxy of the environment unless it is told to.
+        It does not retry or follow redirects. It uses the environment's proxies only if the options allow them.
         """
         from pydantic_ai.providers import infer_provider_class
 
@@ -297,7 +299,7 @@ class _Talk:
 
 
 def _failed(problem: BaseException) -> Ended:
-    """What an error of the library means."""
+    """Translate an error of the library."""
     from pydantic_ai import exceptions
 
     words = " ".join(str(problem).split())[:400]
@@ -305,7 +307,7 @@ def _failed(problem: BaseException) -> Ended:
         body = problem.body if isinstance(problem.body, str) else json.dumps(problem.body, default=str)
         return refused(Answer(problem.status_code, {}, body.encode("utf-8", "replace")))
     if isinstance(problem, exceptions.UsageLimitExceeded):
-        # To have called tools without an end is a failure of the work; a ceiling that is reached is a person's matter.
+        # Endless tool calls are a failure of the work; a configured ceiling needs a decision by the user.
         return Ended(outcome.FAILED, words, failure=None if "request_limit" in words else agent.OVER_BUDGET)
     if isinstance(problem, exceptions.ContentFilterError):
         return Ended(outcome.FAILED, words, failure=agent.DECLINED)

@@ -1,4 +1,4 @@
-"""Results that several adapters make alike."""
+"""Results that several adapters construct in the same way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def of_talk(
     model: str | None,
     seconds: float,
 ) -> AgentResult:
-    """What a talk with a model came to, whose work was done at a desk; secrets are taken out."""
+    """Return the result of a conversation whose edits were made through the model's tools, without secrets."""
     reply = redact(ended.reply)
     return AgentResult(
         outcome=ended.outcome,
@@ -39,7 +39,7 @@ def of_talk(
 
 
 def _handover(work: model_tools.Desk) -> str:
-    """What the next one must know: the edits that were made, with their intents."""
+    """Return the handover for the next attempt: the edits made so far, with their intents."""
     made = [
         f"- {r.tool} {r.arguments.get('path') or r.arguments.get('from')}: {r.intent or r.words}"
         for r in work.records

@@ -1,1 +1,1 @@
-"""Command-line agents that idumb knows: how each is asked without a terminal, and how its report is read."""
+"""Command-line agents that idumb knows: how to start each one without a terminal and how to read its report."""

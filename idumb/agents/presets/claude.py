@@ -17,7 +17,7 @@ from idumb.domain.agent import Usage
 def _arguments(wanted: Wanted) -> tuple[str, ...]:
     given = ["--print", "--output-format", "stream-json", "--verbose"]
     given += ["--permission-mode", "acceptEdits" if wanted.writes else "default"]
-    # Without a word about it some commands run unasked: `touch`, `rm` and `mkdir` where edits are accepted, and `cat`.
+    # Unless denied, some commands run without asking: `cat`, and with edits accepted `touch`, `rm` and `mkdir`.
     given += ["--allowedTools" if wanted.shell else "--disallowedTools", "Bash"]
     if not wanted.project:
         given += ["--setting-sources", "user", "--strict-mcp-config"]
@@ -29,7 +29,7 @@ def _arguments(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _variables(_: Wanted) -> dict[str, str]:
-    # It would try for minutes, unseen; whether to ask again is decided by who counts the attempts.
+    # Claude Code would retry silently for minutes; idumb counts attempts, so idumb decides about retries.
     return {
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": "2",
@@ -38,7 +38,7 @@ def _variables(_: Wanted) -> dict[str, str]:
 
 
 def read(output: bytes, errors: bytes) -> Said:
-    """The last `result`; `is_error` counts, for `subtype` is `success` also where nothing worked."""
+    """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
     said, model, session = "", None, None
     for found in reading.objects(output):
@@ -57,7 +57,7 @@ def read(output: bytes, errors: bytes) -> Said:
 
 
 def of_result(result: dict[str, Any], said: str, model: str | None, errors: bytes) -> Said:
-    """The report of Claude Code, and of those that speak like it."""
+    """Parse a report of Claude Code or of an agent with the same format."""
     words = text(result.get("result")) or text(inside(result, "error", "message")) or said
     subtype = text(result.get("subtype"))
     wrong = result.get("is_error") is True or not result or subtype.startswith("error")

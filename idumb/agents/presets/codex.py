@@ -29,17 +29,20 @@ def _arguments(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _sandbox(wanted: Wanted) -> list[str]:
-    """Codex encloses its commands itself; `resume` has no flag for that, but takes every setting."""
+    """Configure the sandbox. Codex sandboxes its commands itself.
+
+    `resume` has no flag for it but accepts every setting.
+    """
     mode = "workspace-write" if wanted.writes else "read-only"
     settings = [f'sandbox_mode="{mode}"', 'approval_policy="never"', "sandbox_workspace_write.exclude_slash_tmp=true"]
     if wanted.git_folder is not None:
-        # It keeps `.git` read-only in what it may write, unless that is named by itself.
+        # Codex keeps `.git` read-only inside its writable folders unless it is listed explicitly.
         settings.append(f"sandbox_workspace_write.writable_roots={json.dumps([wanted.git_folder])}")
     return [part for setting in settings for part in ("-c", setting)]
 
 
 def _endpoint(wanted: Wanted) -> list[str]:
-    """Another server is a provider of its own; a key alone is handed on as CODEX_API_KEY."""
+    """Return the settings of another server, which is a provider of its own; a key alone becomes CODEX_API_KEY."""
     address = wanted.environment.get(_ENDPOINT)
     if not address:
         return []
@@ -54,7 +57,7 @@ def _endpoint(wanted: Wanted) -> list[str]:
 def _variables(wanted: Wanted) -> dict[str, str]:
     found = {}
     if wanted.home is not None:
-        # Codex makes no helper programs below the folder for temporary files, and without them runs no command.
+        # Codex creates no helper programs below the temporary folder, and runs no command without them.
         found["CODEX_HOME"] = os.path.join(wanted.home, "codex")
     if _KEY in wanted.environment and _ENDPOINT not in wanted.environment:
         found["CODEX_API_KEY"] = wanted.environment[_KEY]
@@ -62,7 +65,10 @@ def _variables(wanted: Wanted) -> dict[str, str]:
 
 
 def read(output: bytes, errors: bytes) -> Said:
-    """`turn.completed` ends it well, `turn.failed` and `error` badly; a command that failed says nothing of either."""
+    """Parse the report. `turn.completed` is success, `turn.failed` and `error` are failures.
+
+    Failed commands are neither.
+    """
     reply, session, error = "", None, ""
     used: Any = None
     for found in reading.objects(output):
@@ -90,7 +96,7 @@ def read(output: bytes, errors: bytes) -> Said:
 
 
 def _inner(message: str) -> str:
-    """The words inside an error that is itself JSON."""
+    """Return the message inside an error that is itself JSON."""
     for found in reading.objects(message.encode("utf-8", "replace")):
         return text(inside(found, "error", "message")) or message
     return message

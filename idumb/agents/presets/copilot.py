@@ -34,7 +34,7 @@ def _variables(wanted: Wanted) -> dict[str, str]:
 
 
 def read(output: bytes, errors: bytes) -> Said:
-    """The last message of the assistant, and the `result` with the exit code that it is about to give."""
+    """Return the assistant's last message and the `result`, which holds the exit code."""
     reply, error, failed, model = "", "", "", None
     result: dict[str, Any] = {}
     tokens_in: list[int | None] = []
@@ -72,7 +72,7 @@ def read(output: bytes, errors: bytes) -> Said:
 
 
 def _failed(data: Any) -> str:
-    """Why one call of the model failed; it may still be asking again."""
+    """Return why a model call failed; the agent may still be retrying."""
     status = figures.count(inside(data, "statusCode"))
     words = text(inside(data, "errorMessage"))
     return f"the server answered {status}: {words}" if status is not None else words

@@ -38,12 +38,15 @@ def _files(wanted: Wanted) -> dict[str, str]:
 
 
 def _variables(_: Wanted) -> dict[str, str]:
-    # Without this it takes a folder that it does not know for one that it may not work in.
+    # Without this, Gemini treats an unknown folder as untrusted and does not work in it.
     return {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
 
 def read(output: bytes, errors: bytes) -> Said:
-    """The text of the last message, which comes in pieces, and the `result`; errors are objects on standard error."""
+    """Return the text of the last message, joined from its parts, and the `result`.
+
+    Errors are objects on standard error.
+    """
     pieces: list[str] = []
     session, model, fresh = None, None, True
     result: dict[str, Any] = {}
@@ -90,7 +93,7 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
 
 
 def _retried(errors: bytes) -> str:
-    """Why it asked again last, where it was stopped over that."""
+    """Return the reason of the last retry, if the agent was stopped while it retried."""
     found = _RETRY.findall(errors.decode("utf-8", "replace"))
     return reading.one_line(found[-1]) if found else ""
 

@@ -11,7 +11,7 @@ _DEEPEST = 6
 
 
 def version(program: str) -> str:
-    """The version of the npm package that holds the program, else the beginning of its SHA-256; "" for neither."""
+    """Return the version of the npm package that contains the program, else the start of its SHA-256, else ""."""
     real = os.path.realpath(program)
     folder = os.path.dirname(real)
     for _ in range(_DEEPEST):

@@ -22,11 +22,11 @@ _LOGGED = re.compile(
     r"|^ERROR .*? error=([^\n{][^\n]*?)(?: stack=| process$|$)",
     re.MULTILINE,
 )
-"""What newer and older versions log of an error."""
+"""The two formats of a logged error, in newer and older versions."""
 
 
 def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    # Its report names no reason where its own server fails ("Unexpected server error"); its log does.
+    # If its server fails, the report has no reason ("Unexpected server error"); the log has it.
     given = ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
     if wanted.session is not None:
         given += ["--session", wanted.session]
@@ -36,7 +36,7 @@ def _arguments(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _files(wanted: Wanted) -> dict[str, str]:
-    """Its permissions: it would do everything unless its configuration says otherwise."""
+    """Return the permissions. Unless configured otherwise, OpenCode allows everything."""
     edit, bash = ("allow" if allowed else "deny" for allowed in (wanted.writes, wanted.shell))
     rules = {"edit": edit, "bash": bash, "webfetch": "deny", "external_directory": "deny"}
     settings: dict[str, Any] = {"permission": rules, "autoupdate": False, "share": "disabled"}
@@ -68,7 +68,7 @@ def _variables(wanted: Wanted) -> dict[str, str]:
 
 
 def read(output: bytes, errors: bytes) -> Said:
-    """The last text, what each step used, and an `error` where there was one; it names no model."""
+    """Return the last text, the usage of each step, and any `error`. The report does not name the model."""
     reply, session, error, reason = "", None, "", ""
     tokens_in: list[int | None] = []
     tokens_out: list[int | None] = []
@@ -105,7 +105,7 @@ def read(output: bytes, errors: bytes) -> Said:
 
 
 def _logged(errors: bytes) -> str:
-    """The last error of its log that is about its model; it logs what it looks up elsewhere, too."""
+    """Return the last error about the model from the log; other lookups appear in the log, too."""
     found = [new or old for new, old in _LOGGED.findall(errors.decode("utf-8", "replace"))]
     return next((words for words in reversed(found) if reading.kind_of(words)), "")
 

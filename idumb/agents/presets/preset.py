@@ -1,4 +1,4 @@
-"""What idumb knows of one command-line agent, and what it is asked for."""
+"""The description of a command-line agent, and the parameters of one call."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from idumb.agents.presets.reading import Said
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One call of an agent. `writes` is whether it may change files, `shell` whether it may run any command.
+    """One call of an agent. `writes`: it may change files. `shell`: it may run any command.
 
-    `project` is whether it reads what the repository says about it. `schema` is the JSON Schema of the reply as text,
-    `schema_file` the path of a file that holds it; both "" for a reply in words. `home` is the folder that is the
-    agent's own, None where it works in the user's home. `git_folder` is where it is to commit, None where it is not to.
-    `environment` is what it will see. `version` is that of the installed program, "" where it is not known.
+    `project`: it reads the repository's instructions for agents. `schema` is the JSON Schema of the reply as text,
+    `schema_file` the path of a file that contains it; both are "" for a plain reply. `home` is the agent's private
+    home, None if it works in the user's home. `git_folder` is where it commits, None if it must not commit.
+    `environment` is the environment of the process. `version` is that of the installed program, "" if unknown.
     """
 
     writes: bool
@@ -32,20 +32,19 @@ class Wanted:
     version: str = ""
 
 
-Files = Mapping[str, str]  # path below the agent's own home, and content
+Files = Mapping[str, str]  # path below the agent's private home, and content
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`program` is looked up on PATH. `install` is a command, `login` what to do where it is not logged in.
+    """`program` is looked up on PATH. `install` is a command, `login` the fix if the agent is not logged in.
 
-    `arguments` follow the program; the prompt is always on standard input. `read` makes sense of what it printed on
-    standard output and standard error. `variables` are always set, and `files` are written into an own home; both
-    are by the call. `places` are variables that say where its files are in the user's home. `exits` are exit codes
-    that tell a kind of failure by themselves. `server` is where models are listed, `lists` the arguments with which
-    the agent lists them itself, and `listed` reads that. `shares` are variables for what it unpacks of itself, with
-    the name of the folder that all its own homes share for it. `makes_folders` is false where it writes no file into
-    a folder that is not there.
+    `arguments` follow the program; the prompt is always on standard input. `read` parses standard output and standard
+    error. `variables` are always set, and `files` are written into a private home; both depend on the call. `places`
+    are variables that name the agent's folders in the user's home. `exits` maps exit codes to kinds of failure.
+    `server` is where models are listed, `lists` are the arguments with which the agent lists them itself, and `listed`
+    parses that output. `shares` maps variables for unpacked files to the name of a folder that all private homes share.
+    `makes_folders` is false if the agent cannot write a file into a missing folder.
     """
 
     name: str

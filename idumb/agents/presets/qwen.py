@@ -1,4 +1,4 @@
-"""Qwen Code. Its report is Claude Code's, but an error of the server ends as a success whose text tells it."""
+"""Qwen Code. Its report has Claude Code's format, but a server error appears as the text of a success."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _arguments(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _permissions(wanted: Wanted) -> tuple[str, ...]:
-    """`auto-edit` writes anywhere; older versions have no rules for paths, and keep to the workspace by themselves."""
+    """Allow edits. `auto-edit` writes anywhere; older versions have no path rules but stay inside the workspace."""
     if not wanted.writes:
         return ("--approval-mode", "default")
     if wanted.shell:

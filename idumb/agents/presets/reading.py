@@ -1,4 +1,4 @@
-"""Reading the reports of agents: lines of JSON among other lines, and the words by which failures are known."""
+"""Parses agent reports: JSON lines among other output, and the words that identify kinds of failure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an agent says of its work; nothing of it is proof.
+    """An agent's report of its work. Nothing in it is proof.
 
-    `ended` is whether it made the report that it makes at its end. `error` is what it says went wrong, `failure` the
-    kind of that (`idumb.domain.agent.FAILURES`). `denied` are tool calls that its own permissions refused.
+    `ended` is true if the final report is present. `error` is the reported error, `failure` its kind
+    (`idumb.domain.agent.FAILURES`). `denied` lists tool calls that the agent's own permissions denied.
     """
 
     reply: str = ""
@@ -64,7 +64,7 @@ _KINDS = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in _W
 
 
 def kind_of(words: str) -> str | None:
-    """The kind of failure that an agent's words are about; None where they tell none."""
+    """Return the kind of failure that an agent's words describe, or None."""
     return next((kind for kind, pattern in _KINDS.items() if pattern.search(words)), None)
 
 
@@ -76,12 +76,12 @@ _UNKNOWN_SESSION = re.compile(
 
 
 def says_session_is_unknown(words: str) -> bool:
-    """Whether an agent's words are that it knows nothing of the conversation it was to go on in."""
+    """Return whether the agent reports that the conversation to resume is unknown."""
     return _UNKNOWN_SESSION.search(words) is not None
 
 
 def objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """The objects that stand on lines of their own, in order; whatever else was printed is passed over."""
+    """Return the JSON objects that fill a line of their own, in order; other output is skipped."""
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):
             try:
@@ -93,7 +93,7 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def inside(value: Any, *keys: str) -> Any:
-    """The value behind several keys, None where there is none."""
+    """Return the value behind several keys, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -109,13 +109,13 @@ def one_line(words: str, longest: int = _LONGEST) -> str:
 
 
 def last_line(errors: bytes) -> str:
-    """The last line of standard error that says something."""
+    """Return the last non-empty line of standard error."""
     lines = _lines(errors)
     return lines[-1] if lines else ""
 
 
 def telling_line(errors: bytes) -> str:
-    """The first line of standard error that tells a kind of failure; the last one where none does."""
+    """Return the first line of standard error that names a kind of failure, else the last line."""
     return next((line for line in _lines(errors) if kind_of(line)), last_line(errors))
 
 
@@ -129,9 +129,9 @@ _NO_PROGRESS = re.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|i
 
 
 class Progress:
-    """Whether what is printed on standard output moves the work on, told by whole lines.
+    """Return whether lines on standard output are progress.
 
-    That an agent asks its model again, or waits for the network, does not.
+    A retry of a model call or a wait for the network is not progress.
     """
 
     def __init__(self, longest: int = 4 * 1024 * 1024) -> None:

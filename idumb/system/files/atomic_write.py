@@ -1,20 +1,20 @@
-"""Files that are there whole or not at all: written beside their place, then renamed into it."""
+"""Writes files whole or not at all: to a temporary name, then renamed into place."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 
-TYPE_CHECKING = False  # `typing` is dear, and `idumb status` imports this module; type checkers know the name
+TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
-    """Replace `path` by `data`. What returns has been forced to disk when `durable`, the folder's entry included.
+    """Replace `path` with `data`. If `durable`, file and folder entry are on disk on return.
 
-    `mode` are the permission bits; None keeps those of the file that is replaced, else what the umask leaves of 0666.
-    The folder must exist. Raises OSError; the old file then stands unchanged.
+    `mode` are the permission bits; None keeps those of the replaced file, else the umask's bits of 0666. The folder
+    must exist. Raises OSError and leaves the old file unchanged.
     """
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -35,9 +35,9 @@ def write_at(
     mode: int | None = None,
     look: Callable[[], None] = lambda: None,
 ) -> None:
-    """`write` for a name in an open folder; a link of that name is replaced, not followed.
+    """Write to a name in an open folder; a link of that name is replaced, not followed.
 
-    `look` is called right before the name changes hands; what it raises leaves the old file.
+    `look` is called right before the rename; if it raises, the old file stays.
     """
     bits = _mode_of(folder, name) if mode is None else mode
     temporary = f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
@@ -53,9 +53,9 @@ def write_at(
 
 
 def create(path: str, data: bytes, *, mode: int = 0o600) -> None:
-    """A new durable file; FileExistsError when the name is taken, by a link too.
+    """Create a durable file. Raises FileExistsError if the name exists, also as a link.
 
-    A crash can leave it empty or cut short, so only for files whose content is checked when read.
+    A crash can leave it empty or truncated, so use it only for files whose content is checked on reading.
     """
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -75,7 +75,7 @@ def sync_folder(path: str) -> None:
 
 
 def sync(descriptor: int) -> None:
-    """Force to the device itself; a plain fsync on macOS stops at the device's cache."""
+    """Force data to the device; on macOS a plain fsync stops at the device's cache."""
     import fcntl
 
     full = getattr(fcntl, "F_FULLFSYNC", None)

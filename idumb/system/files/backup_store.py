@@ -1,4 +1,4 @@
-"""Keeps bytes that something else is about to replace, below the folder of idumb's own state. Nothing leaves it."""
+"""Stores bytes that are about to be replaced, below the folder of idumb's own state. Nothing is ever removed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from idumb.system.files import atomic_write, user_folders
 
 
 class FileBackupStore:
-    """Implements the port `BackupStore`. What is there already, byte for byte, is not kept twice."""
+    """Implements the port `BackupStore`. Identical content is stored once."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def keep(self, kind: str, name: str, data: bytes) -> str:
-        """The path at which `data` is now, forced to disk. `name` is relative, with `/`."""
+        """Store `data` durably and return its path. `name` is relative, with `/`."""
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ValueError(f"not a name below a folder: {name}")
         wanted = os.path.join(self._folder, kind, *name.split("/"))
@@ -30,7 +30,7 @@ class FileBackupStore:
         raise FileExistsError(wanted)
 
     def put(self, kind: str, path: str) -> str:
-        """Move a file or folder here, within one file system; where it is now."""
+        """Move a file or folder here, within one file system, and return its new path."""
         folder = os.path.join(self._folder, kind)
         user_folders.make_private(folder)
         name = os.path.basename(path)
@@ -52,7 +52,7 @@ def _is(path: str, data: bytes) -> bool:
 
 
 def _sync_above(path: str, top: str) -> None:
-    """Folders that were just made are entries of others."""
+    """Force the entries of new folders to disk."""
     folder = os.path.dirname(os.path.dirname(path))
     while len(folder) >= len(top):
         atomic_write.sync_folder(folder)

@@ -1,17 +1,17 @@
-"""Where a path is kept, and how much room is left there."""
+"""Which file system holds a path, and how much space is free there."""
 
 from __future__ import annotations
 
 import os
 from typing import NamedTuple
 
-# What failed gives back what it had taken, so some is left again when somebody looks.
+# A failed write releases its space, so some is free again afterwards.
 _FEW_BYTES = 1 << 20
 _FEW_FILES = 64
 
 
 class Room(NamedTuple):
-    """What a user without privileges can still write. `files` is None where the file system has no such limit."""
+    """What an unprivileged user can still write. `files` is None if the file system has no such limit."""
 
     mount: str
     bytes: int
@@ -19,7 +19,7 @@ class Room(NamedTuple):
 
 
 def room(path: str) -> Room:
-    """Of the file system that holds `path`, or would. Raises OSError."""
+    """Return the free space of the file system that holds `path`, or would. Raises OSError."""
     known = _existing(os.path.abspath(path))
     found = os.statvfs(known)
     return Room(_mount(known), found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
@@ -32,7 +32,7 @@ def _existing(path: str) -> str:
 
 
 def _mount(path: str) -> str:
-    """The uppermost folder on the same device."""
+    """Return the topmost folder on the same device."""
     device = os.lstat(path).st_dev
     while (above := os.path.dirname(path)) != path and os.lstat(above).st_dev == device:
         path = above
@@ -40,7 +40,7 @@ def _mount(path: str) -> str:
 
 
 def described(path: str) -> str:
-    """` (/home has 0 bytes and 12 files free)`, to follow a message; empty where it cannot be told."""
+    """Return ` (/home has 0 bytes and 12 files free)`, to follow a message; "" if unknown."""
     try:
         return _words(room(path))
     except OSError:
@@ -48,7 +48,7 @@ def described(path: str) -> str:
 
 
 def nearly_full(path: str) -> str:
-    """The same where so little is left that it explains why something could not be written; else empty."""
+    """Return the same if little enough is free to explain a failed write; else ""."""
     try:
         found = room(path)
     except OSError:
@@ -63,7 +63,7 @@ def _words(found: Room) -> str:
 
 
 def kind_of(path: str) -> str:
-    """The type of the file system that holds `path`, as the system calls it; "" where it does not tell."""
+    """Return the system's name of the type of the file system that holds `path`; "" if unknown."""
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     real, best = os.path.realpath(path), ("", "")

@@ -1,4 +1,4 @@
-"""Files of agent hosts, below one root and never through a link. Which folders were made is remembered for removal."""
+"""Files of agent hosts, below one root and never through a link. Records which folders it created, for removal."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class HostFiles:
         self._files = FileReports(root)
 
     def read(self, path: str) -> str | None:
-        """None where there is no such file; "" for what is no readable file, which is nobody's to replace.
+        """Return the text; None if there is no file, "" if it is unreadable and must not be replaced.
 
-        LinkInTheWay where a folder on the way is a link.
+        Raises LinkInTheWay if a parent folder is a link.
         """
         try:
             found = self._files.read(path)
@@ -38,7 +38,7 @@ class HostFiles:
         return "" if found is None and self._is_there(path) else found
 
     def prepare(self, paths: Iterable[str]) -> None:
-        """Remember the folders that are to be made; nothing is written before that is possible."""
+        """Record the folders to create; nothing is written before that succeeds."""
         if not os.path.isdir(self._root) and os.path.lexists(self._root):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._root)
         self._remember(made=[folder for path in paths for folder in self._missing(path)])
@@ -51,7 +51,7 @@ class HostFiles:
         self._files.remove(path)
 
     def below(self, folder: str, depth: int) -> tuple[str, ...]:
-        """Names of files in a folder, or with `depth` 1 in its folders; nothing that a link leads to."""
+        """Return names of files in a folder, or with `depth` 1 in its subfolders; links are not followed."""
         found = []
         for name in self._names(folder):
             if depth:
@@ -61,7 +61,7 @@ class HostFiles:
         return tuple(found)
 
     def clear_folders(self) -> None:
-        """Remove the folders that `write` made once, where they are empty, the deepest first."""
+        """Remove the folders that `write` created if they are empty, deepest first."""
         gone = []
         for folder in sorted(self._made(), key=lambda path: path.count("/"), reverse=True):
             with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ class HostFiles:
         return os.path.join(user_folders.path(), "hosts", f"{name}.json")
 
     def _made(self) -> list[str]:
-        """Where the record is gone or damaged, no folder is known to be ours, and each stays."""
+        """Return the folders that idumb created; none if the record is missing or damaged, so that each stays."""
         try:
             with open(self._record(), encoding="utf-8") as stream:
                 known = json.load(stream)
@@ -118,17 +118,17 @@ class HostFiles:
         atomic_write.write(self._record(), data.encode("utf-8", "surrogateescape"), durable=False, mode=0o600)
 
     def _forget(self) -> None:
-        """Nothing is left that was made here, so no record of it is either."""
+        """Remove the record when no created folder is left."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._record())
-        with contextlib.suppress(OSError):  # those of other places may be there
+        with contextlib.suppress(OSError):  # records of other places may exist
             os.rmdir(os.path.dirname(self._record()))
 
 
 def user_root(variable: str | None, path: str) -> tuple[str, str]:
-    """(root, folder below it) of a host's folder for one user; `variable` stands for the first part of `path`.
+    """Return (root, folder below it) of a user's host folder; `variable` replaces the first part of `path`.
 
-    A value that is no absolute path does not count.
+    A value that is not an absolute path is ignored.
     """
     home = os.path.expanduser("~")
     given = os.environ.get(variable, "") if variable else ""

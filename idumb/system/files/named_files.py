@@ -1,4 +1,4 @@
-"""The bytes of files that commands name, and whether they may have changed since they were read."""
+"""Reads files that commands name, and detects whether they may have changed since."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterable, Mapping
 
 _BLOCK = 1 << 20
-# A file system's clock stands still for some milliseconds; what was written in them may not show.
+# A file system's clock ticks every few milliseconds; a write within one tick may not show.
 _GRAIN = 20_000_000
 
 
 class NamedFiles:
-    """Implements the port `Files` on the work tree at `root`."""
+    """Implements the port `Files` on the working tree at `root`."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -26,7 +26,7 @@ class NamedFiles:
         return {path: digest for path, digest in found if digest is not None}
 
     def signature(self, paths: Iterable[str]) -> str | None:
-        """Of type, size, inode and times of each path; None where one changed within the grain of the clock."""
+        """Return a fingerprint of type, size, inode and times of each path; None if one changed within a clock tick."""
         now = time.time_ns()
         seen = hashlib.sha256()
         for path in paths:
@@ -67,7 +67,7 @@ class NamedFiles:
         return found
 
     def _is_plain(self, folder: str, known: dict[str, bool]) -> bool:
-        """Whether neither the folder nor one above it is a link; each is looked at once."""
+        """Return whether neither the folder nor a parent is a link; each is checked once."""
         above = ""
         for name in folder.split("/"):
             folder = f"{above}/{name}" if above else name
@@ -85,7 +85,7 @@ def _place_of(real: str, root: str) -> str:
 
 
 def _digest(path: str) -> str | None:
-    """None for what is no regular file or cannot be read."""
+    """Return None if it is not a regular file or cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
@@ -99,7 +99,7 @@ def _digest(path: str) -> str | None:
 
 
 def read(path: str, most: int, *, links: bool = True) -> bytes:
-    """The first `most` bytes of a regular file; OSError for whatever else is there, and for a link without `links`."""
+    """Return the first `most` bytes of a regular file. Raises OSError otherwise, and for a link without `links`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):

@@ -1,4 +1,4 @@
-"""Reports: files below the repository's root, never through a link, so that no plan can make one lead outside."""
+"""Reports: files below the repository's root, never through a link, so no plan can write outside."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from idumb.system.files import atomic_write
 
-_LARGEST = 64 * 1024 * 1024  # bytes; no report comes near, and a repository may hold a file of any size
+_LARGEST = 64 * 1024 * 1024  # bytes; no report is that large, and a repository may contain a file of any size
 
 
 class LinkInTheWay(OSError):
-    """A part of the path is a link or no folder. `filename` is the path as it was asked for."""
+    """A part of the path is a link or not a folder. `filename` is the requested path."""
 
     def __init__(self, path: str, part: str) -> None:
         super().__init__(
@@ -24,8 +24,8 @@ class LinkInTheWay(OSError):
 class FileReports:
     """Implements the port `Reports`. Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes.
 
-    Reports are projections, so they are renamed into place without being forced to disk. `guard` is called before
-    each change and raises where this process may write no more. `redact` takes known secrets out of a report.
+    Reports can be regenerated, so they are renamed into place without being forced to disk. `guard` is called before
+    each change and raises if this process must no longer write. `redact` removes known secrets from a report.
     """
 
     def __init__(self, root: str, guard: Callable[[], None] = lambda: None, redact: Callable[[str], str] = str) -> None:
@@ -54,7 +54,7 @@ class FileReports:
             os.close(folder)
 
     def remove(self, path: str) -> None:
-        """A file that is missing already is no problem."""
+        """Remove a file; a missing file is not an error."""
         self._guard()
         try:
             folder = self._open_folder(path)
@@ -68,11 +68,11 @@ class FileReports:
             os.close(folder)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a regular file; what a link leads to does not count."""
+        """Return whether a regular file exists; the target of a link does not count."""
         return self._size(path) is not None
 
     def empty(self, path: str) -> bool:
-        """Whether there is a regular file without a byte; it is not read."""
+        """Return whether an empty regular file exists; it is not read."""
         return self._size(path) == 0
 
     def _size(self, path: str) -> int | None:
@@ -91,7 +91,7 @@ class FileReports:
             os.close(folder)
 
     def read(self, path: str) -> str | None:
-        """None when there is no such file, or one larger than any report; LinkInTheWay when it is a link."""
+        """Return the text; None if the file is missing or too large. Raises LinkInTheWay for a link."""
         try:
             folder = self._open_folder(path)
         except FileNotFoundError:
@@ -102,7 +102,7 @@ class FileReports:
             os.close(folder)
 
     def files(self, folder: str) -> tuple[str, ...]:
-        """Every regular file below `folder`, sorted; nothing that a link leads to."""
+        """Return every regular file below `folder`, sorted, without following links."""
         import stat
 
         top = os.path.join(self._root, *_parts(folder))
@@ -116,7 +116,7 @@ class FileReports:
         return tuple(sorted(found))
 
     def _open_folder(self, path: str, *, create: bool = False) -> int:
-        """A descriptor of the folder that holds `path`, reached step by step without following any link."""
+        """Return a descriptor of the folder that contains `path`, opened step by step without following links."""
         descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         for part in _parts(path)[:-1]:
             try:
@@ -152,7 +152,7 @@ def _enter(folder: int, part: str, path: str, *, create: bool) -> int:
 
 def _read(folder: int, path: str) -> str | None:
     try:
-        # O_NONBLOCK: a pipe of that name must not hang a reading command.
+        # O_NONBLOCK: a pipe of that name must not block a reading command.
         descriptor = os.open(_name(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except FileNotFoundError:
         return None
@@ -160,7 +160,7 @@ def _read(folder: int, path: str) -> str | None:
         if error.errno == errno.ELOOP:
             raise LinkInTheWay(path, _name(path)) from error
         raise
-    # A folder of that name is refused by `open`, which then leaves the descriptor to its caller.
+    # `open` refuses a folder of that name and leaves the descriptor to its caller.
     try:
         with open(descriptor, "rb", closefd=False) as stream:
             data = stream.read(_LARGEST + 1)

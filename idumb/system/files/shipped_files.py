@@ -1,4 +1,4 @@
-"""Templates, slash commands and pages that come with the program: in the wheel inside the package, else beside it."""
+"""Templates, slash commands and pages that ship with idumb: in the package of a wheel, else next to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COMMANDS = (os.path.join(_PACKAGE, "_commands"), os.path.join(os.path.dirname(_
 
 
 def template(name: str) -> str:
-    """The text of `templates/<name>`; FileNotFoundError where the installation lacks it."""
+    """Return the text of `templates/<name>`. Raises FileNotFoundError if the installation lacks it."""
     path = place(name)
     if path is None:
         raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
@@ -20,17 +20,20 @@ def template(name: str) -> str:
 
 
 def place(name: str) -> str | None:
-    """Where `templates/<name>` is; None where the installation lacks it."""
+    """Return the path of `templates/<name>`; None if the installation lacks it."""
     return next((path for folder in _FOLDERS if os.path.exists(path := os.path.join(folder, name))), None)
 
 
 def commands() -> dict[str, str]:
-    """Name to text of every slash command; FileNotFoundError where the installation lacks them."""
+    """Return the text of every slash command by name. Raises FileNotFoundError if the installation lacks them."""
     return _texts(_COMMANDS, "slash commands")
 
 
 def pages() -> dict[str, str]:
-    """Name to text of every page that `idumb help` shows; FileNotFoundError where the installation lacks them."""
+    """Return the text of every page of `idumb help` by name.
+
+    Raises FileNotFoundError if the installation lacks them.
+    """
     return _texts(_PAGES, "help pages")
 
 

@@ -1,6 +1,6 @@
-"""The user's own folders for idumb: state (approvals, keys, anchors) and configuration.
+"""The user's folders for idumb: state (approvals, keys, anchors) and configuration.
 
-A repository can neither name them nor write to them. Only the user may enter them.
+A repository can neither choose nor write to them. Only the user has access.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CLONES = "IDUMB_CLONES"
 
 
 def path() -> str:
-    """`$XDG_STATE_HOME/idumb`, else `~/.local/state/idumb`. A relative XDG_STATE_HOME does not count."""
+    """Return `$XDG_STATE_HOME/idumb`, else `~/.local/state/idumb`. A relative XDG_STATE_HOME is ignored."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -21,9 +21,10 @@ def path() -> str:
 
 
 def clones() -> tuple[str, bool]:
-    """Where private copies of repositories are made, and whether the user's environment names it: `$IDUMB_CLONES`.
+    """Return the folder for clones of repositories, and whether the environment sets it: `$IDUMB_CLONES`.
 
-    Else `idumb-clones` beside the state directory, or in Application Support. Not within it: agents work in there.
+    The default is `idumb-clones` next to the state directory, or in Application Support. It is outside the state
+    directory, because agents work in clones.
     """
     chosen = os.environ.get(CLONES, "")
     if chosen:
@@ -36,7 +37,7 @@ def clones() -> tuple[str, bool]:
 
 
 def repository_id(common_dir: str) -> str:
-    """SHA-256 of real path, device and inode: a copy, and another repository put at the same path, are strangers."""
+    """Return the SHA-256 of real path, device and inode: a copied or replaced repository has a different one."""
     import hashlib
 
     real = os.path.realpath(common_dir)
@@ -45,14 +46,14 @@ def repository_id(common_dir: str) -> str:
 
 
 def prepare(*parts: str) -> str:
-    """The folder `parts` below the state directory, made with mode 0700 where it is missing."""
+    """Return the folder `parts` below the state directory; create it with mode 0700."""
     folder = os.path.join(path(), *parts)
     make_private(folder)
     return folder
 
 
 def problem(*parts: str) -> str | None:
-    """Why what lies in the folder `parts` cannot be trusted, or None. Folders that are missing are no problem."""
+    """Return why the content of the folder `parts` is not trustworthy, or None. Missing folders are fine."""
     folder = path()
     for part in (None, *parts):
         folder = folder if part is None else os.path.join(folder, part)
@@ -63,7 +64,7 @@ def problem(*parts: str) -> str | None:
 
 
 def unsafe(place: str, *, folder: bool = False) -> str | None:
-    """Why a file (or folder) could have been written by somebody else, or None."""
+    """Return why another user could have written a file (or folder), or None."""
     import stat
 
     try:
@@ -87,16 +88,16 @@ VARIABLE = "IDUMB_TOOL_POLICY"
 
 
 def system_wide() -> tuple[tuple[str, bool], ...]:
-    """Paths, each with whether the file must be there. The variable adds a file, so it can only narrow what is allowed.
+    """Return paths, each with whether the file must exist. The variable adds a file, so it can only restrict.
 
-    A file that was asked for by name and is missing must not count as no policy.
+    A missing file that was named explicitly must not count as an absent policy.
     """
     named = os.environ.get(VARIABLE, "")
     return ((SYSTEM_WIDE, False), *(((os.path.abspath(named), True),) if named else ()))
 
 
 def configuration() -> str:
-    """`$XDG_CONFIG_HOME/idumb`, else `~/.config/idumb`. A relative XDG_CONFIG_HOME does not count."""
+    """Return `$XDG_CONFIG_HOME/idumb`, else `~/.config/idumb`. A relative XDG_CONFIG_HOME is ignored."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
@@ -104,10 +105,10 @@ def configuration() -> str:
 
 
 def make_below(root: str, path: str) -> None:
-    """Make `path` and what is missing between `root` and it, with mode 0700; `root` itself is never made.
+    """Create `path` and its missing parents up to `root`, with mode 0700; never create `root`.
 
-    OSError where `root` is gone. A git folder that somebody moved away would come back with nothing but ours in it,
-    and then stand in the way of the one that is moved back.
+    Raises OSError if `root` is missing. If a git folder was moved away, recreating it would leave only idumb's files
+    there and block the way back.
     """
     if path == root or os.path.isdir(path):
         return
@@ -117,9 +118,9 @@ def make_below(root: str, path: str) -> None:
 
 
 def make_private(path: str) -> None:
-    """Make `path` and the folders above it that are missing, each with mode 0700; those that exist stay as they are.
+    """Create `path` and its missing parents, each with mode 0700; existing folders stay as they are.
 
-    `os.makedirs` gives its mode to the last folder only.
+    `os.makedirs` applies its mode only to the last folder.
     """
     if os.path.isdir(path):
         return

@@ -1,1 +1,1 @@
-"""Processes: start, watch, limit, capture, end."""
+"""Starts, watches, limits, captures and ends processes."""

@@ -1,6 +1,6 @@
-"""Running one process: limits, bounded and hashed output, and nothing left running afterwards.
+"""Runs one process with limits and bounded, hashed output, and leaves nothing running.
 
-The end of the process is waited for, never the end of its output: a daemon may hold that open for ever.
+It waits for the process to end, not for its output to end: a daemon may hold the output open for ever.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ GRACE = 2.0
 
 _COOKIE = PROCESS_COOKIE.encode()
 _NOT_STARTED = frozenset({126, 127})
-"""What a shell, `env` or `timeout` exits with where it cannot run a program, or cannot find it."""
+"""Exit codes of a shell, `env` or `timeout` for a program that it cannot run or cannot find."""
 
 _DRAIN = 16 * 1024 * 1024
-_TICK = 0.02  # seconds between looks where the end of a process cannot be waited for together with its output
+_TICK = 0.02  # seconds between polls where the system cannot wait for output and exit together
 
-# What is running now, by cookie: several threads may each run a process.
+# Running processes, by cookie: several threads may each run one.
 _running: dict[str, int] = {}
 _spawning = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a process ended. `exit_code` is None when a signal ended it, `signal` None when it exited.
+    """How a process ended. `exit_code` is None if a signal ended it, `signal` is None if it exited.
 
-    `errors` is None unless standard error was captured apart. `leftovers` are the ids of processes that it left
-    running and that were ended. `limit` says which time was over (`wall`, `idle`, or "" for none) and `allowed` how
-    long that was, in seconds. `cause` is one of `stalls.CLASSES` where it did not end by itself, and `why` says what
-    that is made from.
+    `errors` is None unless standard error was captured separately. `leftovers` are the ids of processes that it left
+    running and that were ended. `limit` is the expired limit (`wall`, `idle`, or "" for none) and `allowed` its length
+    in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by itself, and `why` the observations
+    behind it.
     """
 
     exit_code: int | None
@@ -69,11 +69,11 @@ class Finished:
 
     @property
     def crashed(self) -> bool:
-        """Whether it came to no end of its own: a signal, or a shell that could not start it."""
+        """Return whether the process did not finish by itself: a signal ended it, or a shell could not start it."""
         return not self.timed_out and (self.signal is not None or self.exit_code in _NOT_STARTED)
 
     def words(self) -> str:
-        """How it ended, if not by an exit of its own; "" otherwise."""
+        """Describe how it ended; "" after a normal exit."""
         because = f" ({self.cause}: {self.why})" if self.cause else ""
         if self.timed_out:
             span = f"{self.allowed or 0:.3f}".rstrip("0").rstrip(".")
@@ -84,9 +84,9 @@ class Finished:
 
 
 def environment(names: Iterable[str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The named variables of this process's environment, and `extra`; nothing else reaches a child.
+    """Return the named variables of this process's environment plus `extra`; a child gets nothing else.
 
-    Relative and empty entries of PATH are left out: they would let the working folder decide what runs.
+    Relative and empty entries of PATH are omitted: they would let the working folder decide which program runs.
     """
     chosen = {name: os.environ[name] for name in names if name in os.environ}
     if "PATH" in chosen:
@@ -95,7 +95,7 @@ def environment(names: Iterable[str], extra: Mapping[str, str] | None = None) ->
 
 
 def variables() -> tuple[str, ...]:
-    """The names of all variables of this process."""
+    """Return the names of all variables of this process."""
     return tuple(os.environ)
 
 
@@ -117,16 +117,15 @@ def run(
     watch: Watch | None = None,
     progress: Progress | None = None,
 ) -> Finished:
-    """Run a program to its end and end everything it started; raises OSError when it cannot be started.
+    """Run a program to its end and end everything it started. Raises OSError if it cannot start.
 
-    `environment` is all that the child gets, beside a cookie that marks its processes. `timeout`, `idle_timeout` (the
-    time without a word and without work) and `grace` (between the request to stop and the kill) are in seconds.
-    `limits` are those of `idumb.system.limits`. A `guarded` program ends when this process is killed. `agent` says
-    who works, which decides what its waiting means. Once the output is larger than what is kept of it, `sink` is given
-    all of it, piece by piece from the beginning. Without `stdin` the child reads /dev/null. A `talk` takes its place:
-    it is given what the program prints, and answers; when it is over, the program is ended unless it ends by itself.
-    A `watch` is looked at while the program runs. `progress` says which standard output counts as a word; standard
-    error counts as none then.
+    `environment` is all that the child gets, plus a cookie that marks its processes. `timeout`, `idle_timeout` (time
+    without output and without work) and `grace` (from SIGTERM to SIGKILL) are in seconds. `limits` are those of
+    `idumb.system.limits`. A `guarded` program ends when this process is killed. `agent` names the kind of worker, which
+    decides what its waiting means. If the output exceeds what is kept, `sink` receives all of it in pieces. Without
+    `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies; when it is over,
+    the program is ended unless it exits by itself. A `watch` is polled while the program runs. `progress` decides which
+    standard output counts as activity; standard error then does not count.
     """
     adopting = process_tree.adopt_orphans()
     before = frozenset(process_tree.children()) if adopting else frozenset()
@@ -187,12 +186,12 @@ def _no_progress(_: bytes) -> bool:
 
 
 def _tree(root: int, *, guarded: bool) -> list[int]:
-    """The program and all below it; the process that guards it is none of them."""
+    """Return the program and its descendants, without the guardian."""
     return process_tree.descendants([root])[1 if guarded else 0 :]
 
 
 def _preparation(chosen: timeouts.Ceilings, alive: tuple[int, int] | None) -> Callable[[], None] | None:
-    """What is to be done in the new process before the program is executed; None costs a fork less."""
+    """Return the function to call in the new process before exec, or None, which makes the fork cheaper."""
     if not chosen and alive is None:
         return None
 
@@ -205,15 +204,15 @@ def _preparation(chosen: timeouts.Ceilings, alive: tuple[int, int] | None) -> Ca
 
 
 def run_cookies(run: str, root: str) -> dict[str, str]:
-    """What every process of a run carries.
+    """Return the cookie that every process of a run carries.
 
-    The id of a run says what is done, so two clones of a repository can have the same; with the folder it is unique.
+    Two clones of a repository can have the same run id; with the folder it is unique.
     """
     return {RUN_COOKIE: run, PLACE_COOKIE: f"{run}@{root}"}
 
 
 def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:
-    """End every process started with `name=value` in its environment, whoever is its parent; their ids."""
+    """End every process started with `name=value` in its environment, whatever its parent. Return their ids."""
 
     def find() -> list[int]:
         return process_tree.descendants(process_tree.carrying(name, value))
@@ -222,7 +221,7 @@ def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:
 
 
 def end_strays(grace: float = GRACE) -> tuple[int, ...] | None:
-    """End adopted orphans that carry a cookie of processes run before; None where they cannot be found this way."""
+    """End adopted orphans that carry a cookie of finished processes; None if they cannot be found this way."""
     if not process_tree.adopt_orphans():
         return None
 
@@ -246,7 +245,7 @@ def _spawn(
 
     source = subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else _readable_file(stdin)
     try:
-        # Held while the child exists without its own environment yet, so that no thread takes it for a stray.
+        # Held while the new child has no environment of its own, so that no thread ends it as an orphan.
         with _spawning:
             child = subprocess.Popen(
                 list(argv),
@@ -261,7 +260,7 @@ def _spawn(
             )
             _running[cookie] = child.pid
     except subprocess.SubprocessError as problem:
-        # All that can fail between fork and exec is the second fork, and Python tells of it without its number.
+        # Only the second fork can fail between fork and exec; Python reports it without an errno.
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), argv[0]) from problem
     finally:
         if stdin is not None:
@@ -270,7 +269,7 @@ def _spawn(
 
 
 def _readable_file(data: bytes) -> int:
-    """An unnamed file that holds `data`: a child may read it slowly, late or not at all without blocking anyone."""
+    """Return an unnamed file with `data`: a child can read it slowly, late or not at all without blocking idumb."""
     if sys.platform == "linux":
         handle = os.memfd_create("stdin", os.MFD_CLOEXEC)
     else:
@@ -286,7 +285,7 @@ def _readable_file(data: bytes) -> int:
 
 
 class _Pump:
-    """Moves output into the captures until the process ends or a moment is reached."""
+    """Moves output into the captures until the process ends or a deadline passes."""
 
     def __init__(
         self,
@@ -310,7 +309,7 @@ class _Pump:
             self._poll.register(self._process, select.POLLIN)
 
     def until_exit(self, deadline: float | None) -> bool:
-        """Whether the process ended before `deadline` (on the monotonic clock)."""
+        """Return whether the process ended before `deadline` (on the monotonic clock)."""
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -319,7 +318,7 @@ class _Pump:
                 return True
 
     def until_over(self, patience: Patience, tree: Callable[[], list[int]]) -> bool:
-        """Whether the process, or the talk with it, ended before its time was over."""
+        """Return whether the process, or the dialogue with it, ended in time."""
         while True:
             if self._talking is not None and self._talking.is_over(self._poll):
                 return True
@@ -339,7 +338,7 @@ class _Pump:
                 return True
 
     def _turn(self, left: float | None) -> bool:
-        """Wait for one thing to happen; whether the process may have ended."""
+        """Wait for one event. Return whether the process may have ended."""
         if self._process < 0:
             left = _TICK if left is None else min(left, _TICK)
         ended = self._process < 0
@@ -353,7 +352,7 @@ class _Pump:
         return ended
 
     def close(self) -> None:
-        """Take in what is still in the pipes, a bounded amount, and close them."""
+        """Read a bounded amount of remaining output from the pipes and close them."""
         for capture in self._captures.values():
             taken = 0
             while capture.open and taken < _DRAIN and (count := capture.read()):
@@ -366,9 +365,9 @@ class _Pump:
 def _end_rest(
     child: subprocess.Popen[bytes] | None, cookie: str, before: frozenset[int], grace: float
 ) -> tuple[int, ...]:
-    """End the process if it still runs, then all that it left behind; the ids of the latter.
+    """End the process if it still runs, then everything it left behind. Return the ids of the latter.
 
-    `child` is None when it could not be started, or when an interrupt came just then; it is a stray in that case.
+    `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan.
     """
     if child is not None and child.poll() is None:
         _end_child(child, grace)
@@ -394,13 +393,13 @@ def _end_child(child: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def _strays(cookie: str, before: frozenset[int]) -> list[int]:
-    """Processes below adopted orphans, dead ones too, that belong to `cookie`, or to nobody who still runs."""
+    """Return processes below adopted orphans, zombies included, that belong to `cookie` or to no running process."""
     with _spawning:
         direct = set(_running.values())
         others = {name.encode() for name in _running if name != cookie}
         roots = [pid for pid in process_tree.children() if pid not in before and pid not in direct]
     own_session = os.getsid(0)
-    # What this process started for itself shares its session; what was run here never does.
+    # idumb's own processes share its session; programs that it runs never do.
     roots = [
         pid for pid in roots if process_tree.session(pid) not in {None, own_session} and not _belongs_to(pid, others)
     ]
@@ -412,7 +411,7 @@ def _living(cookie: str, before: frozenset[int]) -> list[int]:
 
 
 def _collect(cookie: str, before: frozenset[int]) -> None:
-    """Collect the dead ones, and end those who went on in a child of their own."""
+    """Collect zombies, and end processes that continued in a child of their own."""
     dead = _dead(cookie, before)
     process_tree.end_groups(dead)
     _reap(dead)
@@ -430,7 +429,7 @@ def _reap(pids: Iterable[int]) -> None:
 def _belongs_to(pid: int, cookies: set[bytes]) -> bool:
     found = process_tree.variable(pid, _COOKIE)
     if found is None and cookies:
-        # A process that is just being executed has no environment for a moment.
+        # During exec a process briefly has no environment.
         process_tree.wait_gone([pid], _TICK)
         found = process_tree.variable(pid, _COOKIE)
     return found in cookies

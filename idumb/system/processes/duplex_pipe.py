@@ -1,4 +1,4 @@
-"""A dialogue with a process over its standard input and output, in which neither waits for the other to read."""
+"""A dialogue with a process over its standard input and output, in which neither side blocks the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Talk(Protocol):
-    """What is said: `begin` first, then an answer to each piece that is heard. Once `over`, nothing more is said."""
+    """The idumb side: `begin` first, then a reply to each piece received. Once `over`, nothing more is sent."""
 
     @property
     def over(self) -> bool: ...
@@ -22,7 +22,7 @@ class Talk(Protocol):
 
 
 class Talking:
-    """Carries a talk. `reader` is the end of a pipe for the process, closed by who starts it."""
+    """Transports a dialogue. `reader` is the read end of a pipe for the process; the starter closes it."""
 
     def __init__(self, talk: Talk) -> None:
         self.reader, self._writer = os.pipe()
@@ -32,12 +32,12 @@ class Talking:
         self._registered = False
 
     def tap(self, data: bytes) -> None:
-        """Take in what the process said."""
+        """Receive bytes from the process."""
         if not self._talk.over:
             self._waiting += self._talk.heard(data)
 
     def is_over(self, poll: select.poll) -> bool:
-        """Say what there is to be said; whether that was all."""
+        """Send pending bytes. Return whether all were sent."""
         self._flush()
         if bool(self._waiting) != self._registered and self._writer >= 0:
             import select
@@ -58,7 +58,7 @@ class Talking:
                 del self._waiting[: os.write(self._writer, self._waiting[:65536])]
         except BlockingIOError:
             pass
-        except OSError:  # it reads no more; how it ended is told by its exit
+        except OSError:  # it no longer reads; its exit says how it ended
             self._waiting.clear()
 
     def close(self) -> None:

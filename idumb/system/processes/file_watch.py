@@ -1,6 +1,6 @@
-"""Looking now and then at what a process says in a file, while it runs.
+"""Polls a file that a running process writes.
 
-A look never waits: whatever the process puts there, the rest of idumb goes on.
+A poll never blocks, whatever the process puts there.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from idumb.system.processes.timeouts import Patience
 
 EVERY = 0.5
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 
 
 class Watch(Protocol):
-    """What is looked at. While it `waits` for somebody, silence of the process is no stall."""
+    """The watched file. While it says that the process `waits`, silence is not a stall."""
 
     @property
     def waits(self) -> bool: ...
 
     def look(self) -> bool:
-        """Whether something new was said. A signal interrupts it only when it is done."""
+        """Read the file. Return whether it has new content. A signal interrupts only after the read."""
 
 
 class Watching:
-    """Looks when it is time to, however often the process is turned to for other reasons."""
+    """Polls when due, however often it is called."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._due = time.monotonic() + EVERY
 
     def turn(self, patience: Patience) -> float:
-        """Look where it is time to, and let `patience` know; when the next look is due, on the monotonic clock."""
+        """Poll if due and update `patience`. Return when the next poll is due, on the monotonic clock."""
         if time.monotonic() >= self._due:
             self.look(patience)
         return self._due
 
     def look(self, patience: Patience) -> None:
-        """Look now, as it is due before anything is called silent."""
+        """Poll now; called before a process is declared silent."""
         self._due = time.monotonic() + EVERY
         with signals.held():
             spoke = self._watch.look()
@@ -52,9 +52,9 @@ class Watching:
 
 
 class WatchedFile:
-    """A file whose changes are read; as long as it stays as it is, a look costs one `lstat`.
+    """A file whose changes are read; while it is unchanged, a poll costs one `lstat`.
 
-    Links are not followed. What is no regular file, or has more than `most` bytes, has nothing in it.
+    Links are not followed. A file that is not regular or is larger than `most` bytes counts as empty.
     """
 
     def __init__(self, path: str, most: int) -> None:
@@ -64,9 +64,9 @@ class WatchedFile:
         self._settled = True
 
     def news(self) -> bytes | None:
-        """What is in it, where that may be new; None where it is as it was.
+        """Return the content if it may have changed, else None.
 
-        Each change is read in two looks: one right after the first, with the same size, could have the same times.
+        Each change is read in two polls: a second write right after the first, of the same size, can have equal times.
         """
         seen = self._signature()
         if seen == self._seen and self._settled:

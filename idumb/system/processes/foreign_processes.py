@@ -1,4 +1,4 @@
-"""Whether a program that somebody else runs may be at work on a file: asked before what looks dead is cleared away."""
+"""Detects whether another program may be using a file, before an apparently stale file is removed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 
 
 def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
-    """Whether a live process could be the one that made `path`.
+    """Return whether a live process could have created `path`.
 
-    That is one of a program whose name begins with `program` and that stands in one of `places`, or any that has
-    `path` open. Processes of others than the file's owner cannot have made it. True where it cannot be told.
+    Such a process runs a program whose name begins with `program` and works in one of `places`, or has `path` open.
+    Processes of users other than the file's owner are excluded. Returns True if the system does not show this.
     """
     if not sys.platform.startswith("linux"):
         return True

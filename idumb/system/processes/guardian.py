@@ -1,7 +1,7 @@
-"""A process that stands between idumb and an agent: when idumb is gone, however it went, the agent is ended.
+"""A process between idumb and an agent that ends the agent when idumb ends, for any reason.
 
-It adopts the orphans of what it guards, so a daemon with an empty environment in a session of its own is still below
-it. It takes part in nothing else: it holds no file of idumb's, ignores requests to stop, and ends as the agent ends.
+It adopts the orphans of the agent, so even a daemon with an empty environment in its own session is a descendant. It
+holds no file of idumb's, ignores requests to stop, and exits as the agent exits.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ROUNDS = 200
 
 
 def stand_between(alive: int) -> None:
-    """To be called in a new process, before it executes a program. It returns in a second one, which does that.
+    """Fork the guardian. Call in a new process before exec; returns in a second one, which executes the program.
 
-    `alive` is the end for reading of a pipe that idumb holds the other end of.
+    `alive` is the read end of a pipe whose other end idumb holds.
     """
     program = os.fork()
     if program == 0:
@@ -37,7 +37,7 @@ def _watch(program: int, alive: int) -> NoReturn:
     for number in _DEAF:
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
-    # Descriptors 0 and 1 are no streams here but the ends of pipes.
+    # Descriptors 0 and 1 are not streams here but the ends of pipes.
     os.dup2(alive, 0)
     os.closerange(1, _most_files())
     woken, wake = os.pipe2(os.O_NONBLOCK) if hasattr(os, "pipe2") else _pipe()
@@ -67,7 +67,7 @@ def _most_files() -> int:
 
 
 def _reap(program: int) -> None:
-    """Collect children that have ended; with the program itself the watch is over."""
+    """Collect ended children; when the program itself has ended, stop watching."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == program:
@@ -77,7 +77,7 @@ def _reap(program: int) -> None:
 
 
 def _end_like(status: int) -> NoReturn:
-    """End with the same exit or by the same signal; what the program left behind goes to idumb."""
+    """Exit with the same code or signal; idumb adopts the processes that the program left behind."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         import resource
@@ -90,7 +90,7 @@ def _end_like(status: int) -> NoReturn:
 
 
 def _end_all(program: int) -> NoReturn:
-    """idumb was killed. What it was waiting for counts for nothing now, so nobody is asked to finish."""
+    """Kill the program: idumb is gone and its result does not count, so do not ask it to finish."""
     for _ in range(_ROUNDS):
         process_tree.send_group(program, signal.SIGKILL)
         below = process_tree.descendants(process_tree.children())

@@ -1,6 +1,6 @@
-"""What a process prints: hashed whole, kept in part, passed on while it comes.
+"""Captures what a process prints: hashes all of it, keeps a part, and passes it on as it arrives.
 
-However much it is, no more than the first and last pieces stand in memory.
+Only the first and last pieces are in memory, whatever the size.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _CHUNK = 65536
 class Captured:
     """What a process printed: the first and last bytes, and size and SHA-256 of the whole.
 
-    `after_head` and `before_tail` are what stands beyond the two cuts, by which a secret that a cut goes through is
-    recognised; nothing of them is shown.
+    `after_head` and `before_tail` are the bytes beyond the two cuts. They serve to recognise a secret that a cut
+    divides; they are never shown.
     """
 
     head: bytes
@@ -43,14 +43,14 @@ class Captured:
         return self.size > len(self.head) + len(self.tail)
 
     def text(self, redact: Redact = str) -> str:
-        """Head and tail as text without secrets; NUL and bytes that are not UTF-8 are shown as hexadecimal escapes."""
+        """Return head and tail as text without secrets; NUL and non-UTF-8 bytes become hexadecimal escapes."""
         if not self.truncated:
             return redact(readable(self.head + self.tail))
         head = _same_start(redact(readable(self.head)), redact(readable(self.head + self.after_head)))
         tail = _same_start(redact(readable(self.tail))[::-1], redact(readable(self.before_tail + self.tail))[::-1])[
             ::-1
         ]
-        # Whole lines where there are any.
+        # Whole lines if possible.
         head = head[: head.rfind("\n") + 1] or head
         tail = tail[tail.find("\n") + 1 :]
         kept = len(self.head[: self.head.rfind(b"\n") + 1] or self.head) + len(self.tail) - self.tail.find(b"\n") - 1
@@ -58,7 +58,7 @@ class Captured:
 
 
 def _same_start(one: str, other: str) -> str:
-    """As far as two texts agree: beyond it stands half of something that only the other saw whole."""
+    """Return the common beginning of two texts: after it comes half of a secret that only the other text has whole."""
     if other.startswith(one):
         return one
     least, most = 0, min(len(one), len(other))
@@ -73,7 +73,7 @@ def readable(data: bytes) -> str:
 
 
 class Capture:
-    """Takes in one pipe: hashes all, keeps the first and last bytes, and passes large output on."""
+    """Reads one pipe: hashes everything, keeps the first and last bytes, and passes large output on."""
 
     def __init__(
         self, pipe: IO[bytes], sink: Sink | None, tap: Sink | None = None, progress: Progress | None = None
@@ -83,7 +83,7 @@ class Capture:
         self.pipe = pipe
         self.handle = pipe.fileno()
         self.open = True
-        self.heard: float | None = None  # when something was printed last that was progress
+        self.heard: float | None = None  # when progress was last printed
         self._sha256 = hashlib.sha256()
         self._head = b""
         self._after_head = b""
@@ -95,7 +95,7 @@ class Capture:
         os.set_blocking(self.handle, False)
 
     def read(self) -> int:
-        """Take in what is there now; the number of bytes, 0 when nothing is there or the pipe is at its end."""
+        """Read what is available. Return the number of bytes, 0 if nothing is available or the pipe is at its end."""
         try:
             data = os.read(self.handle, _CHUNK)
         except BlockingIOError:
@@ -114,7 +114,7 @@ class Capture:
 
     def _pass_on(self, sink: Sink, data: bytes) -> None:
         if self._size + len(data) > HEAD + TAIL:
-            if self._size <= HEAD + TAIL:  # until now everything was kept
+            if self._size <= HEAD + TAIL:  # everything was kept so far
                 sink(self._head + bytes(self._tail))
             sink(data)
 

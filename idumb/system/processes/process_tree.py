@@ -1,7 +1,7 @@
-"""Finding and ending processes: children, orphans that were adopted, processes that carry a cookie.
+"""Finds and ends processes: children, adopted orphans, and processes that carry a cookie.
 
-On Linux this process becomes the reaper of its orphaned descendants, so nothing that it starts gets out of reach
-by `setsid` or a double fork. Elsewhere only the process group of what was started is reached.
+On Linux this process becomes the reaper of its orphaned descendants, so nothing that it starts escapes through `setsid`
+or a double fork. On other systems only the process group of the started program is reached.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def adopt_orphans() -> bool:
 
 
 def become_reaper() -> bool:
-    """Ask for the orphans of descendants; a process that was forked off must ask for itself."""
+    """Request the orphans of descendants; a forked process must request them itself."""
     import ctypes
 
     try:
@@ -45,10 +45,10 @@ def become_reaper() -> bool:
 
 
 def children(pid: int | None = None) -> list[int]:
-    """Ids of the children of a process (of this one by default), zombies included."""
+    """Return the ids of a process's children (of this process by default), zombies included."""
     folder = f"/proc/{pid or 'self'}/task"
     found: list[int] = []
-    # A process or thread may end between two looks; its children are then somebody else's.
+    # A process or thread can end between two reads; its children then have another parent.
     with contextlib.suppress(OSError):
         for thread in os.listdir(folder):
             with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ def children(pid: int | None = None) -> list[int]:
 
 
 def descendants(roots: Iterable[int]) -> list[int]:
-    """The given processes and all below them, parents first."""
+    """Return the given processes and all their descendants, parents first."""
     found = list(dict.fromkeys(roots))
     seen = set(found)
     for pid in found:
@@ -69,14 +69,14 @@ def descendants(roots: Iterable[int]) -> list[int]:
 
 
 def variable(pid: int, name: bytes) -> bytes | None:
-    """The value of a variable in the environment that a process was started with; None without one."""
+    """Return a variable from the environment that a process was started with, or None."""
     environment = _environment(pid)
     start = (b"\0" + environment).find(b"\0" + name + b"=")
     return None if start < 0 else environment[start + len(name) + 1 :].split(b"\0", 1)[0]
 
 
 def _environment(pid: int) -> bytes:
-    """Of a process whose first thread has ended only the other threads still tell it."""
+    """Read from the other threads if the first thread of the process has ended."""
     with contextlib.suppress(OSError):
         if found := read(f"/proc/{pid}/environ"):
             return found
@@ -89,13 +89,13 @@ def _environment(pid: int) -> bytes:
 
 
 def carrying(name: str, value: str) -> list[int]:
-    """Every live process started with `name=value` in its environment, but for this one and its ancestors."""
+    """Return every live process started with `name=value`, except this one and its ancestors."""
     spared = {os.getpid(), *ancestors(os.getpid())}
     key, wanted = name.encode(), os.fsencode(value)
     seen = spared
     found: list[int] = []
     for _ in range(_SCANS):
-        # Who moves on from child to child has gone by the time it is looked at, but for those that came last.
+        # A process that keeps forking is gone when it is read; only the newest ones remain.
         fresh = [pid for pid in reversed(_every_process()) if pid not in seen]
         found += [pid for pid in fresh if variable(pid, key) == wanted and is_alive(pid)]
         if not fresh:
@@ -112,7 +112,7 @@ def _every_process() -> list[int]:
 
 
 def ancestors(pid: int) -> list[int]:
-    """The processes above one, the nearest first; none where the system tells none."""
+    """Return the ancestors of a process, nearest first; none if the system does not show them."""
     found: list[int] = []
     while (fields := status(pid)) is not None and (parent := int(fields[1])) > 0 and parent not in found:
         found.append(parent)
@@ -121,7 +121,7 @@ def ancestors(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie; one whose first thread has ended shows as one while others go on."""
+    """Return whether a process exists and is not a zombie. If only its first thread ended, it is alive."""
     fields = status(pid)
     return fields is not None and (fields[0] not in {b"Z", b"X"} or int(fields[_THREADS]) > 1)
 
@@ -134,10 +134,9 @@ def session(pid: int) -> int | None:
 
 
 def end_groups(pids: Iterable[int]) -> None:
-    """Kill the process groups of processes, those in this process's own session left out.
+    """Kill the process groups of processes, except those in this process's own session.
 
-    Who moves on from child to child is never where it was seen, but its group is. Dead processes that nobody collected
-    yet still tell theirs.
+    A process that keeps forking is never where it was seen, but its group is. Zombies still have a group.
     """
     own = os.getsid(0)
     known = (status(pid) for pid in pids)
@@ -146,15 +145,15 @@ def end_groups(pids: Iterable[int]) -> None:
 
 
 def reap(pid: int) -> None:
-    """Collect an adopted child that has ended, so that it does not stay a zombie."""
+    """Collect an adopted child that has ended, so that it does not remain a zombie."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> tuple[int, ...]:
-    """End whatever `find` finds until it finds nothing: asked to stop first, killed `grace` seconds later.
+    """End the processes that `find` returns until it returns none: SIGTERM first, SIGKILL `grace` seconds later.
 
-    `chase` is called before each look once the time to stop by itself is over.
+    `chase` is called before each further search after the grace period.
     """
     found = find()
     ended = set(found)
@@ -163,7 +162,7 @@ def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> t
         if found:
             wait_gone(found, grace)
     finally:
-        # Also when an interrupt ends the wait: whatever is left must not outlive this call.
+        # Also if an interrupt ends the wait: no process may outlive this call.
         for _ in range(_ROUNDS):
             chase()
             found = find()
@@ -183,7 +182,7 @@ def send(pids: Iterable[int], number: int) -> None:
 
 
 def send_group(group: int, number: int) -> bool:
-    """Signal a process group; whether there was anything to signal."""
+    """Signal a process group. Return whether it existed."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -192,7 +191,7 @@ def send_group(group: int, number: int) -> bool:
 
 
 def wait_gone(pids: Iterable[int], seconds: float) -> None:
-    """Return when all have ended, or after `seconds`."""
+    """Return when all processes have ended, or after `seconds`."""
     deadline = time.monotonic() + seconds
     handles = _handles(pids)
     try:
@@ -224,7 +223,7 @@ def _ready(handles: list[int], seconds: float) -> list[int]:
 
 
 def status(pid: int) -> list[bytes] | None:
-    """The fields of /proc/PID/stat from the state on."""
+    """Return the fields of /proc/PID/stat from the state on."""
     try:
         return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -245,10 +244,10 @@ def read(path: str) -> bytes:
 _NEARLY = 0.97
 
 
-_OPEN = {"01", "02"}  # established, and still connecting
+_OPEN = {"01", "02"}  # established, and connecting
 
 
-_LEAST_FREE = 0.01  # of the machine's memory
+_LEAST_FREE = 0.01  # share of the machine's memory
 
 
 Row = tuple[str, str, str]
@@ -256,7 +255,7 @@ Row = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """CPU seconds that a tree had used at a moment of the monotonic clock, and whether any of it wanted more then."""
+    """CPU seconds that a tree used up to a moment of the monotonic clock, and whether any process wanted more."""
 
     at: float
     cpu: float
@@ -276,7 +275,7 @@ def look(
     silence: float | None,
     says_it_waits: bool = False,
 ) -> stalls.Observation:
-    """What the processes do now; `before` is a sample of the same tree, taken a moment ago."""
+    """Return what the processes do now; `before` is an earlier sample of the same tree."""
     now = sample(pids)
     sleepers = [pid for pid in pids if _state(pid) == "S"]
     return stalls.Observation(
@@ -301,7 +300,7 @@ def _busy(before: Sample | None, now: Sample) -> float:
 
 
 def out_of_memory_kills() -> int:
-    """How often the system has killed for want of memory since it was started; 0 where it does not tell."""
+    """Return how often the system has killed for memory since boot; 0 if unknown."""
     for line in _text("/proc/vmstat").splitlines():
         if line.startswith("oom_kill "):
             return int(line.split()[1])
@@ -309,7 +308,7 @@ def out_of_memory_kills() -> int:
 
 
 def _cpu(pid: int) -> float:
-    """Of the process and of its children that have ended, in seconds."""
+    """Return the CPU seconds of the process and of its ended children."""
     fields = status(pid)
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
@@ -320,7 +319,7 @@ def _state(pid: int) -> str:
 
 
 def connections(pids: Sequence[int]) -> list[Row]:
-    """(local, remote, inode) of internet sockets of these processes whose other end is not theirs too."""
+    """Return (local, remote, inode) of the processes' internet sockets that connect to other processes."""
     inodes = {inode for pid in pids for inode in _sockets(pid)}
     if not inodes:
         return []
@@ -345,7 +344,7 @@ def _sockets(pid: int) -> Iterator[str]:
 
 
 def _table(pids: Sequence[int]) -> Iterator[Row]:
-    """The kernel's table of sockets, as the first of the processes that is still there sees it."""
+    """Return the kernel's socket table, as seen by the first process that still exists."""
     for pid in pids:
         names = [f"/proc/{pid}/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")]
         texts = [_text(name) for name in names]
@@ -358,7 +357,7 @@ def _table(pids: Sequence[int]) -> Iterator[Row]:
 
 
 def _full(pids: Sequence[int]) -> str:
-    """The name of a limit that is reached, "" where none is."""
+    """Return the name of a limit that is reached, or ""."""
     if _machine_is_full() or any(_address_space_is_full(pid) for pid in pids) or _group_is_full("memory", _MEMORY):
         return "memory"
     return "processes" if _group_is_full("pids", _PROCESSES) else ""
@@ -392,7 +391,7 @@ _PROCESSES = (("pids.current", "pids.max"),)
 
 
 def _group_is_full(controller: str, names: Sequence[tuple[str, str]]) -> bool:
-    """Whether a control group of this process is at its limit; the processes below are in the same one."""
+    """Return whether a control group of this process is at its limit; its descendants are in the same group."""
     for line in _text("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in {"", controller}:

@@ -1,4 +1,4 @@
-"""Signals become an exception where stopping is safe; a second one leaves at once, which recovery copes with."""
+"""Turns signals into an exception where stopping is safe. A second signal exits at once; recovery handles that."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from types import FrameType
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# Wrappers pass a terminal's Ctrl-C on to a program that got it already; that is no second wish.
+# Wrappers forward a terminal's Ctrl-C to a program that already received it; that is not a second request.
 _ONE_PRESS = 0.25
 _GRACE = 0.3
 
 
 class _Hold:
-    """What keeps the exception of a signal back, in the one thread that handles signals."""
+    """Defers the exception of a signal, in the one thread that handles signals."""
 
     depth = 0
     wanted: Exception | None = None
@@ -26,12 +26,12 @@ class _Hold:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """The exception of a signal comes at the end of the block, not in it.
+    """Raise a signal's exception at the end of the block, not inside it.
 
-    Raised while a process forks, Python would drop it: hooks that run around a fork may not fail.
+    Python would drop an exception raised during a fork: hooks around a fork must not fail.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # the main thread handles signals; what it does meanwhile is not held back
+        yield  # the main thread handles signals and is not deferred here
         return
     _Hold.depth += 1
     wanted = None
@@ -46,10 +46,10 @@ def held() -> Iterator[None]:
 
 
 class SignalInterrupts:
-    """Implements the `Interrupts` port; `interrupted` makes the exception from a signal's number.
+    """Implements the `Interrupts` port; `interrupted` creates the exception from a signal's number.
 
-    `install` takes the signals over for the rest of the process. `say` is called before it leaves at once, with the
-    signal's number; nothing may be raised then, for it can be in the middle of anything.
+    `install` handles the signals for the rest of the process. `say` is called with the signal's number before an
+    immediate exit; it must not raise, because the program can be at any point.
     """
 
     def __init__(self, interrupted: Callable[[int], Exception], say: Callable[[int], None] = lambda _: None) -> None:
@@ -86,14 +86,14 @@ class SignalInterrupts:
             self._leave(number)
 
     def _leave(self, number: int) -> None:
-        """End everything that was started, and this process, without any clearing up: as a kill would."""
+        """Kill everything that was started, and this process, without cleanup."""
         from idumb.system.processes import process_tree
 
         for caught in CAUGHT:
             signal.signal(caught, signal.SIG_IGN)
         with contextlib.suppress(Exception):
             started = process_tree.descendants([os.getpid()])[1:]
-            process_tree.send(started, signal.SIGTERM)  # git takes its locks away
+            process_tree.send(started, signal.SIGTERM)  # git removes its locks
             process_tree.wait_gone(started, _GRACE)
             process_tree.send(process_tree.descendants([os.getpid()])[1:], signal.SIGKILL)
         with contextlib.suppress(Exception):
@@ -110,7 +110,7 @@ def _raise(wanted: Exception) -> None:
 
 @contextlib.contextmanager
 def until_told() -> Iterator[Callable[[], None]]:
-    """Gives a function that waits until this process is told to end, by any of the signals that mean that."""
+    """Yield a function that waits until this process is asked to end, by any termination signal."""
     told = threading.Event()
     before = {number: signal.signal(number, lambda *_: told.set()) for number in CAUGHT}
 

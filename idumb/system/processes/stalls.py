@@ -1,7 +1,7 @@
-"""Why work that was stopped for its time had not ended: a class, from what its processes did just before.
+"""Classifies why work reached its time limit, from what its processes did shortly before.
 
-Pure: what is looked at is gathered in `observing`. A class is a judgement from outside, so the words of `explain`
-always stand beside it.
+Pure: `process_tree` collects the observations. A class is an outside judgement, so the words of `explain` always
+accompany it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLASSES = (RESOURCES, DEADLOCK, MODEL_STALL, EXTERNAL)
 WALL = "wall"
 IDLE = "idle"
 
-WINDOW = 2.0  # seconds over which the use of the CPU is measured
+WINDOW = 2.0  # seconds over which CPU use is measured
 BUSY = 0.25  # cores; less is bookkeeping
 
 _SHOWN = 4
@@ -35,14 +35,14 @@ _WAITS = {
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the processes of one piece of work did when its time was over.
+    """What the processes of one piece of work did when its time limit expired.
 
-    `limit` is WALL or IDLE. `busy` is in cores, over the last `window` seconds; `runs` tells of who wanted a core
-    whenever we looked, though a loaded machine may not have given it. `states` are the letters of the
-    processes (R runs, S sleeps, D waits for a device, T is stopped), `waits` the names of what the sleeping ones wait
-    on, as the kernel has them. `connections` counts those with somebody outside of the work. `silence` is in seconds
-    since the last output, None where there was none. `full` names a limit that is reached: memory or processes.
-    `says_it_waits`: the work itself said that it waits for somebody.
+    `limit` is WALL or IDLE. `busy` is in cores, over the last `window` seconds; `runs` is true if some process wanted a
+    core at each sample, although a loaded machine may not have provided one. `states` are process states (R running, S
+    sleeping, D waiting for a device, T stopped), `waits` the kernel's names of what sleeping processes wait for.
+    `connections` counts connections to processes outside the work. `silence` is in seconds since the last output, None
+    if there was none. `full` names a limit that is reached: memory or processes. `says_it_waits` is true if the work
+    reported that it is waiting.
     """
 
     limit: str = WALL
@@ -71,7 +71,7 @@ def of(seen: Observation) -> Cause:
 
 
 def classify(seen: Observation) -> str:
-    """One of CLASSES."""
+    """Return one of CLASSES."""
     if seen.full or _works(seen):
         return RESOURCES
     if seen.says_it_waits:
@@ -82,12 +82,12 @@ def classify(seen: Observation) -> str:
         return MODEL_STALL if seen.agent and seen.connections else EXTERNAL
     if seen.agent and seen.limit == IDLE:
         return MODEL_STALL
-    # It still talks, works little and holds no connection: it looks again and again for something that does not come.
+    # It prints, works little and has no connection: it polls for something that does not arrive.
     return EXTERNAL if _talks(seen) and _polls(seen) and not seen.agent else DEADLOCK
 
 
 def is_idle(seen: Observation) -> bool:
-    """Whether silence means that nothing happens: who computes without a word is not idle."""
+    """Return whether silence means inactivity: a process that computes silently is not idle."""
     return not _works(seen)
 
 
@@ -96,7 +96,7 @@ def _works(seen: Observation) -> bool:
 
 
 def explain(seen: Observation) -> str:
-    """What was seen, in words for a person."""
+    """Describe the observations for the user."""
     parts = [f"{seen.full} limit reached"] if seen.full else []
     if seen.says_it_waits:
         parts.append("reports that it is waiting")
@@ -133,9 +133,9 @@ def _polls(seen: Observation) -> bool:
 
 
 def of_signal(number: int, *, starved: bool) -> Cause | None:
-    """What a signal that nobody here sent tells of a limit; `starved`: the system killed for want of memory meanwhile.
+    """Explain a signal that idumb did not send. `starved`: the system killed a process for memory meanwhile.
 
-    A shell turns the signal of its last program into 128 and its number.
+    A shell turns the signal of its last program into 128 plus its number.
     """
     if number == _KILL:
         words = (

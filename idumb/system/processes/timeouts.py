@@ -1,4 +1,4 @@
-"""How long a process may take and how long it may be silent, with a look at it shortly before either is over."""
+"""Time limits of a process, total and silent, with an observation shortly before either expires."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from idumb.system.processes import process_tree, stalls
 
 
 class Patience:
-    """`seen` is what was observed when a time was over; None while none is.
+    """`seen` is what was observed when a limit expired, or None.
 
-    Moments are of the monotonic clock, spans in seconds; None is for ever.
+    Moments are on the monotonic clock, spans in seconds; None means no limit.
     """
 
     def __init__(self, started: float, timeout: float | None, idle_timeout: float | None, *, agent: bool) -> None:
@@ -26,23 +26,23 @@ class Patience:
         self._before: process_tree.Sample | None = None
 
     def told(self, *, spoke: bool, waits: bool) -> None:
-        """What the process says of itself beside its output: something new, or that it waits for somebody now.
+        """Record the process's own report: new content, or that it is waiting.
 
-        Neither is silence. Who waits still has no more time than it had.
+        Neither counts as silence. Waiting does not extend the total limit.
         """
         self._waits = waits
         if spoke or waits:
             self._worked = time.monotonic()
 
     def next_look(self, heard: float | None) -> float | None:
-        """When to call `look`; `heard` is when the process last printed something, None for never."""
+        """Return when to call `look`; `heard` is when the process last printed something, or None."""
         over = self._over(heard)
         if over is None:
             return None
         return over if self._is_fresh(over) else over - self._window
 
     def look(self, heard: float | None, pids: Sequence[int]) -> bool:
-        """Whether a time is over. Called before that, it notes what the processes have used until now."""
+        """Return whether a limit has expired. Called earlier, it records what the processes have used so far."""
         over = self._over(heard)
         if over is None or not self._is_fresh(over):
             self._before = process_tree.sample(pids)
@@ -71,7 +71,7 @@ class Patience:
         return self._before is not None and self._before.at >= over - self._window
 
 
-# Our name, and the system's for the same.
+# Our name, and the system's name for the same limit.
 NAMES: Mapping[str, str] = {
     "memory": "RLIMIT_AS",
     "cpu": "RLIMIT_CPU",
@@ -85,7 +85,7 @@ Ceilings = tuple[tuple[int, int], ...]
 
 
 def ceilings(limits: Mapping[str, int]) -> Ceilings:
-    """(the system's number, value) of each; a name that the system does not have is left out."""
+    """Return (system number, value) of each limit; omit names that the system does not have."""
     import resource
 
     known = ((getattr(resource, NAMES[name], None), value) for name, value in limits.items())
@@ -93,12 +93,12 @@ def ceilings(limits: Mapping[str, int]) -> Ceilings:
 
 
 def apply(chosen: Ceilings) -> None:
-    """Set them for this process, never above what it has already."""
+    """Set the limits for this process, never above its current ones."""
     import resource
 
     for number, value in chosen:
         _, hard = resource.getrlimit(number)
         most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # Above a soft limit of CPU time comes a signal that can be caught; the hard one kills.
+        # Above a soft CPU limit comes a signal that can be caught; the hard limit kills.
         top = most + 1 if number == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or most < hard) else most
         resource.setrlimit(number, (most, top))
