@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
 from idumb.agents import agent_home, executable, figures, model_catalogue, process_environment, verdict_parsing
-from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, Wish
-from idumb.agents.agent_inputs import Papers
+from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, PermissionRequest
+from idumb.agents.agent_inputs import AgentInputs
 from idumb.agents.presets import installed, reading
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.domain import agent, outcome, paths, wording
@@ -118,7 +118,7 @@ class AcpAgent:
         self, argv: Sequence[str], request: AgentRequest, client: Client, transcript: Transcript | None
     ) -> child_process.Finished:
         """Run the agent. Raises OSError if the program or its home cannot be set up."""
-        with Papers(request, self._papers, as_file=False) as papers:
+        with AgentInputs(request, self._papers, as_file=False) as papers:
             environment = process_environment.with_request(self._environment, request)
             if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.OWN:
                 home = agent_home.place(self._homes, papers.folder, self._binding.name, request)
@@ -142,17 +142,17 @@ class AcpAgent:
     def _commands(self) -> bool:
         return bool(self._binding.options.get("commands", _REJECT) == _ALLOW)
 
-    def _permits(self, request: AgentRequest) -> Callable[[Wish], str]:
+    def _permits(self, request: AgentRequest) -> Callable[[PermissionRequest], str]:
         """Return why a permission request is refused, or ""."""
         commands = self._commands
 
-        def permits(wish: Wish) -> str:
-            why = _refusal(request, wish.paths) if wish.writes or wish.kind in _WRITES else ""
-            if why or wish.kind in _WRITES:
+        def permits(permission: PermissionRequest) -> str:
+            why = _refusal(request, permission.paths) if permission.writes or permission.kind in _WRITES else ""
+            if why or permission.kind in _WRITES:
                 return why
-            if wish.kind == "execute":
+            if permission.kind == "execute":
                 return "" if commands else "commands are not allowed, because idumb cannot know which files they write"
-            return "" if wish.kind in _HARMLESS else f"{wish.kind} is not allowed"
+            return "" if permission.kind in _HARMLESS else f"{permission.kind} is not allowed"
 
         return permits
 

@@ -33,7 +33,7 @@ _STEPS: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PermissionRequest:
     """An agent's permission request. `paths` are as it sent them, `kind` is edit, delete, move, execute, ...
 
     `writes` is true if it contains a file difference, whatever its kind says.
@@ -70,7 +70,7 @@ class Client:
 
     cwd: str
     prompt: str
-    permits: Callable[[Wish], str]
+    permits: Callable[[PermissionRequest], str]
     version: str = ""
     mode: str | None = None
     model: str | None = None
@@ -214,9 +214,11 @@ class Client:
         """Allow once or reject. Never allow always, because the agent would not ask about the next file."""
         call = params["toolCall"]
         known = self._note(call)
-        wish = Wish(known.kind, known.title, known.paths, _command(call.get("rawInput")), known.writes)
+        permission = PermissionRequest(
+            known.kind, known.title, known.paths, _command(call.get("rawInput")), known.writes
+        )
         offered = [option.get("kind") for option in params["options"]]
-        why = self.permits(wish) or ("" if _ONCE in offered else "it offers no option to allow this call once")
+        why = self.permits(permission) or ("" if _ONCE in offered else "it offers no option to allow this call once")
         self.calls[known.id] = _with(known, allowed=not why, why=why)
         wanted = ("reject_once", "reject_always") if why else (_ONCE,)
         for kind in wanted:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Self
 
-from idumb.agents import self_report
+from idumb.agents import state_file
 from idumb.domain.agent import AgentRequest
 
 
-class Papers:
+class AgentInputs:
     """Create prompt, feedback and state file outside the workspace, readable by this user only.
 
     Delete them at the end.
@@ -31,7 +31,7 @@ class Papers:
             os.makedirs(self._place, 0o700, exist_ok=True)
         self.folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
         self.state = os.path.join(self.folder, "state.json")
-        self.variables[self_report.VARIABLE] = self.state
+        self.variables[state_file.VARIABLE] = self.state
         if self._as_file:
             self.prompt = self.write("prompt.md", self._request.prompt)
         if self._request.feedback:

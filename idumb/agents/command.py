@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from idumb.agents import executable, process_environment, self_report, verdict_parsing
-from idumb.agents.agent_inputs import Papers
-from idumb.agents.state_file_watch import Listening
+from idumb.agents import executable, process_environment, state_file, verdict_parsing
+from idumb.agents.agent_inputs import AgentInputs
+from idumb.agents.state_file import StateFileWatch
 from idumb.agents.transcript import Stream, spooled
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json, outcome
@@ -76,7 +76,7 @@ class CommandAgent:
         except AdapterError as problem:
             return unusable(problem)
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
-        with Papers(request, self._papers, as_file=as_file) as papers:
+        with AgentInputs(request, self._papers, as_file=as_file) as papers:
             environment = {**process_environment.with_request(self._environment, request), **papers.variables}
             argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
             transcript = spooled(request, self._transcripts, self._stream)
@@ -93,11 +93,11 @@ class CommandAgent:
                     agent=True,
                     guarded=True,
                     sink=transcript,
-                    watch=Listening(papers.state, self._redact, hear),
+                    watch=StateFileWatch(papers.state, self._redact, hear),
                 )
             except OSError as problem:
                 return AgentResult(outcome.ERRORED, process_environment.not_started(argv, problem), failure=MISSING)
-            said = self_report.read(papers.state, self._redact)
+            said = state_file.read(papers.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, said)
 
     def _result(
@@ -105,7 +105,7 @@ class CommandAgent:
         request: AgentRequest,
         finished: child_process.Finished,
         transcript: str | None,
-        said: self_report.SelfReport,
+        said: state_file.SelfReport,
     ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)

@@ -135,7 +135,7 @@ class HandoffAgent:
     def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
         text = self._redact(answer.text)
         ended, message, failure = outcome.COMPLETED, "", None
-        work = model_tools.Desk(request, self._redact, self._guard, self._apply_patch)
+        work = model_tools.ModelTools(request, self._redact, self._guard, self._apply_patch)
         try:
             if answer.outcome == _FAILED:
                 ended, message = outcome.FAILED, text.strip() or "the answer reports a failure"
@@ -159,7 +159,7 @@ class HandoffAgent:
         )
 
 
-def _edited(work: model_tools.Desk, text: str) -> tuple[str, str]:
+def _edited(work: model_tools.ModelTools, text: str) -> tuple[str, str]:
     """Apply the fenced patches and edit lists of an answer in order; the first failure ends it."""
     number = 0
     for kind, body in verdict_parsing.fences(text):

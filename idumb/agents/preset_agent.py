@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import agent_home, executable, model_catalogue, parent_folders, process_environment, verdict_parsing
-from idumb.agents.agent_inputs import Papers
+from idumb.agents.agent_inputs import AgentInputs
 from idumb.agents.presets import installed, reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, last_line, one_line
-from idumb.agents.state_file_watch import Listening
+from idumb.agents.state_file import StateFileWatch
 from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.app.ports.agents import Hear
 from idumb.domain import agent, outcome, wording
@@ -104,9 +104,9 @@ class PresetAgent:
             self.describe()
         except AdapterError as problem:
             return agent.unusable(problem)
-        with Papers(request, self._around.papers, as_file=False) as papers:
+        with AgentInputs(request, self._around.papers, as_file=False) as papers:
             wanted = self._wanted(request, self._home(papers.folder, request), _schema(request, papers))
-            listening = Listening(papers.state, self._around.redact, hear)
+            listening = StateFileWatch(papers.state, self._around.redact, hear)
             made = () if self._preset.makes_folders else parent_folders.made(request)
             try:
                 return self._answered(request, wanted, papers.variables, listening)
@@ -114,7 +114,7 @@ class PresetAgent:
                 parent_folders.remove_empty(made)
 
     def _answered(
-        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
+        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: StateFileWatch
     ) -> AgentResult:
         """Run the agent; if the conversation to resume is unknown, start a new one."""
         result, unknown = self._asked(request, wanted, variables, listening)
@@ -127,7 +127,7 @@ class PresetAgent:
         return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
     def _asked(
-        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: Listening
+        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: StateFileWatch
     ) -> tuple[AgentResult, bool]:
         """Return the answer, and whether the conversation was unknown before any work was done."""
         own = process_environment.with_request(self._environment(wanted.home), request)
@@ -289,7 +289,7 @@ class PresetAgent:
         return {name: os.path.join(place, folder) for name, folder in self._preset.shares.items()}
 
 
-def _schema(request: AgentRequest, papers: Papers) -> tuple[str, str]:
+def _schema(request: AgentRequest, papers: AgentInputs) -> tuple[str, str]:
     """Return the JSON Schema of the reply, as text and as the path of a file; twice "" for a plain reply."""
     schema = verdict_parsing.VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
     if schema is None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from idumb.agents import figures, model_catalogue, verdict_parsing
 from idumb.agents.model_server import Answer, NoAnswer
-from idumb.agents.models import model_tools, result_values
-from idumb.agents.models.http_failures import Ended, refused, unanswered
+from idumb.agents.models import conversation_end, model_tools
+from idumb.agents.models.conversation_end import Ended, refused, unanswered
 from idumb.agents.models.http_options import JSON_OBJECT, JSON_SCHEMA, Options
 from idumb.domain import agent, canonical_json, outcome, reply
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
@@ -70,7 +70,7 @@ class HttpAgent:
         except AdapterError as problem:
             return agent.unusable(problem)
         until = None if request.deadline is None else began + request.deadline
-        work = model_tools.Desk(request, self._redact, self._guard, until=until)
+        work = model_tools.ModelTools(request, self._redact, self._guard, until=until)
         talk = _Talk(options, request, work, until, self._redact)
         try:
             ended = talk.held()
@@ -79,7 +79,9 @@ class HttpAgent:
         finally:
             work.close()
         seconds = time.monotonic() - began
-        return result_values.of_talk(ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds)
+        return conversation_end.agent_result(
+            ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds
+        )
 
 
 @dataclass(slots=True)
@@ -88,7 +90,7 @@ class _Talk:
 
     options: Options
     request: AgentRequest
-    work: model_tools.Desk
+    work: model_tools.ModelTools
     until: float | None
     redact: Callable[[str], str]
     messages: list[dict[str, Any]] = field(default_factory=list)

@@ -67,7 +67,7 @@ def schema(name: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
 
-class Desk:
+class ModelTools:
     """The tools of one request. `guard` raises if this process must not write; call `close` at the end.
 
     With `apply_patch` a builder may also send a git patch. No call runs after `until`, on the monotonic clock.

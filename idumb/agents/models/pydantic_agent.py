@@ -15,14 +15,14 @@ from typing import Any
 
 from idumb.agents import figures, verdict_parsing
 from idumb.agents.model_server import Answer, Endpoint
-from idumb.agents.models import model_tools, result_values
-from idumb.agents.models.http_failures import Ended, refused
+from idumb.agents.models import conversation_end, model_tools
+from idumb.agents.models.conversation_end import Ended, refused
 from idumb.agents.models.http_options import key_of, of_type, require_known, wrong
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
-from idumb.system import proxies
+from idumb.system.processes import child_process
 
 _FORMAT = "1"
 _KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")
@@ -32,6 +32,7 @@ _RESPONSES = frozenset({"openai", "openai-responses"})
 _OF_SERVER = frozenset({agent.MISSING, agent.NETWORK, agent.MALFORMED})
 _ANTHROPIC = "anthropic"
 _OF_ENVIRONMENT = "environment"
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PACKAGE = "pydantic_ai"
 _HANDS = "You have no hands but the tools you are offered. Only the declared files can be changed."
 _EYES = "You change nothing. Read what you need with the tools you are offered before you answer."
@@ -95,14 +96,21 @@ def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -
             binding, "proxy", f"must be {_OF_ENVIRONMENT}", "To name a proxy by its address, use the adapter http."
         )
     others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
-    found = proxies.named()
-    if others and found and not said:
+    variables = _proxy_variables()
+    if others and variables and not said:
         raise AdapterError(
             "agent.proxy",
-            f"The environment sets a proxy ({', '.join(found)}), and requests to {others[0]} would go through it.",
-            hint=f"Run `unset {' '.join(found)}`. To use the proxy, set `proxy: {_OF_ENVIRONMENT}` under options.",
+            f"The environment sets a proxy ({', '.join(variables)}), and requests to {others[0]} would go through it.",
+            hint=f"Run `unset {' '.join(variables)}`. To use the proxy, set `proxy: {_OF_ENVIRONMENT}` under options.",
         )
     return bool(said)
+
+
+def _proxy_variables() -> tuple[str, ...]:
+    """Return the variables that name a proxy, as they are spelled."""
+    names = tuple(each for name in _PROXIES for each in (name, name.lower()))
+    values = child_process.environment(names)
+    return tuple(name for name in names if values.get(name))
 
 
 class ModelAgent:
@@ -136,20 +144,22 @@ class ModelAgent:
         except AdapterError as problem:
             return agent.unusable(problem)
         until = None if request.deadline is None else began + request.deadline
-        work = model_tools.Desk(request, self._redact, self._guard, until=until)
+        work = model_tools.ModelTools(request, self._redact, self._guard, until=until)
         talk = _Talk(options, request, work)
         try:
             ended = talk.held()
         finally:
             work.close()
         seconds = time.monotonic() - began
-        return result_values.of_talk(ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds)
+        return conversation_end.agent_result(
+            ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds
+        )
 
 
 class _Talk:
     """One request, and as many turns of the model as its tools need."""
 
-    def __init__(self, options: _Options, request: AgentRequest, work: model_tools.Desk) -> None:
+    def __init__(self, options: _Options, request: AgentRequest, work: model_tools.ModelTools) -> None:
         self._options = options
         self._request = request
         self._work = work

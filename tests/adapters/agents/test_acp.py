@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from idumb.agents import acp, registry
-from idumb.agents.acp_client import LONGEST_LINE, Client, Wish
+from idumb.agents.acp_client import LONGEST_LINE, Client, PermissionRequest
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -71,7 +71,7 @@ def test_a_link_is_written_to_only_where_it_leads_to_a_declared_file(tmp_path: P
 
 
 def permission(client: Client, kind: str, *choices: str, **call: Any) -> Any:
-    """What a client answers to one wish, which may be answered with `choices`."""
+    """What a client answers to one permission, which may be answered with `choices`."""
     options = [{"optionId": choice, "name": choice, "kind": choice} for choice in choices]
     params = {"toolCall": {"toolCallId": "1", "title": "t", "kind": kind, **call}, "options": options}
     message = {"id": 9, "method": "session/request_permission", "params": params}
@@ -293,7 +293,7 @@ def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, 
 
 
 def a_client() -> Client:
-    def permits(wish: Wish) -> str:
+    def permits(permission: PermissionRequest) -> str:
         return ""
 
     client = Client("/work", "prompt", permits)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import figures, self_report
+from idumb.agents import figures, state_file
 from idumb.domain.agent import Usage
 from idumb.domain.runs import spending
 from tests.adapters.agents import test_recorded as recorded
@@ -62,5 +62,5 @@ def test_no_program_s_word_of_itself_does(tmp_path: Path) -> None:
     place = tmp_path / "state.json"
     used = {"tokens_in": HUGE, "tokens_out": -3, "cost_usd": 1e300}
     place.write_text(json.dumps({"usage": used, "message": "kept"}), encoding="utf-8")
-    said = self_report.read(str(place), str)
+    said = state_file.read(str(place), str)
     assert (said.usage, said.message) == (Usage(), "kept")

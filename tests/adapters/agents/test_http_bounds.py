@@ -50,8 +50,8 @@ def test_the_time_is_looked_at_before_every_call(
 ) -> None:
     """R-ADAPT-2."""
     made: list[str] = []
-    monkeypatch.setattr(model_tools.Desk, "is_late", lambda _: len(made) >= 2)
-    monkeypatch.setattr(model_tools.Desk, "call", lambda _, name, __: (not made.append(name), "words"))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(model_tools.ModelTools, "is_late", lambda _: len(made) >= 2)
+    monkeypatch.setattr(model_tools.ModelTools, "call", lambda _, name, __: (not made.append(name), "words"))  # type: ignore[func-returns-value]
     edits = json.dumps({"edits": [{"tool": "delete_file", "path": "a.txt"}] * 5})
     answer = chat_server.calls(*[READ] * 5) if tools else chat_server.text(edits)
     result, server = ask(tmp_path, answer, chat_server.text("Done."), tools=tools)

@@ -14,7 +14,7 @@ import pytest
 
 from idumb.agents import registry
 from idumb.agents.models import pydantic_agent as models
-from idumb.agents.models.http_failures import Ended
+from idumb.agents.models.conversation_end import Ended
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import registry, self_report, state_file_watch
-from idumb.agents.state_file_watch import Listening
+from idumb.agents import registry, state_file
+from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import ReportingAgent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim, capabilities
@@ -113,7 +113,7 @@ class Scene:
         self.now = 0.0
         self.heard: list[Claim] = []
         self.place = folder / "state.json"
-        self.listening = Listening(str(self.place), redact, hear or self.heard.append, lambda: self.now)
+        self.listening = StateFileWatch(str(self.place), redact, hear or self.heard.append, lambda: self.now)
 
     def says(self, content: str | bytes) -> bool:
         """What a look finds when the file holds this."""
@@ -149,7 +149,7 @@ def test_a_file_that_is_half_written_is_read_again(tmp_path: Path) -> None:
         b'{"state": {"working": 1}}',
         b'{"state": 1}',
         b'{"message": "no state"}',
-        b'{"state": "working", "message": "' + b"x" * self_report.MAX_BYTES + b'"}',
+        b'{"state": "working", "message": "' + b"x" * state_file.MAX_BYTES + b'"}',
     ],
 )
 def test_what_makes_no_sense_is_not_heard_and_says_nothing(tmp_path: Path, content: bytes) -> None:
@@ -168,7 +168,7 @@ def test_a_link_is_neither_heard_nor_read_in_the_end(tmp_path: Path) -> None:
     scene.place.symlink_to(other)
     assert not scene.listening.look()
     assert scene.heard == []
-    assert self_report.read(str(scene.place), redact) == self_report.SelfReport()
+    assert state_file.read(str(scene.place), redact) == state_file.SelfReport()
 
 
 def test_the_same_again_is_not_passed_on(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_chatty_agent_is_heard_ever_less_often_and_its_newest_claim_comes_thro
             scene.listening.look()
         else:
             assert scene.says(json.dumps({"state": "working", "message": f"step {step}"}))
-    assert state_file_watch.PROMPTLY < len(scene.heard) < state_file_watch.PROMPTLY + 15
+    assert state_file.PROMPTLY < len(scene.heard) < state_file.PROMPTLY + 15
     assert [c.message for c in scene.heard[:3]] == ["step 0", "step 2", "step 4"]
     scene.says('{"state": "blocked"}')
     scene.now *= 3
@@ -197,7 +197,7 @@ def test_a_chatty_agent_is_heard_ever_less_often_and_its_newest_claim_comes_thro
 
 def test_an_agent_that_nobody_listens_to_may_wait_too(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"state": "waiting"}', encoding="utf-8")
-    unheard = Listening(str(tmp_path / "state.json"), redact, None)
+    unheard = StateFileWatch(str(tmp_path / "state.json"), redact, None)
     assert unheard.look()
     assert unheard.waits
 

@@ -1,13 +1,17 @@
-"""Translates failed requests and error responses of a model's server into outcomes."""
+"""How a conversation with a model ends: outcomes of failed requests and error responses, and the agent's result."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+from idumb.agents import verdict_parsing
 from idumb.agents.model_server import Answer, NoAnswer
+from idumb.agents.models import model_tools
 from idumb.agents.presets import reading
 from idumb.domain import agent, canonical_json, outcome
+from idumb.domain.agent import AgentResult, Usage
 
 _TOO_LONG = re.compile(
     r"context.?(length|window|size)|maximum.{0,20}(context|tokens)|too (long|many tokens)|exceed.{0,30}tokens",
@@ -84,3 +88,40 @@ def _error_words(body: bytes, longest: int = 300) -> str:
         found = " ".join(str(found[k]) for k in ("code", "type", "message") if found.get(k))
     words = " ".join("".join(c if c.isprintable() else " " for c in str(found)).split())
     return words if len(words) <= longest else words[:longest] + "..."
+
+
+def agent_result(
+    ended: Ended,
+    work: model_tools.ModelTools,
+    redact: Callable[[str], str],
+    *,
+    usage: Usage,
+    model: str | None,
+    seconds: float,
+) -> AgentResult:
+    """Return the result of a conversation whose edits were made through the model's tools, without secrets."""
+    reply = redact(ended.reply)
+    return AgentResult(
+        outcome=ended.outcome,
+        message=redact(ended.message),
+        claimed_files=tuple(work.touched),
+        usage=usage,
+        output=verdict_parsing.shortened(reply),
+        steps=tuple(work.records),
+        seconds=seconds,
+        cause="model-stall" if ended.failure == agent.STALL else None,
+        failure=ended.failure,
+        reply=reply,
+        handover=_handover(work) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
+        model=model,
+    )
+
+
+def _handover(work: model_tools.ModelTools) -> str:
+    """Return the handover for the next attempt: the edits made so far, with their intents."""
+    made = [
+        f"- {r.tool} {r.arguments.get('path') or r.arguments.get('from')}: {r.intent or r.words}"
+        for r in work.records
+        if r.ok
+    ]
+    return "Edits that were made already:\n" + "\n".join(made) if made else ""

@@ -13,7 +13,7 @@ import pytest
 from idumb.agents import workspace_files
 from idumb.agents.models import model_tools
 from idumb.agents.models import pydantic_agent as by_library
-from idumb.agents.models.http_failures import Ended
+from idumb.agents.models.conversation_end import Ended
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan
@@ -37,18 +37,20 @@ def request(root: Path) -> AgentRequest:
     return AgentRequest(BUILDER, task, "the prompt", str(root), NAMES)
 
 
-def at_work(root: Path, **more: Any) -> model_tools.Desk:
-    return model_tools.Desk(request(root), Redactor().text, apply_patch=lambda *_: (True, "applied"), **more)
+def at_work(root: Path, **more: Any) -> model_tools.ModelTools:
+    return model_tools.ModelTools(request(root), Redactor().text, apply_patch=lambda *_: (True, "applied"), **more)
 
 
 @pytest.fixture
-def work(root: Path) -> Iterator[model_tools.Desk]:
+def work(root: Path) -> Iterator[model_tools.ModelTools]:
     made = at_work(root)
     yield made
     made.close()
 
 
-def test_what_a_model_was_shown_in_place_of_a_secret_is_not_written_back(root: Path, work: model_tools.Desk) -> None:
+def test_what_a_model_was_shown_in_place_of_a_secret_is_not_written_back(
+    root: Path, work: model_tools.ModelTools
+) -> None:
     """R-ADAPT-2."""
     _, seen = work.call("read_file", {"path": "conf.json"})
     assert TOKEN not in seen
@@ -68,7 +70,7 @@ def test_what_a_model_was_shown_in_place_of_a_secret_is_not_written_back(root: P
     assert (root / "conf.json").read_text(encoding="utf-8") == SECRET.replace("false", "true")
 
 
-def test_a_mark_that_a_file_itself_holds_may_stay_there(root: Path, work: model_tools.Desk) -> None:
+def test_a_mark_that_a_file_itself_holds_may_stay_there(root: Path, work: model_tools.ModelTools) -> None:
     """R-ADAPT-2."""
     (root / "conf.json").write_text("[redacted:github:0123abcd]\n", encoding="utf-8")
     assert work.call("write_file", {"path": "conf.json", "content": "more\n[redacted:github:0123abcd]\n"})[0]
@@ -84,7 +86,7 @@ def test_declared_files_are_shown_without_secrets(root: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [-20, 0, 20_000])
-def test_no_part_of_a_secret_is_seen_where_a_text_is_cut(root: Path, work: model_tools.Desk, before: int) -> None:
+def test_no_part_of_a_secret_is_seen_where_a_text_is_cut(root: Path, work: model_tools.ModelTools, before: int) -> None:
     """R-ADAPT-2."""
     for at in (model_tools.MOST_READ, model_tools.MOST_READ + 32 * 1024):
         text = "x " * ((at + before - 20) // 2) + f" {TOKEN} " + "y" * 100_000
@@ -93,7 +95,7 @@ def test_no_part_of_a_secret_is_seen_where_a_text_is_cut(root: Path, work: model
 
 
 def test_only_the_beginning_of_a_large_file_is_read(
-    root: Path, work: model_tools.Desk, monkeypatch: pytest.MonkeyPatch
+    root: Path, work: model_tools.ModelTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
     with (root / "conf.json").open("wb") as file:
@@ -110,7 +112,7 @@ def test_only_the_beginning_of_a_large_file_is_read(
     "old", [b"caf\xe9\n", b"x" * 300_000, b"\x89PNG\r\n\x1a\n\x00"], ids=["latin-1", "large", "image"]
 )
 def test_a_file_that_was_not_shown_as_it_is_is_not_written_back_as_a_whole(
-    root: Path, work: model_tools.Desk, old: bytes
+    root: Path, work: model_tools.ModelTools, old: bytes
 ) -> None:
     """R-ADAPT-2: what the model did not see would be lost."""
     (root / "conf.json").write_bytes(old)
@@ -121,7 +123,7 @@ def test_a_file_that_was_not_shown_as_it_is_is_not_written_back_as_a_whole(
     assert (root / "conf.json").read_bytes() == old
 
 
-def test_a_part_of_such_a_file_is_edited_and_the_rest_keeps_its_bytes(root: Path, work: model_tools.Desk) -> None:
+def test_a_part_of_such_a_file_is_edited_and_the_rest_keeps_its_bytes(root: Path, work: model_tools.ModelTools) -> None:
     """R-ADAPT-2."""
     (root / "conf.json").write_bytes(b"caf\xe9 is old\n")
     assert work.call("edit_file", {"path": "conf.json", "find": "old", "replace": "new", "intent": "x"})[0]
@@ -129,7 +131,7 @@ def test_a_part_of_such_a_file_is_edited_and_the_rest_keeps_its_bytes(root: Path
 
 
 def test_such_a_file_is_made_anew_where_it_was_deleted_or_is_the_model_s_own(
-    root: Path, work: model_tools.Desk
+    root: Path, work: model_tools.ModelTools
 ) -> None:
     """R-ADAPT-2."""
     (root / "conf.json").write_bytes(b"\xff\xfe")
@@ -155,7 +157,7 @@ def test_a_declared_file_that_was_cut_because_all_are_too_long_is_not_written_ba
 
 
 def test_what_is_told_and_edited_for_one_request_is_bounded(
-    root: Path, work: model_tools.Desk, monkeypatch: pytest.MonkeyPatch
+    root: Path, work: model_tools.ModelTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
     monkeypatch.setattr(model_tools, "MOST_TOLD", 100)
@@ -229,7 +231,7 @@ def planted(root: Path, *names: str) -> None:
         (root / name).write_text("what is in it", encoding="utf-8")
 
 
-def test_files_that_usually_hold_secrets_are_neither_listed_nor_read(root: Path, work: model_tools.Desk) -> None:
+def test_files_that_usually_hold_secrets_are_neither_listed_nor_read(root: Path, work: model_tools.ModelTools) -> None:
     """R-ADAPT-2: of the names that well-known tools give them; source code of such a name is shown."""
     planted(root, *SECRETS, *HARMLESS)
     assert work.call("list_files", {})[1].splitlines() == sorted(HARMLESS, key=lambda name: ("/" in name, name))
@@ -249,7 +251,7 @@ def test_what_git_ignores_is_shown_only_where_the_task_names_it(root: Path) -> N
         BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), ("own/**", "own/named"),
         unsaved=("own/", "a.log"),
     )  # fmt: skip
-    work = model_tools.Desk(asked, str)
+    work = model_tools.ModelTools(asked, str)
     assert work.call("list_files", {})[1].splitlines() == ["conf.json", "own/named", "own/read", "src/a.py"]
     assert "ignored by git" in work.call("write_file", {"path": "own/read", "content": "x"})[1]
     assert "ignored by git" in work.call("read_file", {"path": "own/key"})[1]
@@ -268,7 +270,9 @@ def test_a_secret_is_not_shown_under_another_name_either(root: Path) -> None:
     (root / "again.txt").hardlink_to(root / "plain.txt")
     claims = tuple(plan.FileClaim("modify", name) for name in (".env", "linked.txt", "moved.txt"))
     names = tuple(claim.path for claim in claims)
-    work = model_tools.Desk(AgentRequest(BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), names), str)
+    work = model_tools.ModelTools(
+        AgentRequest(BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), names), str
+    )
     assert work.call("list_files", {})[1].splitlines() == ["again.txt", "conf.json", "plain.txt"]
     assert not work.call("read_file", {"path": "linked.txt"})[0]
     assert work.declared_files() == ""

@@ -1,0 +1,136 @@
+"""The report that a program writes to the file named by `IDUMB_STATE_FILE`, read at the end and watched meanwhile.
+
+    {"state": "context-exhausted", "handover": "...", "message": "...", "model": "...",
+     "usage": {"tokens_in": 1200, "tokens_out": 300, "cost_usd": 0.02}}
+
+Every value in it is a claim. Every key is optional. Invalid values are ignored. `state` may change while the program
+works.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.agents import figures
+from idumb.app.ports.agents import Hear
+from idumb.domain import canonical_json
+from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
+from idumb.system.files import named_files
+from idumb.system.processes.file_watch import WatchedFile
+
+VARIABLE = "IDUMB_STATE_FILE"
+MAX_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SelfReport:
+    """`failure` is one of `idumb.domain.agent.FAILURES`, or None if the program reports no failure."""
+
+    failure: str | None = None
+    message: str = ""
+    handover: str = ""
+    model: str | None = None
+    usage: Usage = Usage()
+
+
+def read(path: str, redact: Callable[[str], str]) -> SelfReport:
+    """Return the report without secrets; an empty one if the file is missing or invalid."""
+    try:
+        data = named_files.read(path, MAX_BYTES + 1, links=False)
+    except OSError:
+        return SelfReport()
+    said = _object(data) if len(data) <= MAX_BYTES else {}
+    used = said.get("usage")
+    usage = used if isinstance(used, dict) else {}
+    return SelfReport(
+        failure=_one_of(FAILURES, said),
+        message=redact(_text(said.get("message"))),
+        handover=redact(_text(said.get("handover"))),
+        model=redact(_text(said.get("model"))) or None,
+        usage=Usage(
+            figures.count(usage.get("tokens_in")),
+            figures.count(usage.get("tokens_out")),
+            figures.amount(usage.get("cost_usd")),
+        ),
+    )
+
+
+def claim(data: bytes) -> Claim | None:
+    """Return the file's content, secrets included; None if it is missing, empty or only partly written."""
+    said = _object(data)
+    state = _one_of(STATES, said)
+    return None if state is None else Claim(state, _text(said.get("message")))
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        said = canonical_json.decode(data)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _one_of(known: Collection[str], said: Mapping[str, Any]) -> str | None:
+    state = said.get("state")
+    return state if isinstance(state, str) and state in known else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+PROMPTLY = 20
+"""The number of claims passed on without delay."""
+
+
+class StateFileWatch:
+    """A `Watch` on the state file of one request. `hear` receives claims without secrets; None if nobody listens.
+
+    A chatty program is passed on less and less often; the claim passed on is always the newest.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        redact: Callable[[str], str],
+        hear: Hear | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._file = WatchedFile(path, MAX_BYTES)
+        self._redact = redact
+        self._hear = hear
+        self._clock = clock
+        self._claim: Claim | None = None
+        self._passed: Claim | None = None
+        self._count = 0
+        self._due = clock()
+
+    @property
+    def waits(self) -> bool:
+        return self._claim is not None and self._claim.state == WAITS
+
+    def look(self) -> bool:
+        data = self._file.news()
+        before = self._claim
+        if data is not None:
+            self._claim = claim(data)
+        self._pass_on()
+        return self._claim not in (None, before)
+
+    def _pass_on(self) -> None:
+        now, claim = self._clock(), self._claim
+        if self._hear is None or claim in (None, self._passed) or now < self._due:
+            return
+        self._passed = claim
+        self._count += 1
+        self._due = now + pause(self._count)
+        self._hear(dataclasses.replace(claim, message=self._redact(claim.message)))
+
+
+def pause(count: int) -> float:
+    """Return the seconds to wait after so many claims, so that a day yields about forty."""
+    return 0.0 if count < PROMPTLY else 2.0 ** (count - PROMPTLY)
