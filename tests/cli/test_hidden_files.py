@@ -146,7 +146,7 @@ def test_git_may_be_let_ignore_the_folder_of_a_tool_and_the_task_passes(project:
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
     ended = project.execute()
     assert ended.code == 5, ended
-    assert "add `dist/` to .gitignore and commit that" in project.idumb("decisions").out
+    assert "added a tool's output (`dist/`) to .gitignore and committed that" in project.idumb("decisions").out
     project.repo.write(".gitignore", "dist/\n")
     project.repo.git("add", ".gitignore")
     project.repo.git("commit", "-qm", "ignore dist")

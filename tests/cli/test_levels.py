@@ -116,7 +116,7 @@ def test_every_role_takes_a_level(project: Project, role: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("builder: {level: 1, timeout: 60s}", "gates.builder.timeout: '60s' is not for builders"),
+        ("builder: {level: 1, timeout: 60s}", "gates.builder.timeout is not allowed: the task or roles.builder sets"),
         ("planner: {level: 0, timeout: 60s}", "absent: level 0 has no timeout"),
         ("planner: {level: 1, timeout: 20m}", "between 30s and 300s"),
         ("planer: {level: 1}", "planner"),

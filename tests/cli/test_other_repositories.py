@@ -110,7 +110,7 @@ def test_an_agent_that_changes_a_submodule_does_not_pass(
     for line in shown:
         words = line.split(" > ")
         assert project.repo.git(*words[0].split()[1:]) + "\n" == before[Path(words[1]).name]
-    assert "vendor/sub is a submodule or a repository of its own" in answer.out
+    assert "vendor/sub is a submodule or a nested repository" in answer.out
     assert "--accept-deviation" not in answer.out
 
 

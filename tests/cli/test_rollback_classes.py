@@ -191,7 +191,7 @@ def test_consent_shows_what_a_rollback_would_run(sandbox: GitSandbox) -> None:
     project.plan([_effect("T1-01", "a.txt", _taking_back("echo other"))])
     refused = project.quick("execute-phase", "1", "--force", "--json")
     assert refused.error["code"] == "consent.missing"
-    assert any("echo other, when it is rolled back" in line for line in refused.error["details"]["evidence"])
+    assert any("echo other, on rollback" in line for line in refused.error["details"]["evidence"])
 
 
 def test_the_commands_that_were_agreed_to_run_even_if_the_plan_changed(sandbox: GitSandbox) -> None:

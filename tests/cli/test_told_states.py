@@ -67,7 +67,7 @@ work()
         second = run.wait_for(TOLD, "T1-01")
         assert (second["payload"]["state"], second["payload"]["number"]) == ("waiting", 2)
         shown = project.idumb("status")
-        assert f"T1-01: its builder said waiting at {second['at']}: log in at the \\x1b[31mbrowser" in shown.out
+        assert f"T1-01: its builder reported waiting at {second['at']}: log in at the \\x1b[31mbrowser" in shown.out
         view = project.json("status").data
         jsonschema.Draft202012Validator(SCHEMA).validate(view)
         told = view["phases"][0]["told"]
@@ -123,7 +123,7 @@ work()
         told = run.wait_for(TOLD)
         os.kill(run.pid, signal.SIGKILL)
         run.end()
-    assert f"its builder said working at {told['at']}" in project.quick("status").out
+    assert f"its builder reported working at {told['at']}" in project.quick("status").out
     assert project.resume().code == 0
     assert "said" not in project.quick("status").out
 

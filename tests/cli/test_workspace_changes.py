@@ -172,7 +172,7 @@ def test_next_while_somebody_is_at_work_says_to_wait(project: Project) -> None:
         door.write_text("done\n", encoding="utf-8")
         assert run.end() == 0
     assert said["command"] is None
-    assert "wait for it, or end it with idumb cancel" in said["why"]
+    assert "wait for it, or stop it with idumb cancel" in said["why"]
     assert "idumb resume" not in shown
     assert "idumb cancel" in shown
 
@@ -203,6 +203,6 @@ def test_an_ignored_file_is_overwritten_only_where_its_name_is_declared(
     assert answer.code == code, answer.out
     assert project.read("own/key") == ("theirs\n" if code == 0 else "mine\n")
     if code:
-        assert "declare `own/key` by its name" in answer.out
+        assert "declare `own/key` under the task's Files" in answer.out
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("own/key") == "mine\n"
