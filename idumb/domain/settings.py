@@ -210,9 +210,6 @@ class Policy:
     tools: frozenset[str] | None = None
     sources: tuple[tuple[str, str], ...] = ()
 
-    def allows(self, tool: str) -> bool:
-        return self.tools is None or tool in self.tools
-
     @property
     def digest(self) -> str | None:
         """Return the hash that a contract includes; None without a policy file, which keeps older hashes valid.

@@ -29,7 +29,7 @@ def file(place: Path, text: str) -> Path:
 def test_without_a_file_every_tool_is_allowed_and_there_is_nothing_to_be_bound_to(tmp_path: Path) -> None:
     """R-LOCK-5."""
     assert policy.load(str(tmp_path)) == NO_POLICY
-    assert NO_POLICY.allows("run")
+    assert NO_POLICY.tools is None
     assert NO_POLICY.digest is None
 
 
