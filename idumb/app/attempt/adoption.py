@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from idumb.app.attempt import handoff_writer, judge, proofs, questions
 from idumb.app.contract import legacy_claims
-from idumb.app.core.run_context import Attempt, Bench, Built, Judged, Measured, Prepared
+from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
@@ -23,19 +23,21 @@ ACCEPT = "accept"
 _CLAIMS = "taken over"
 
 
-def claimed(bench: Bench, task: Task) -> bool:
+def claimed(context: RunContext, task: Task) -> bool:
     """Return whether a task is judged before anything is built: once, and not after it was built or is to be."""
-    told = bench.watched.get(_CLAIMS)
+    told = context.watched.get(_CLAIMS)
     if told is None:
-        told = bench.watched[_CLAIMS] = legacy_claims.claims(bench.services, bench.contract, bench.journal.state)
-    return task.id in told and not legacy.is_to_be_built(bench.journal.state, task.id) and _is_there(bench, task)
+        told = context.watched[_CLAIMS] = legacy_claims.claims(
+            context.services, context.contract, context.journal.state
+        )
+    return task.id in told and not legacy.is_to_be_built(context.journal.state, task.id) and _is_there(context, task)
 
 
-def _is_there(bench: Bench, task: Task) -> bool:
+def _is_there(context: RunContext, task: Task) -> bool:
     """Return whether the declared files are as the task would leave them; if not, there is something to build."""
     claims = _literal(task)
-    present = bench.work.scan([claim.path for claim in claims])
-    return all((bench.work.entry(present, c.path) is None) == (c.verb == "delete") for c in claims)
+    present = context.work.scan([claim.path for claim in claims])
+    return all((context.work.entry(present, c.path) is None) == (c.verb == "delete") for c in claims)
 
 
 def _literal(task: Task) -> list[FileClaim]:
@@ -44,42 +46,42 @@ def _literal(task: Task) -> list[FileClaim]:
     return [c for c in wanted if c.verb != "change" and not paths.has_wildcard(c.path)]
 
 
-def begin(bench: Bench, task: Task) -> Attempt:
+def begin(context: RunContext, task: Task) -> Attempt:
     """Return the attempt that adopts a task."""
-    number = bench.journal.state.tasks[task.id].attempt.number + 1
-    started = bench.services.clock.monotonic()
+    number = context.journal.state.tasks[task.id].attempt.number + 1
+    started = context.services.clock.monotonic()
     return Attempt(
-        task=task, plan=bench.plans[task.id], number=number, base="", feedback="", started=started, adopted=True
+        task=task, plan=context.plans[task.id], number=number, base="", feedback="", started=started, adopted=True
     )
 
 
-def measure(bench: Bench, attempt: Prepared) -> Measured:
+def measure(context: RunContext, attempt: Prepared) -> Measured:
     """Freeze the files, and run the task's own checks on them. Its declared files are there already."""
-    services, task = bench.services, attempt.task
+    services, task = context.services, attempt.task
     built = attempt.become(Built, result=None)
-    candidate, new_caches = judge.freeze(bench, built)
+    candidate, new_caches = judge.freeze(context, built)
     lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
     measured = built.become(
         Measured, candidate=candidate, changes=(), ledger=ledger.Ledger(lines), new_caches=new_caches
     )
     checked = list(
-        proofs.check_after(bench.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
+        proofs.check_after(context.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
     )
     asked = list(questions.criterion_questions(task, attempt.number, ()))
     if contracts.validator_of(attempt.plan, task, services.settings) == HUMAN:
         asked.append(questions.validator_question(task, attempt.number, ()))
     found = (
         *checked,
-        *proofs.step_evidence(bench, measured),
+        *proofs.step_evidence(context, measured),
         *proofs.change_evidence(task, measured.ledger, candidate),
         *questions.evidence_of_answers(asked, (), candidate),
     )
-    bench.checks.end_processes()
+    context.checks.end_processes()
     measured = dataclasses.replace(measured, evidence=found)
-    return judge.scan_again(bench, measured, "a check changed what it should judge") if checked else measured
+    return judge.scan_again(context, measured, "a check changed what it should judge") if checked else measured
 
 
-def reach_verdict(_: Bench, attempt: Measured) -> Judged:
+def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     """Complete the task only if its own checks prove it; invariants hold whether or not it was done."""
     if attempt.outcome is not None:
         return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
@@ -94,38 +96,38 @@ def reach_verdict(_: Bench, attempt: Measured) -> Judged:
     return attempt.become(Judged, verdict=verdict, outcome=outcome.FAILED, reason=words)
 
 
-def asked(bench: Bench, task: Task) -> tuple[NewEvent, ...]:
+def asked(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
     """Return the events of an unproven task: it waits for a person, or has the answer of one at the terminal."""
-    known, event = bench.journal.state.tasks[task.id], bench.journal.event
-    question = _question(task, known, _evidence(bench, known))
-    put = bench.journal.asked(question, task.id, known.attempt.number)
-    answer = bench.services.asker.ask(question)
+    known, event = context.journal.state.tasks[task.id], context.journal.event
+    question = _question(task, known, _evidence(context, known))
+    put = context.journal.asked(question, task.id, known.attempt.number)
+    answer = context.services.asker.ask(question)
     if answer is None:
         return (put, event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=known.reason))
-    answered = bench.journal.answered(answer, task.id, known.attempt.number)
-    return (put, answered, *_events(bench, task, known, answer))
+    answered = context.journal.answered(answer, task.id, known.attempt.number)
+    return (put, answered, *_events(context, task, known, answer))
 
 
-def resolve(bench: Bench, task: Task, known: TaskState) -> None:
+def resolve(context: RunContext, task: Task, known: TaskState) -> None:
     """Record what follows from a person's answer to a task that waited."""
-    given = bench.journal.state.answers[known.decisions[0]]
+    given = context.journal.state.answers[known.decisions[0]]
     answer = Answer(given["decision"], given["choice"], given["by"], given.get("guidance", ""))
-    bench.journal.write(*_events(bench, task, known, answer))
+    context.journal.write(*_events(context, task, known, answer))
 
 
-def _events(bench: Bench, task: Task, known: TaskState, answer: Answer) -> Iterator[NewEvent]:
+def _events(context: RunContext, task: Task, known: TaskState, answer: Answer) -> Iterator[NewEvent]:
     if answer.choice == legacy.BUILD:
-        yield bench.journal.event("task.reset", task.id, reason=ANSWERED)
+        yield context.journal.event("task.reset", task.id, reason=ANSWERED)
         return
     why = answer.guidance or "an old iDumb says that it is done"
-    yield bench.journal.event(
+    yield context.journal.event(
         "task.accepted", task.id, reason=why, by=answer.by, commit=None, touched=[], left=known.work.left
     )
-    yield from handoff_writer.of_accepted(bench.services, bench.journal, bench.contract, task.id, why)
+    yield from handoff_writer.of_accepted(context.services, context.journal, context.contract, task.id, why)
 
 
-def _evidence(bench: Bench, known: TaskState) -> Iterator[str]:
-    for event in bench.services.log.events(run=bench.run, task=known.id, kind="evidence.recorded"):
+def _evidence(context: RunContext, known: TaskState) -> Iterator[str]:
+    for event in context.services.log.events(run=context.run, task=known.id, kind="evidence.recorded"):
         if event.attempt == known.attempt.number:
             found = event.payload
             yield f"{found['subject']} {found['result']}: {found['command'] or found['text']}"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.app.core.run_context import Bench
+from idumb.app.core.run_context import RunContext
 from idumb.domain import agent
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.plans.plan import Task
@@ -94,31 +94,31 @@ def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | 
     return next((one for one in found if one is not None), None)
 
 
-def asked(bench: Bench, task: Task) -> tuple[str, str] | None:
+def asked(context: RunContext, task: Task) -> tuple[str, str] | None:
     """Return None if the task may continue, else `stop` or `wait` and why.
 
     An answer counts for this height of the ceiling: a raised ceiling is asked about when it is reached again.
     """
-    state, settings = bench.journal.state, bench.services.settings
+    state, settings = context.journal.state, context.services.settings
     found = reached(settings, state, task.id)
     if found is None:
-        _tell_blind(bench, task)
+        _tell_blind(context, task)
         return None
     question = _question(task, found, _raises(state, task.id, found.of) + 1)
     words = f"the ceiling of the {found.of} is reached: {found.words}"
     if _stopped(state.answers, question.id, found.of):
         return STOP, words
-    event = bench.journal.event
-    events = [bench.journal.asked(question, task.id)]
-    answer = bench.services.asker.ask(question)
+    event = context.journal.event
+    events = [context.journal.asked(question, task.id)]
+    answer = context.services.asker.ask(question)
     if answer is None:
         events.append(event("task.waiting", task.id, None, decisions=[question.id], reason=words))
     else:
-        events.append(bench.journal.answered(answer, task.id))
-    bench.journal.write(*events)
+        events.append(context.journal.answered(answer, task.id))
+    context.journal.write(*events)
     if answer is None:
         return "wait", words
-    return asked(bench, task) if answer.choice == RAISE else (STOP, words)
+    return asked(context, task) if answer.choice == RAISE else (STOP, words)
 
 
 def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -> bool:
@@ -128,13 +128,13 @@ def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -
     return any(answer["choice"] == STOP for answer in same)
 
 
-def _tell_blind(bench: Bench, task: Task) -> None:
+def _tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
-    told = bench.watched.setdefault("blind", set())
-    for of, ceiling, spent in _spans(bench.services.settings, bench.journal.state, task.id):
+    told = context.watched.setdefault("blind", set())
+    for of, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
         if spending.is_blind(ceiling, spent) and of not in told:
             told.add(of)
-            bench.services.reporter.note(
+            context.services.reporter.note(
                 f"The ceiling of the {of} covers tokens or money, and its agents did not report all they used;"
                 " it may be exceeded without notice"
             )

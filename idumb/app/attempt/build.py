@@ -13,7 +13,7 @@ from idumb.app.attempt import (
     questions,
 )
 from idumb.app.contract import plan_answers
-from idumb.app.core.run_context import Attempt, Bench, Built, Measured, Prepared
+from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
 from idumb.app.ports.agents import Agent, PromptRequest
 from idumb.domain import agent, contract, failures, outcome, paths, roles, wording
 from idumb.domain.agent import capabilities
@@ -27,21 +27,21 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Binding, Limits
 
 
-def binding_name(bench: Bench, attempt: Attempt) -> str:
+def binding_name(context: RunContext, attempt: Attempt) -> str:
     """Return the binding that builds the task."""
-    name = contract.builder_of(attempt.plan, attempt.task, bench.services.settings)
+    name = contract.builder_of(attempt.plan, attempt.task, context.services.settings)
     if name is None:  # intake refuses such a plan before a run starts
         raise Refusal("task.no-builder", f"Nothing can build {attempt.task.id}.")
     return name
 
 
 def make_request(
-    bench: Bench, attempt: Attempt, role: str, who: Agent, found: tuple[Evidence, ...] = ()
+    context: RunContext, attempt: Attempt, role: str, who: Agent, found: tuple[Evidence, ...] = ()
 ) -> agent.AgentRequest:
     """Return the request to the builder or validator of an attempt."""
-    services, task = bench.services, attempt.task
-    protected = bench.protected(attempt.plan)
-    filled = roles.resolve(services.settings, role, _binding_of(bench, attempt, role))
+    services, task = context.services, attempt.task
+    protected = context.protected(attempt.plan)
+    filled = roles.resolve(services.settings, role, _binding_of(context, attempt, role))
     asked = PromptRequest(
         role,
         task,
@@ -53,17 +53,17 @@ def make_request(
         template=filled.template,
         name=filled.prompt,
         handover=attempt.handover,
-        commits=role == agent.BUILDER and bench.commits is not None and builder_commits.by_builder(bench, task),
-        decided=decisions_made(bench.journal.state),
-        diff=_change(bench, attempt) if isinstance(attempt, Measured) else "",
+        commits=role == agent.BUILDER and context.commits is not None and builder_commits.by_builder(context, task),
+        decided=decisions_made(context.journal.state),
+        diff=_change(context, attempt) if isinstance(attempt, Measured) else "",
     )
-    room = budget.left(services.settings, bench.journal.state, task.id)
-    limit = _deadline(bench, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
+    room = budget.left(services.settings, context.journal.state, task.id)
+    limit = _deadline(context, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
     return agent.AgentRequest(
         role=role,
         task=task,
         prompt=services.documents.prompt(asked) if capabilities(who).reads_prompt else "",
-        workspace=bench.work.root,
+        workspace=context.work.root,
         allowed_paths=ledger.written_paths(task.files),
         attempt=attempt.number,
         deadline=_least(limit, room.seconds),
@@ -71,72 +71,74 @@ def make_request(
         feedback=attempt.feedback,
         session=attempt.conversation.session if role == agent.BUILDER and attempt.conversation else None,
         protected=protected,
-        run_id=bench.run,
-        idle_timeout=services.settings.idle_timeout(_binding_of(bench, attempt, role), capabilities(who).idle_timeout),
-        limits=_limits(bench, attempt, role).chosen(),
+        run_id=context.run,
+        idle_timeout=services.settings.idle_timeout(
+            _binding_of(context, attempt, role), capabilities(who).idle_timeout
+        ),
+        limits=_limits(context, attempt, role).chosen(),
         model=filled.model,
-        settled=bench.journal.state.tasks[task.id].progress.settled,
-        candidate=_candidate(bench, attempt) if isinstance(attempt, Measured) else "",
-        unsaved=_unsaved(bench),
+        settled=context.journal.state.tasks[task.id].progress.settled,
+        candidate=_candidate(context, attempt) if isinstance(attempt, Measured) else "",
+        unsaved=_unsaved(context),
         commits=asked.commits,
     )
 
 
-def _unsaved(bench: Bench) -> tuple[str, ...]:
+def _unsaved(context: RunContext) -> tuple[str, ...]:
     """Return what git ignores in the user's own working tree, so that no snapshot has it."""
-    return bench.work.ignored() if bench.workspace.kind == "here" else ()
+    return context.work.ignored() if context.workspace.kind == "here" else ()
 
 
-def _candidate(bench: Bench, attempt: Measured) -> str:
+def _candidate(context: RunContext, attempt: Measured) -> str:
     """Return the frozen tree without idumb's own files, which change while a verdict is pending."""
-    tree, start = attempt.candidate, bench.journal.state.base.tree
-    if bench.workspace.kind != "here":
+    tree, start = attempt.candidate, context.journal.state.base.tree
+    if context.workspace.kind != "here":
         return tree
-    own = [c.path for c in bench.work.changes(start, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
-    return bench.work.overlay(tree, start, own) if own else tree
+    own = [c.path for c in context.work.changes(start, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
+    return context.work.overlay(tree, start, own) if own else tree
 
 
 MOST_SHOWN = 200_000
 """Characters of a change that a validator is shown; it can read the rest in the files."""
 
 
-def _change(bench: Bench, attempt: Measured) -> str:
+def _change(context: RunContext, attempt: Measured) -> str:
     """Return what the attempt changed since the task base, as the validator sees it."""
     if not attempt.ledger.changed:
         return ""
-    text = bench.work.diff(attempt.base, attempt.candidate, attempt.ledger.changed)
+    text = context.work.diff(attempt.base, attempt.candidate, attempt.ledger.changed)
     if len(text) <= MOST_SHOWN:
         return text
     return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
 
 
-def agent_failure(bench: Bench, name: str, result: agent.AgentResult) -> FailureMessage | None:
+def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> FailureMessage | None:
     """Return why an agent could not work, with the next step; None if it could."""
     if result.failure is None:
         return None
-    found = bench.services.settings.bindings.get(name)
+    found = context.services.settings.bindings.get(name)
     argv = found.argv if found is not None else ()
-    go_on = f"idumb {failures.command(result.failure)} {bench.contract.phase}"
+    go_on = f"idumb {failures.command(result.failure)} {context.contract.phase}"
     return failures.failure_message(result.failure, name, argv, result.message, go_on)
 
 
-def changed_since(bench: Bench, attempt: Attempt, before: str) -> str:
+def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
     """Return why a call must not be repeated after a transient failure; "" if it changed nothing.
 
     `before` is the tree before the call.
     """
     if attempt.plan.mode == STRICT:
         return "a strict plan never retries"
-    bench.checks.end_processes()
-    changes = bench.work.changes(before, bench.work.scan(attempt.literal_paths))
+    context.checks.end_processes()
+    changes = context.work.changes(before, context.work.scan(attempt.literal_paths))
     if not changes:
         return ""
     return f"not called again, because files changed since the call began: {wording.listed(c.path for c in changes)}"
 
 
-def _result_of_waiting(bench: Bench, attempt: Attempt) -> agent.AgentResult:
+def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:
     """Return a result for a builder whose work is done and only its verdict was pending; it uses nothing."""
-    known = bench.journal.state.tasks[attempt.task.id].context.conversation
+    known = context.journal.state.tasks[attempt.task.id].context.conversation
     return agent.AgentResult(
         outcome.COMPLETED,
         "the work was there already, and waited for its verdict",
@@ -149,26 +151,26 @@ def _least(one: float | None, other: float | None) -> float | None:
     return min((value for value in (one, other) if value is not None), default=None)
 
 
-def _binding_of(bench: Bench, attempt: Attempt, role: str) -> str | None:
+def _binding_of(context: RunContext, attempt: Attempt, role: str) -> str | None:
     if role == agent.BUILDER:
-        return binding_name(bench, attempt)
-    return contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+        return binding_name(context, attempt)
+    return contract.validator_of(attempt.plan, attempt.task, context.services.settings)
 
 
-def _binding(bench: Bench, attempt: Attempt, role: str) -> Binding | None:
-    return bench.services.settings.bindings.get(_binding_of(bench, attempt, role) or "")
+def _binding(context: RunContext, attempt: Attempt, role: str) -> Binding | None:
+    return context.services.settings.bindings.get(_binding_of(context, attempt, role) or "")
 
 
-def _limits(bench: Bench, attempt: Attempt, role: str) -> Limits:
-    binding = _binding(bench, attempt, role)
+def _limits(context: RunContext, attempt: Attempt, role: str) -> Limits:
+    binding = _binding(context, attempt, role)
     own = binding.limits if binding is not None else None
-    return own or bench.services.settings.limits
+    return own or context.services.settings.limits
 
 
-def _deadline(bench: Bench, attempt: Attempt) -> float | None:
+def _deadline(context: RunContext, attempt: Attempt) -> float | None:
     """Return the task's own timeout, or the binding's, or what follows from the estimate."""
     task = attempt.task
-    filled = roles.resolve(bench.services.settings, agent.BUILDER, binding_name(bench, attempt))
+    filled = roles.resolve(context.services.settings, agent.BUILDER, binding_name(context, attempt))
     if task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)
     return task.time_limit(attempt.number)
@@ -191,24 +193,24 @@ def decisions_made(state: RunState | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def build(bench: Bench, attempt: Prepared) -> Built:
+def build(context: RunContext, attempt: Prepared) -> Built:
     """Ask the builder to do the work. Its answer is a claim; idumb judges the files."""
     if attempt.outcome is not None:
         return attempt.become(Built, result=None)
     if attempt.awaits_verdict:
-        return attempt.become(Built, result=_result_of_waiting(bench, attempt))
-    name = binding_name(bench, attempt)
-    builder = bench.agents.get(name)
-    request = make_request(bench, attempt, agent.BUILDER, builder)
+        return attempt.become(Built, result=_result_of_waiting(context, attempt))
+    name = binding_name(context, attempt)
+    builder = context.agents.get(name)
+    request = make_request(context, attempt, agent.BUILDER, builder)
     asked: tuple[Decision, ...] = ()
     if capabilities(builder).asks_person:
         asked = (questions.work_question(attempt.task),)
-        request = dataclasses.replace(request, question=asked[0], answer=_given_answer(bench, attempt, asked[0]))
-    call = agent_client.Call(builder, name, request, _why_not_retry(bench, attempt))
-    result = agent_client.call(bench.services, bench.journal, call)
+        request = dataclasses.replace(request, question=asked[0], answer=_given_answer(context, attempt, asked[0]))
+    call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
+    result = agent_client.call(context.services, context.journal, call)
     if request.session is not None and not result.resumed:
         note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
-        bench.services.reporter.note(note)
+        context.services.reporter.note(note)
     answers = () if result.answer is None else (result.answer,)
     evidence = attempt.evidence
     if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
@@ -216,7 +218,7 @@ def build(bench: Bench, attempt: Prepared) -> Built:
     built = attempt.become(
         Built,
         result=result,
-        failure=agent_failure(bench, name, result),
+        failure=agent_failure(context, name, result),
         questions=asked,
         answers=answers,
         evidence=evidence,
@@ -229,18 +231,18 @@ def build(bench: Bench, attempt: Prepared) -> Built:
     return built.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
 
 
-def _why_not_retry(bench: Bench, attempt: Prepared) -> Callable[[], str]:
+def _why_not_retry(context: RunContext, attempt: Prepared) -> Callable[[], str]:
     """Return a function that says why a builder must not be called again: effects outside the files show in no tree."""
     kind = attempt.task.rollback.kind
     if kind != REVERSIBLE:
         return lambda: f"not called again, because the task is {kind}"
     present = attempt.announced["present"]
-    before = bench.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
-    return functools.partial(changed_since, bench, attempt, before)
+    before = context.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
+    return functools.partial(changed_since, context, attempt, before)
 
 
-def _given_answer(bench: Bench, attempt: Attempt, question: Decision) -> Answer | None:
+def _given_answer(context: RunContext, attempt: Attempt, question: Decision) -> Answer | None:
     """Return the answer to this question, or the one that a person saved for it."""
-    return questions.recorded_answer(bench, question) or plan_answers.remembered_answer(
-        bench.services, question, attempt.task
+    return questions.recorded_answer(context, question) or plan_answers.remembered_answer(
+        context.services, question, attempt.task
     )

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core.run_context import Attempt, Bench, Built, Measured
+from idumb.app.core.run_context import Attempt, Built, Measured, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
@@ -48,72 +48,72 @@ def workspace_of(policy: str, usual: str) -> str:
     return CLONE if policy == COMMIT_BUILDER else usual
 
 
-def bench_of(bench: Bench, task: Task) -> Bench:
+def bench_of(context: RunContext, task: Task) -> RunContext:
     """Return the run context of one task: people and editors always work in the user's own tree."""
-    if bench.commits is None or not _builder(bench, task).works_in_place:
-        return bench
-    place = bench.services.open_workspace(HERE, bench.run)
-    agents, checks = bench.services.open_agents(place, bench.run), bench.services.open_checks(place, bench.run)
-    return dataclasses.replace(bench, workspace=place, agents=agents, checks=checks, commits=None)
+    if context.commits is None or not _builder(context, task).works_in_place:
+        return context
+    place = context.services.open_workspace(HERE, context.run)
+    agents, checks = context.services.open_agents(place, context.run), context.services.open_checks(place, context.run)
+    return dataclasses.replace(context, workspace=place, agents=agents, checks=checks, commits=None)
 
 
-def by_builder(bench: Bench, task: Task) -> bool:
+def by_builder(context: RunContext, task: Task) -> bool:
     """Return whether this task's builder commits its own work."""
-    return bench.commits is not None and _builder(bench, task).calls_model
+    return context.commits is not None and _builder(context, task).calls_model
 
 
-def _builder(bench: Bench, task: Task) -> Capabilities:
-    name = contracts.builder_of(bench.plans[task.id], task, bench.services.settings)
-    return BUILT_IN[HUMAN] if task.is_human or name is None else capabilities(bench.agents.get(name))
+def _builder(context: RunContext, task: Task) -> Capabilities:
+    name = contracts.builder_of(context.plans[task.id], task, context.services.settings)
+    return BUILT_IN[HUMAN] if task.is_human or name is None else capabilities(context.agents.get(name))
 
 
-def stands(bench: Bench) -> bool:
+def stands(context: RunContext) -> bool:
     """Return whether the clone is still at HEAD, so that an attempt can continue from its own work."""
-    return bench.commits is not None and bench.commits.base == bench.services.history.head().commit
+    return context.commits is not None and context.commits.base == context.services.history.head().commit
 
 
-def begin(bench: Bench, attempt: Attempt) -> Attempt:
+def begin(context: RunContext, attempt: Attempt) -> Attempt:
     """Rebuild the clone at HEAD."""
-    if bench.commits is None:
+    if context.commits is None:
         return attempt
-    bench.commits.begin(bench.services.history.head().commit)
+    context.commits.begin(context.services.history.head().commit)
     return dataclasses.replace(attempt, base="")
 
 
-def take(bench: Bench, attempt: Built) -> Built:
+def take(context: RunContext, attempt: Built) -> Built:
     """Read what the builder committed, and replace its git folder before idumb runs git there."""
-    if bench.commits is None or attempt.result is None or not by_builder(bench, attempt.task):
+    if context.commits is None or attempt.result is None or not by_builder(context, attempt.task):
         return attempt
-    return dataclasses.replace(attempt, commits=bench.commits.take())
+    return dataclasses.replace(attempt, commits=context.commits.take())
 
 
-def judge(bench: Bench, attempt: Measured) -> Measured:
+def judge(context: RunContext, attempt: Measured) -> Measured:
     """Import commits that hold. If they do not, the attempt fails and nothing of them is taken."""
-    offered, clone = attempt.commits, bench.commits
+    offered, clone = attempt.commits, context.commits
     if offered is None or clone is None:
         return attempt
-    strayed = _strayed(bench, attempt)
+    strayed = _strayed(context, attempt)
     why = ""
     if attempt.outcome is None:
-        why = _why_not(bench, attempt, offered, clone) or _worked_elsewhere(attempt, offered, strayed)
+        why = _why_not(context, attempt, offered, clone) or _worked_elsewhere(attempt, offered, strayed)
         if not why and offered.made:
-            ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REF)
+            ref = attempt_ref(context.services, context.run, attempt.task.id, attempt.number, _REF)
             why = clone.keep(offered, ref)
     if why or attempt.outcome is not None or not offered.made:
         clone.drop()
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
 
-def _why_not(bench: Bench, attempt: Measured, offered: BuilderCommits, clone: CommittingClone) -> str:
+def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, clone: CommittingClone) -> str:
     if offered.problem:
         return f"its commits cannot be taken: {offered.problem}"
     task = attempt.task
     strays = builder_commits.undeclared(
-        offered.commits, task.files, bench.protected(attempt.plan), attempt.accepted_paths
+        offered.commits, task.files, context.protected(attempt.plan), attempt.accepted_paths
     )
     if strays:
         return strays
-    inner = sorted(set(bench.work.repositories()) - set(bench.services.trees.repositories()))
+    inner = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
     if inner:
         return f"it made other repositories in its clone, of which nothing can be taken: {wording.listed(inner)}"
     left = clone.uncommitted(offered, attempt.base, attempt.candidate)
@@ -128,9 +128,9 @@ def _why_not(bench: Bench, attempt: Measured, offered: BuilderCommits, clone: Co
     )
 
 
-def _strayed(bench: Bench, attempt: Measured) -> tuple[str, ...]:
+def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
     """Return and report paths that changed in the user's own tree, by the user or by a builder that left its clone."""
-    snapshot, services, task = attempt.snapshot, bench.services, attempt.task.id
+    snapshot, services, task = attempt.snapshot, context.services, attempt.task.id
     changes = services.trees.changes(snapshot.tree, services.trees.scan(attempt.literal_paths))
     theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
     if theirs:
@@ -168,10 +168,10 @@ def payload(offered: BuilderCommits) -> dict[str, object]:
     }
 
 
-def recorded(bench: Bench, known: TaskState) -> BuilderCommits | None:
+def recorded(context: RunContext, known: TaskState) -> BuilderCommits | None:
     """Return the commits of a task's last attempt from the log; None if its builder made none."""
-    events = bench.services.log.events(
-        run=bench.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
+    events = context.services.log.events(
+        run=context.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
     )
     found = next((e.payload.get("committed") for e in events if e.attempt == known.attempt.number), None)
     if found is None:

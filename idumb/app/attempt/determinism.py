@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from idumb.app.core.run_context import Bench, Measured
+from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.ports.repository import Trees
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
@@ -25,21 +25,21 @@ class Earlier:
     touched: tuple[str, ...]
 
 
-def compare(bench: Bench, attempt: Measured) -> Measured:
+def compare(context: RunContext, attempt: Measured) -> Measured:
     """Compare the work with the newest attempt like this one. Deterministic mode refuses a difference."""
     result, candidate = attempt.result, attempt.candidate
     if result is None or result.outcome != outcome.COMPLETED or _is_by_hand(attempt):
         return attempt
-    earlier = _earlier(bench, attempt)
+    earlier = _earlier(context, attempt)
     if earlier is None:
         return attempt
-    differing = _differing(bench.work, earlier, candidate, attempt.ledger.changed)
+    differing = _differing(context.work, earlier, candidate, attempt.ledger.changed)
     if not differing:
         return attempt
     named = f"run {earlier.run}, attempt {earlier.attempt}"
     shown = wording.listed(differing)
-    bench.journal.write(
-        bench.journal.event(
+    context.journal.write(
+        context.journal.event(
             "nondeterminism.found",
             attempt.task.id,
             attempt.number,
@@ -47,13 +47,13 @@ def compare(bench: Bench, attempt: Measured) -> Measured:
             tree=candidate,
             paths=list(differing),
             envelope=attempt.announced["envelope"]["digest"],
-            refused=bench.deterministic,
+            refused=context.deterministic,
         )
     )
-    bench.services.reporter.note(
+    context.services.reporter.note(
         f"{attempt.task.id} left other bytes in {shown} than {named}, under the same envelope, base and request"
     )
-    if not bench.deterministic or attempt.outcome is not None:
+    if not context.deterministic or attempt.outcome is not None:
         return attempt
     words = f"not deterministic: {shown} differ from {named}, under the same envelope, base and request"
     return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
@@ -64,15 +64,15 @@ def _is_by_hand(attempt: Measured) -> bool:
     return agent.capabilities_of(attempt.announced["envelope"]["adapter"]).works_in_place
 
 
-def _earlier(bench: Bench, attempt: Measured) -> Earlier | None:
-    log, told = bench.services.log, attempt.announced
+def _earlier(context: RunContext, attempt: Measured) -> Earlier | None:
+    log, told = context.services.log, attempt.announced
     begun = log.events(task=attempt.task.id, kind="attempt.started", newest_first=True, limit=_LOOKED_AT)
     for event in begun:
-        if (event.run, event.attempt) == (bench.run, attempt.number):
+        if (event.run, event.attempt) == (context.run, attempt.number):
             continue
         known = event.payload
         same = known.get("request") == told["request"] and known["envelope"]["digest"] == told["envelope"]["digest"]
-        if same and _same_start(bench.work, attempt, known["base"], known["present"]):
+        if same and _same_start(context.work, attempt, known["base"], known["present"]):
             found = _finished(log.events(run=event.run, task=attempt.task.id, after=event.seq), event)
             if found is not None:
                 return found

@@ -12,7 +12,7 @@ from idumb.app.attempt import (
     proofs,
 )
 from idumb.app.contract import contract_lock, environment_lock
-from idumb.app.core.run_context import Attempt, Bench, Prepared
+from idumb.app.core.run_context import Attempt, Prepared, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
@@ -29,41 +29,41 @@ from idumb.domain.runs.task_state import TaskState
 _Phase = TypeVar("_Phase", bound=Attempt)
 
 
-def check_lock(bench: Bench, attempt: _Phase) -> _Phase:
+def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
     """Refuse unless this process still owns the working tree, HEAD is on the run's branch, and both locks hold."""
-    services = bench.services
-    if not services.owner.check(bench.journal.fence):
+    services = context.services
+    if not services.owner.check(context.journal.fence):
         raise Refusal(
             "lock.lost",
             "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
             hint="idumb doctor shows the owner, and whether anything needs a fix",
         )
-    preconditions.require_branch(services, bench.journal.state)
-    contract_lock.require(bench, attempt.task)
-    environment_lock.require(bench, attempt)
+    preconditions.require_branch(services, context.journal.state)
+    contract_lock.require(context, attempt.task)
+    environment_lock.require(context, attempt)
     return attempt
 
 
-def take_snapshot(bench: Bench, attempt: Attempt) -> Prepared:
+def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
     """Take a durable snapshot, read it back, then record that the attempt started."""
-    services, task = bench.services, attempt.task
+    services, task = context.services, attempt.task
     before = services.history.state()
-    ref = attempt_ref(services, bench.run, task.id, attempt.number, "base")
+    ref = attempt_ref(services, context.run, task.id, attempt.number, "base")
     snapshot = services.trees.snapshot(ref, f"before {task.id}, attempt {attempt.number}", attempt.literal_paths)
-    in_place = bench.workspace.kind == "here"
-    present = snapshot.tree if in_place else bench.work.scan(attempt.literal_paths)
-    base = task_base.task_base(bench, attempt, present) if attempt.base else present
+    in_place = context.workspace.kind == "here"
+    present = snapshot.tree if in_place else context.work.scan(attempt.literal_paths)
+    base = task_base.task_base(context, attempt, present) if attempt.base else present
     if in_place and base != snapshot.tree:
         # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
-        base_ref = attempt_ref(services, bench.run, task.id, attempt.number, "task-base")
+        base_ref = attempt_ref(services, context.run, task.id, attempt.number, "task-base")
         services.trees.keep(base_ref, base, f"what {task.id} starts from", snapshot.commit)
     attempt = dataclasses.replace(attempt, base=base)
-    caches = bench.work.caches()
+    caches = context.work.caches()
     # An adopted attempt builds nothing, so no envelope describes its builder.
-    binding = "" if attempt.adopted else build.binding_name(bench, attempt)
-    envelope = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(bench, attempt, binding)
-    bench.journal.write(
-        bench.journal.event(
+    binding = "" if attempt.adopted else build.binding_name(context, attempt)
+    envelope = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(context, attempt, binding)
+    context.journal.write(
+        context.journal.event(
             "attempt.started",
             task.id,
             attempt.number,
@@ -72,9 +72,9 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Prepared:
             ref=snapshot.ref,
             present=present,
             builder=binding,
-            **budget.told(services.settings, bench.journal.state, task.id),
+            **budget.told(services.settings, context.journal.state, task.id),
             **envelope,
-            **_only_known_now(bench, attempt, binding, before),
+            **_only_known_now(context, attempt, binding, before),
         )
     )
     # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
@@ -83,82 +83,82 @@ def take_snapshot(bench: Bench, attempt: Attempt) -> Prepared:
     return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced, caches=caches)
 
 
-def _only_known_now(bench: Bench, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
+def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
     """Return what nothing can tell after the work: folders to be made, and git's own files if they changed."""
     fields: dict[str, object] = {}
-    if bench.workspace.kind != bench.journal.state.workspace:
-        fields["workspace"] = bench.workspace.kind
-    if bench.workspace.kind == "here" and binding == agent.STEPS:
+    if context.workspace.kind != context.journal.state.workspace:
+        fields["workspace"] = context.workspace.kind
+    if context.workspace.kind == "here" and binding == agent.STEPS:
         folders = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
-        fields["folders"] = list(bench.work.missing_folders(p for p in folders if not paths.problem(p.rstrip("/"))))
+        fields["folders"] = list(context.work.missing_folders(p for p in folders if not paths.problem(p.rstrip("/"))))
     guarded = dict(before.guarded)
-    if guarded != bench.journal.state.guarded.digests:
+    if guarded != context.journal.state.guarded.digests:
         fields["guarded"] = guarded
     return {name: value for name, value in fields.items() if value}
 
 
-def check_preconditions(bench: Bench, attempt: Prepared) -> Prepared:
+def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
     """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
     if attempt.awaits_verdict:  # they held when the work was done
         return attempt
-    begun = legacy.is_to_be_built(bench.journal.state, attempt.task.id)
-    first = bool(attempt.task.tests) and not begun and bench.work.scan(attempt.literal_paths) == attempt.base
-    with bench.services.interrupts.armed():
-        found = proofs.check_before(bench.checks, attempt.task, bench.services.settings, attempt.base, first=first)
+    begun = legacy.is_to_be_built(context.journal.state, attempt.task.id)
+    first = bool(attempt.task.tests) and not begun and context.work.scan(attempt.literal_paths) == attempt.base
+    with context.services.interrupts.armed():
+        found = proofs.check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
     attempt = dataclasses.replace(attempt, evidence=found)
     failed = [e for e in found if not e.passed]
     if failed:
         attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
-    return _take_residue_into_base(bench, attempt) if found else attempt
+    return _take_residue_into_base(context, attempt) if found else attempt
 
 
-def _take_residue_into_base(bench: Bench, attempt: Prepared) -> Prepared:
+def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
     """Add files that these checks left to the base, so that they do not count as the builder's work."""
-    bench.checks.end_processes()
-    after = bench.work.scan(attempt.literal_paths)
-    before = attempt.snapshot.tree if bench.workspace.kind == "here" else attempt.base
-    new = tuple(c.path for c in bench.work.changes(before, after) if c.old is None)
-    attempt = dataclasses.replace(attempt, caches=bench.work.caches())
+    context.checks.end_processes()
+    after = context.work.scan(attempt.literal_paths)
+    before = attempt.snapshot.tree if context.workspace.kind == "here" else attempt.base
+    new = tuple(c.path for c in context.work.changes(before, after) if c.old is None)
+    attempt = dataclasses.replace(attempt, caches=context.work.caches())
     if not new:
         return attempt
-    return dataclasses.replace(attempt, residue=new, base=bench.work.overlay(attempt.base, after, new))
+    return dataclasses.replace(attempt, residue=new, base=context.work.overlay(attempt.base, after, new))
 
 
 PUT_BACK = "The files are again as they were before the first attempt: nothing of what was written since is there."
 """What an agent must know that remembers what it wrote."""
 
 
-def resumed_conversation(bench: Bench, task: Task) -> Conversation | None:
+def resumed_conversation(context: RunContext, task: Task) -> Conversation | None:
     """Return the conversation that the builder continues; None if it starts a new one.
 
     Only the same agent resumes, for the same task of the same contract, if its binding allows that. Strict and
     deterministic runs never resume: an agent's memory is in no tree.
     """
-    state, plan = bench.journal.state, bench.plans[task.id]
+    state, plan = context.journal.state, context.plans[task.id]
     known = state.tasks[task.id].context.conversation
-    if known is None or bench.deterministic or STRICT in (plan.mode, state.mode):
+    if known is None or context.deterministic or STRICT in (plan.mode, state.mode):
         return None
-    builder = contract.builder_of(plan, task, bench.services.settings) or ""
-    validator = contract.validator_of(plan, task, bench.services.settings)
+    builder = contract.builder_of(plan, task, context.services.settings) or ""
+    validator = contract.validator_of(plan, task, context.services.settings)
     envelope = state.contract.envelopes.get(envelope_key(builder, validator))
-    if envelope is None or not capabilities(bench.agents.get(builder)).resumable:
+    if envelope is None or not capabilities(context.agents.get(builder)).resumable:
         return None
     same = (known.speaker, known.contract) == (agent.speaker_digest(envelope), state.contract.hash)
     return known if same else None
 
 
-def begin(bench: Bench, task: Task) -> Attempt:
+def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback, after restoring the files if it starts over."""
-    known = bench.journal.state.tasks[task.id]
-    plan = bench.plans[task.id]
-    started = bench.services.clock.monotonic()
+    known = context.journal.state.tasks[task.id]
+    plan = context.plans[task.id]
+    started = context.services.clock.monotonic()
     # A clone is made anew for each command, so what an earlier one left in its clone is gone.
-    made_in = task_base.made_in(bench, known) if known.attempt.number else bench.workspace.kind
-    gone = "clone" in (bench.workspace.kind, made_in) and task.id not in bench.begun
-    if made_in == "here" and bench.workspace.kind != "here":
-        task_base.take_back(bench, task)
+    made_in = task_base.made_in(context, known) if known.attempt.number else context.workspace.kind
+    gone = "clone" in (context.workspace.kind, made_in) and task.id not in context.begun
+    if made_in == "here" and context.workspace.kind != "here":
+        task_base.take_back(context, task)
     base = "" if gone else known.work.base or ""
-    bench.begun.add(task.id)
+    context.begun.add(task.id)
     fresh = Attempt(
         task=task,
         plan=plan,
@@ -168,17 +168,17 @@ def begin(bench: Bench, task: Task) -> Attempt:
         started=started,
         accepted_paths=known.work.accepted_paths,
     )
-    if waits_for_verdict(bench, task):
+    if waits_for_verdict(context, task):
         return dataclasses.replace(fresh, awaits_verdict=True)
-    goes_on = bool(base) and known.work.left is not None and _goes_on(bench, task, known)
-    if bench.commits is not None and not (goes_on and builder_commits.stands(bench)):
-        return builder_commits.begin(bench, fresh)
+    goes_on = bool(base) and known.work.left is not None and _goes_on(context, task, known)
+    if context.commits is not None and not (goes_on and builder_commits.stands(context)):
+        return builder_commits.begin(context, fresh)
     if not base or known.work.left is None:
         return fresh
-    conversation = resumed_conversation(bench, task)
+    conversation = resumed_conversation(context, task)
     if goes_on:
         return dataclasses.replace(fresh, handover=known.context.handover, conversation=conversation)
-    task_base.restart(bench, task)
+    task_base.restart(context, task)
     if conversation is None:
         return fresh
     told = f"{fresh.feedback}\n\n{PUT_BACK}".lstrip()
@@ -194,25 +194,25 @@ def feedback(known: TaskState) -> str:
     )
 
 
-def _goes_on(bench: Bench, task: Task, known: TaskState) -> bool:
+def _goes_on(context: RunContext, task: Task, known: TaskState) -> bool:
     """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
     What a crash left is unfinished, so the next attempt starts over.
     """
     last = known.attempt.outcome
-    who = _builder(bench, task)
+    who = _builder(context, task)
     # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
     waited = last == outcome.WAITING and not capabilities(who).asks_person
     full = known.attempt.failure == agent.CONTEXT_EXHAUSTED
     return (last == outcome.FAILED or waited or full) and not known.attempt.crashed and who.continues
 
 
-def waits_for_verdict(bench: Bench, task: Task) -> bool:
+def waits_for_verdict(context: RunContext, task: Task) -> bool:
     """Return whether the work is in the user's own tree, and only its verdict is pending. Steps are run again."""
-    known = bench.journal.state.tasks[task.id]
-    here = known.attempt.unjudged and bench.workspace.kind == "here" and task_base.made_in(bench, known) == "here"
-    return here and _builder(bench, task).continues
+    known = context.journal.state.tasks[task.id]
+    here = known.attempt.unjudged and context.workspace.kind == "here" and task_base.made_in(context, known) == "here"
+    return here and _builder(context, task).continues
 
 
-def _builder(bench: Bench, task: Task) -> Agent:
-    return bench.agents.get(contracts.builder_of(bench.plans[task.id], task, bench.services.settings) or "")
+def _builder(context: RunContext, task: Task) -> Agent:
+    return context.agents.get(contracts.builder_of(context.plans[task.id], task, context.services.settings) or "")

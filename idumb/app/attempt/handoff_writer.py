@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Bench, Judged
+from idumb.app.core.run_context import Judged, RunContext
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -26,13 +26,13 @@ COMPLETED = "handoff.completed"
 _SUMMARY = 4000
 
 
-def of_attempt(bench: Bench, attempt: Judged) -> list[NewEvent]:
+def of_attempt(context: RunContext, attempt: Judged) -> list[NewEvent]:
     """Return the events that a completed attempt adds to those of its completion."""
     if not attempt.task.handoff_to:
         return []
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
     said = attempt.result.reply or attempt.result.message if attempt.result else ""
-    return of_task(bench.services, bench.journal, bench.contract, attempt.task, said, lines)
+    return of_task(context.services, context.journal, context.contract, attempt.task, said, lines)
 
 
 def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
@@ -92,13 +92,13 @@ def path(document: Document) -> str:
     return f"{FOLDER}/{document.handoff_id}.md"
 
 
-def after(bench: Bench, task: Task) -> None:
+def after(context: RunContext, task: Task) -> None:
     """Write the handoffs of a completed task at once, because a receiver may be waiting."""
-    if not task.handoff_to or bench.journal.state.tasks[task.id].status not in outcome.DONE:
+    if not task.handoff_to or context.journal.state.tasks[task.id].status not in outcome.DONE:
         return
-    for document in known(bench.services, bench.run):
+    for document in known(context.services, context.run):
         if document.task == task.id:
-            save(bench.services, document)
+            save(context.services, document)
 
 
 def save(services: Services, document: Document) -> None:

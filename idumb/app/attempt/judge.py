@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from idumb.app.attempt import build, drift_check, proofs, questions, validator
 from idumb.app.core import projection_paths
-from idumb.app.core.run_context import Bench, Built, Judged, Measured, Prepared
+from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
 from idumb.app.worktree import drift, exposed_secrets
 from idumb.domain import agent, contract, outcome, paths, settings, wording
 from idumb.domain.decision import Answer, Decision
@@ -27,38 +27,38 @@ _SHOWN = 5
 _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence_words.WAITING})
 
 
-def end_processes(bench: Bench, attempt: Built) -> Built:
+def end_processes(context: RunContext, attempt: Built) -> Built:
     """End whatever the builder started, so that nothing writes while the files are frozen."""
     if attempt.result is not None:
-        bench.checks.end_processes()
+        context.checks.end_processes()
     return attempt
 
 
-def check_drift(bench: Bench, attempt: _Phase) -> _Phase:
+def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
     """Refuse to continue in a repository that was tampered with during the attempt."""
-    drift_check.require(bench, attempt)
+    drift_check.require(context, attempt)
     return attempt
 
 
-def measure(bench: Bench, attempt: Built) -> Measured:
+def measure(context: RunContext, attempt: Built) -> Measured:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
-    candidate, new_caches = freeze(bench, attempt)
-    changes = _task_changes(bench, attempt, candidate)
-    compared = _compare(bench, attempt, candidate, changes, attempt.accepted_paths)
-    uncovered = {p for p in compared.paths(ledger.UNDECLARED, ledger.PROTECTED) if bench.work.uncovered(p)}
+    candidate, new_caches = freeze(context, attempt)
+    changes = _task_changes(context, attempt, candidate)
+    compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
+    uncovered = {p for p in compared.paths(ledger.UNDECLARED, ledger.PROTECTED) if context.work.uncovered(p)}
     if uncovered:
         # A task that changes ignore rules did not make the files that git no longer ignores.
         changes = tuple(c for c in changes if c.path not in uncovered)
-        compared = _compare(bench, attempt, candidate, changes, attempt.accepted_paths)
-    _report_lost(bench, attempt)
+        compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
+    _report_lost(context, attempt)
     strays = compared.paths(ledger.UNDECLARED)
-    secret_names = exposed_secrets.words_of_names(bench, attempt, compared.changed)
+    secret_names = exposed_secrets.words_of_names(context, attempt, compared.changed)
     accepted = attempt.accepted_paths
-    if strays and not secret_names and _accepts(bench, attempt, strays):
+    if strays and not secret_names and _accepts(context, attempt, strays):
         accepted = (*accepted, *strays)
-        compared = _compare(bench, attempt, candidate, changes, accepted)
-    compared = _compare_symbols(bench, attempt.task, changes, compared)
-    compared = _add_nested_changes(bench, attempt, compared)
+        compared = _compare(context, attempt, candidate, changes, accepted)
+    compared = _compare_symbols(context, attempt.task, changes, compared)
+    compared = _add_nested_changes(context, attempt, compared)
     strays = compared.paths(ledger.UNDECLARED, ledger.PROTECTED)
     measured = attempt.become(
         Measured,
@@ -69,53 +69,55 @@ def measure(bench: Bench, attempt: Built) -> Measured:
         accepted_paths=accepted,
         deviation=bool(strays),
     )
-    problems = [*filter(None, [secret_names]), *_outside_links(bench, changes)]
+    problems = [*filter(None, [secret_names]), *_outside_links(context, changes)]
     if strays:
         problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
-        _report_strays(bench, measured, strays)
+        _report_strays(context, measured, strays)
     if problems:
         return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
     return measured
 
 
-def freeze(bench: Bench, attempt: Built) -> tuple[str, tuple[str, ...]]:
+def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...]]:
     """Return the tree of the files as they are, and the caches of tools that appeared during the attempt.
 
     Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
     a tool's cache hides itself: both are reported.
     """
-    tree = bench.work.scan(attempt.literal_paths)
-    hidden = _hidden(bench, _task_changes(bench, attempt, tree))
-    new_caches = tuple(path for path in bench.work.caches() if path not in attempt.caches)
-    _report_hidden(bench, attempt.task, hidden, new_caches)
+    tree = context.work.scan(attempt.literal_paths)
+    hidden = _hidden(context, _task_changes(context, attempt, tree))
+    new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
+    _report_hidden(context, attempt.task, hidden, new_caches)
     declared = paths.cover(ledger.written_paths(attempt.task.files))
     strays = [path for path, rules in hidden.items() if not declared(rules)]
-    return (bench.work.scan((*attempt.literal_paths, *strays)) if strays else tree), new_caches
+    return (context.work.scan((*attempt.literal_paths, *strays)) if strays else tree), new_caches
 
 
-def _task_changes(bench: Bench, attempt: Built, candidate: str) -> tuple[Change, ...]:
+def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
     """Return what changed since the task base.
 
     idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
     """
-    since_base = bench.work.changes(attempt.base, candidate)
-    if bench.workspace.kind != "here" or attempt.snapshot.tree == attempt.base:
+    since_base = context.work.changes(attempt.base, candidate)
+    if context.workspace.kind != "here" or attempt.snapshot.tree == attempt.base:
         return since_base
     foreign = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
-    own = bench.work.changes(attempt.snapshot.tree, candidate)
+    own = context.work.changes(attempt.snapshot.tree, candidate)
     return (*foreign, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
 
 
-def _hidden(bench: Bench, changes: Sequence[Change]) -> Mapping[str, str]:
+def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
     """Return each path that git ignores since the attempt, with the ignore file that hides it."""
     rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE]
     if not rules:  # asking git is slow
         return {}
-    return bench.work.hidden_by((c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None))
+    return context.work.hidden_by(
+        (c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None)
+    )
 
 
-def _report_hidden(bench: Bench, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
-    note = bench.services.reporter.note
+def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
+    note = context.services.reporter.note
     if new_caches:
         note(f"While {task.id} ran, folders came that git ignores as caches: {wording.listed(new_caches)}")
     for rules in sorted(set(hidden.values())):
@@ -124,59 +126,59 @@ def _report_hidden(bench: Bench, task: Task, hidden: Mapping[str, str], new_cach
 
 
 def _compare(
-    bench: Bench, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
+    context: RunContext, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
 ) -> Ledger:
-    compared = ledger.compare(attempt.task.files, changes, bench.protected(attempt.plan), accepted)
-    if not legacy.is_to_be_built(bench.journal.state, attempt.task.id):
+    compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
+    if not legacy.is_to_be_built(context.journal.state, attempt.task.id):
         return compared
-    return ledger.allow_existing(compared, lambda path: bench.work.entry(candidate, path) is not None)
+    return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
 
 
-def _compare_symbols(bench: Bench, task: Task, changes: Iterable[Change], compared: Ledger) -> Ledger:
+def _compare_symbols(context: RunContext, task: Task, changes: Iterable[Change], compared: Ledger) -> Ledger:
     """Return the ledger with the symbols that changed, if the task declares symbols."""
     if task.symbols is None:
         return compared
     read = [
-        symbols.SymbolSet(c.path, _symbol_names(bench, c.path, c.old), _symbol_names(bench, c.path, c.new))
+        symbols.SymbolSet(c.path, _symbol_names(context, c.path, c.old), _symbol_names(context, c.path, c.new))
         for c in changes
     ]
     return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
 
 
-def _symbol_names(bench: Bench, path: str, entry: Entry | None) -> frozenset[str] | None:
+def _symbol_names(context: RunContext, path: str, entry: Entry | None) -> frozenset[str] | None:
     if entry is None or entry.mode == LINK:
         return frozenset()
-    return bench.services.symbols.defined(path, bench.work.read(entry.oid))
+    return context.services.symbols.defined(path, context.work.read(entry.oid))
 
 
-def _add_nested_changes(bench: Bench, attempt: Built, compared: Ledger) -> Ledger:
+def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -> Ledger:
     """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
-    if bench.workspace.kind != "here":
+    if context.workspace.kind != "here":
         return compared
     listed = set(compared.paths(ledger.PROTECTED))
     lines = tuple(
         ledger.Line(
             one.path, ledger.PROTECTED, ledger.MODIFIED, None, one.repository, within=one.repository, kept=one.kept
         )
-        for one in bench.services.trees.inner_changes(attempt.snapshot)
+        for one in context.services.trees.inner_changes(attempt.snapshot)
         if one.path not in listed
     )
     return dataclasses.replace(compared, lines=(*compared.lines, *lines)) if lines else compared
 
 
-def _outside_links(bench: Bench, changes: Iterable[Change]) -> list[str]:
+def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     """Return a line for each new or changed link that leads out of the working tree, where no commit has the bytes."""
     links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
-    outside = [(path, target) for path in links if (target := bench.work.leads_out(path)) is not None]
+    outside = [(path, target) for path in links if (target := context.work.leads_out(path)) is not None]
     way = "write the file itself, or make it a relative link that stays inside"
     return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in outside[:5]]
 
 
-def _report_strays(bench: Bench, attempt: Measured, strays: tuple[str, ...]) -> None:
+def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ...]) -> None:
     """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
-    if bench.workspace.kind != "here":
+    if context.workspace.kind != "here":
         return
-    note, task, ref = bench.services.reporter.note, attempt.task.id, attempt.snapshot.ref
+    note, task, ref = context.services.reporter.note, attempt.task.id, attempt.snapshot.ref
     nested = [line for line in attempt.ledger.lines if line.within is not None]
     for line in [line for line in nested if line.kept][:_SHOWN]:
         note(f"{line.path} as it was before {task}: git show {shlex.quote(drift.nested_place(ref, line.path))}")
@@ -190,89 +192,89 @@ def _report_strays(bench: Bench, attempt: Measured, strays: tuple[str, ...]) -> 
         note(f"{path} as it was before {task}: {drift.show_command(ref, path)}")
 
 
-def _report_lost(bench: Bench, attempt: Built) -> None:
-    lost = bench.services.trees.gone() if bench.workspace.kind == "here" else ()
+def _report_lost(context: RunContext, attempt: Built) -> None:
+    lost = context.services.trees.gone() if context.workspace.kind == "here" else ()
     for path in [path for path in lost if not projection_paths.is_projection(path)][:_SHOWN]:
         words = f"{path} disappeared while {attempt.task.id} ran; git ignores it, so no snapshot has it"
-        bench.services.reporter.note(words)
+        context.services.reporter.note(words)
 
 
-def _accepts(bench: Bench, attempt: Built, strays: tuple[str, ...]) -> bool:
+def _accepts(context: RunContext, attempt: Built, strays: tuple[str, ...]) -> bool:
     """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
-    if bench.on_deviation is not None:
-        return bench.on_deviation == settings.ACCEPT
-    if questions.strays_accepted(bench.journal.state, attempt.task.id, strays):
+    if context.on_deviation is not None:
+        return context.on_deviation == settings.ACCEPT
+    if questions.strays_accepted(context.journal.state, attempt.task.id, strays):
         return True
-    if attempt.plan.mode == STRICT or not bench.services.asker.interactive:
-        return bench.services.settings.run.on_deviation == settings.ACCEPT
-    answer = bench.services.asker.ask(questions.deviation_question(attempt.task, strays))
+    if attempt.plan.mode == STRICT or not context.services.asker.interactive:
+        return context.services.settings.run.on_deviation == settings.ACCEPT
+    answer = context.services.asker.ask(questions.deviation_question(attempt.task, strays))
     return answer is not None and answer.choice == settings.ACCEPT
 
 
-def run_checks(bench: Bench, attempt: Measured) -> Measured:
+def run_checks(context: RunContext, attempt: Measured) -> Measured:
     """Run gates, checks and the validator on the frozen files, then see what they changed."""
-    services, task, tree = bench.services, attempt.task, attempt.candidate
-    checked = list(proofs.check_after(bench.checks, task, attempt.plan, services.settings, tree, services.interrupts))
-    counts = bench.work.line_counts(attempt.base, tree) if task.limits else {}
+    services, task, tree = context.services, attempt.task, attempt.candidate
+    checked = list(proofs.check_after(context.checks, task, attempt.plan, services.settings, tree, services.interrupts))
+    counts = context.work.line_counts(attempt.base, tree) if task.limits else {}
     found = list(checked)
     for gate in services.gates:
         level = levels.rule(services.settings, gate.name).level
         judged = gate.judge(task, attempt.plan, attempt.changes, counts)
         found.extend(dataclasses.replace(e, level=level) for e in judged)
-    found.extend(proofs.step_evidence(bench, attempt))
+    found.extend(proofs.step_evidence(context, attempt))
     found.extend(proofs.change_evidence(task, attempt.ledger, tree))
     # No agent and no person is asked about work that already failed by its files.
     name = contract.validator_of(attempt.plan, task, services.settings)
     if name not in (None, HUMAN) and attempt.ledger.holds:
-        verdict = validator.judge(bench, attempt, found)
+        verdict = validator.judge(context, attempt, found)
         found.extend(verdict.evidence)
         attempt = dataclasses.replace(
             attempt,
             verdict_of_validator=verdict.said,
             validated_from=verdict.judged_from,
-            failure=_validator_failure(bench, attempt, found, verdict.said),
+            failure=_validator_failure(context, attempt, found, verdict.said),
         )
     attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *found))
-    return _scan_residue(bench, attempt) if checked or attempt.verdict_of_validator is not None else attempt
+    return _scan_residue(context, attempt) if checked or attempt.verdict_of_validator is not None else attempt
 
 
 def _validator_failure(
-    bench: Bench, attempt: Measured, found: Iterable[Evidence], said: agent.AgentResult | None
+    context: RunContext, attempt: Measured, found: Iterable[Evidence], said: agent.AgentResult | None
 ) -> FailureMessage | None:
     """Return why the validator could not judge, if nothing else fails the attempt."""
-    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
     if said is None or name is None:
         return attempt.failure
     broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in proofs.BROKEN]
-    return build.agent_failure(bench, name, said) if broken == [f"validator {name}"] else attempt.failure
+    return build.agent_failure(context, name, said) if broken == [f"validator {name}"] else attempt.failure
 
 
-def _scan_residue(bench: Bench, attempt: Measured) -> Measured:
+def _scan_residue(context: RunContext, attempt: Measured) -> Measured:
     """Keep files that checks left out of the work. A check that changes the files it judges fails the attempt."""
-    present = bench.work.scan(attempt.literal_paths)
-    by_validator = validator.changed_meanwhile(bench, attempt, present) if attempt.validated_from else frozenset()
+    present = context.work.scan(attempt.literal_paths)
+    by_validator = validator.changed_meanwhile(context, attempt, present) if attempt.validated_from else frozenset()
     words = "a check changed what it should judge"
     spoiled = (
-        [c.path for c in bench.work.changes(attempt.candidate, present) if c.old is not None] if by_validator else []
+        [c.path for c in context.work.changes(attempt.candidate, present) if c.old is not None] if by_validator else []
     )
     if spoiled and by_validator.issuperset(spoiled):
-        name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+        name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
         words = f"changed while the validator {name} judged it"
-    return scan_again(bench, attempt, words, present)
+    return scan_again(context, attempt, words, present)
 
 
-def scan_again(bench: Bench, attempt: Measured, words: str, present: str | None = None) -> Measured:
+def scan_again(context: RunContext, attempt: Measured, words: str, present: str | None = None) -> Measured:
     """Add new files to the residue. If a frozen file changed, the attempt fails with `words`."""
-    after = bench.work.changes(attempt.candidate, present or bench.work.scan(attempt.literal_paths))
+    after = context.work.changes(attempt.candidate, present or context.work.scan(attempt.literal_paths))
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
     attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
     problems = [f"{words}: {wording.listed(spoiled)}"] if spoiled else []
-    problems += filter(None, [exposed_secrets.words_of_names(bench, attempt, residue)])
+    problems += filter(None, [exposed_secrets.words_of_names(context, attempt, residue)])
     return attempt.ended(outcome.FAILED, "; ".join(problems)) if problems else attempt
 
 
-def ask_people(bench: Bench, attempt: Measured) -> Measured:
+def ask_people(context: RunContext, attempt: Measured) -> Measured:
     """Ask a person about criteria that only a person can prove, after everything else holds.
 
     Their answer must never be lost to something that idumb could have found out first.
@@ -285,20 +287,20 @@ def ask_people(bench: Bench, attempt: Measured) -> Measured:
     ):
         return attempt
     count = len(attempt.answers)
-    attempt = _ask(bench, attempt, _questions(bench, attempt))
+    attempt = _ask(context, attempt, _questions(context, attempt))
     if attempt.exposed and proofs.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
-        attempt = _ask(bench, attempt, [exposed_secrets.question(attempt)])
+        attempt = _ask(context, attempt, [exposed_secrets.question(attempt)])
     if len(attempt.answers) == count:
         return attempt
-    return scan_again(bench, attempt, "changed while a person was asked about it")
+    return scan_again(context, attempt, "changed while a person was asked about it")
 
 
-def _ask(bench: Bench, attempt: Measured, asked: Sequence[Decision]) -> Measured:
+def _ask(context: RunContext, attempt: Measured, asked: Sequence[Decision]) -> Measured:
     if not asked:
         return attempt
     answers: list[Answer] = []
     for question in asked:
-        answer = questions.recorded_answer(bench, question) or bench.services.asker.ask(question)
+        answer = questions.recorded_answer(context, question) or context.services.asker.ask(question)
         answers += [] if answer is None else [answer]
     return dataclasses.replace(
         attempt,
@@ -308,18 +310,18 @@ def _ask(bench: Bench, attempt: Measured, asked: Sequence[Decision]) -> Measured
     )
 
 
-def _questions(bench: Bench, attempt: Measured) -> tuple[Decision, ...]:
+def _questions(context: RunContext, attempt: Measured) -> tuple[Decision, ...]:
     """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
     by_criterion = questions.criterion_questions(attempt.task, attempt.number, attempt.changes)
-    for_validator = validator.question(bench, attempt) if attempt.verdict_of_validator is not None else None
+    for_validator = validator.question(context, attempt) if attempt.verdict_of_validator is not None else None
     if for_validator is not None:
         return (*by_criterion, for_validator)
-    if contract.validator_of(attempt.plan, attempt.task, bench.services.settings) != HUMAN:
+    if contract.validator_of(attempt.plan, attempt.task, context.services.settings) != HUMAN:
         return by_criterion
     return (*by_criterion, questions.validator_question(attempt.task, attempt.number, attempt.changes))
 
 
-def reach_verdict(_: Bench, attempt: Measured) -> Judged:
+def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     """Give the attempt its outcome: that of its evidence, unless it has failed already."""
     if attempt.outcome is not None:
         return attempt.become(Judged, outcome=attempt.outcome, verdict=None)

@@ -10,24 +10,24 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, record
-from idumb.app.core.run_context import Attempt, Bench, Built, Prepared, Recorded
+from idumb.app.core.run_context import Attempt, Built, Prepared, Recorded, RunContext
 from idumb.app.worktree import exposed_secrets
 
 
-def _builders_commit(bench: Bench, _: Attempt) -> bool:
-    return bench.commits is not None
+def _builders_commit(context: RunContext, _: Attempt) -> bool:
+    return context.commits is not None
 
 
-def _not_the_first(bench: Bench, attempt: Attempt) -> bool:
-    return bench.journal.state.number > 1 or attempt.number > 1
+def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
+    return context.journal.state.number > 1 or attempt.number > 1
 
 
 class Stage(NamedTuple):
     """`also_failed`: the stage also takes an attempt that has an outcome already. `when` says whether it is needed."""
 
-    run: Callable[[Bench, Any], Any]
+    run: Callable[[RunContext, Any], Any]
     also_failed: bool = False
-    when: Callable[[Bench, Attempt], bool] | None = None
+    when: Callable[[RunContext, Attempt], bool] | None = None
 
 
 ENTRY = (
@@ -58,43 +58,43 @@ ADOPT = (
 )
 
 
-def make(bench: Bench, attempt: Attempt) -> Recorded:
+def make(context: RunContext, attempt: Attempt) -> Recorded:
     """Lead an attempt through all stages."""
-    recorded: Recorded = lead(bench, attempt, (*ENTRY, *BUILD, *JUDGE, *RECORD))
+    recorded: Recorded = lead(context, attempt, (*ENTRY, *BUILD, *JUDGE, *RECORD))
     return recorded
 
 
-def prepare(bench: Bench, attempt: Attempt) -> Prepared:
+def prepare(context: RunContext, attempt: Attempt) -> Prepared:
     """Lead an attempt up to the work; a builder that drives idumb itself continues from there."""
-    prepared: Prepared = lead(bench, attempt, ENTRY)
+    prepared: Prepared = lead(context, attempt, ENTRY)
     return prepared
 
 
-def refuse(bench: Bench, attempt: Prepared) -> Recorded:
+def refuse(context: RunContext, attempt: Prepared) -> Recorded:
     """Record an attempt whose preconditions do not hold."""
-    recorded: Recorded = lead(bench, attempt, (*BUILD, *JUDGE, *RECORD))
+    recorded: Recorded = lead(context, attempt, (*BUILD, *JUDGE, *RECORD))
     return recorded
 
 
-def submit(bench: Bench, attempt: Built) -> Recorded:
+def submit(context: RunContext, attempt: Built) -> Recorded:
     """Judge and record the work of a builder that drives idumb itself."""
-    recorded: Recorded = lead(bench, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
+    recorded: Recorded = lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
     return recorded
 
 
-def adopt(bench: Bench, attempt: Attempt) -> Recorded:
+def adopt(context: RunContext, attempt: Attempt) -> Recorded:
     """Judge and record work that was done before idumb took over."""
-    recorded: Recorded = lead(bench, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
+    recorded: Recorded = lead(context, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
     return recorded
 
 
-def lead(bench: Bench, attempt: Any, stages: tuple[Stage, ...]) -> Any:
+def lead(context: RunContext, attempt: Any, stages: tuple[Stage, ...]) -> Any:
     """Lead an attempt through these stages."""
     for stage in stages:
-        bench.services.owner.guard()
+        context.services.owner.guard()
         if attempt.outcome is None:
-            bench.services.interrupts.check()
-        wanted = stage.when is None or stage.when(bench, attempt)
+            context.services.interrupts.check()
+        wanted = stage.when is None or stage.when(context, attempt)
         if wanted and (attempt.outcome is None or stage.also_failed):
-            attempt = stage.run(bench, attempt)
+            attempt = stage.run(context, attempt)
     return attempt

@@ -13,7 +13,7 @@ from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Bench, Recorded
+from idumb.app.core.run_context import Recorded, RunContext
 from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
@@ -78,17 +78,17 @@ def _existing(services: Services, path: str) -> str | None:
         return None
 
 
-def checkpoint(bench: Bench, attempt: Recorded) -> None:
+def checkpoint(context: RunContext, attempt: Recorded) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
-    state = bench.journal.state
+    state = context.journal.state
     known = state.tasks[attempt.task.id]
     if known.checkpoint is not None and known.checkpoint.attempt == attempt.number:
-        text = bench.services.documents.checkpoint(
+        text = context.services.documents.checkpoint(
             state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
         )
-        bench.pace.waiting[projection_paths.checkpoint_path(state.phase, known.id)] = text
+        context.pace.waiting[projection_paths.checkpoint_path(state.phase, known.id)] = text
     if known.context.handover:
-        bench.pace.waiting.update([_context(state.phase, attempt.task, known.attempt.number, known.context.handover)])
+        context.pace.waiting.update([_context(state.phase, attempt.task, known.attempt.number, known.context.handover)])
 
 
 def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
@@ -145,25 +145,25 @@ def checkpoints(
             yield projection_paths.checkpoint_path(state.phase, name), texts[kept.seq]()
 
 
-def progress(bench: Bench) -> None:
+def progress(context: RunContext) -> None:
     """Write checkpoints and progress.json, at most every two seconds, so that long runs stay linear."""
-    pace, moment = bench.pace, bench.services.clock.monotonic()
+    pace, moment = context.pace, context.services.clock.monotonic()
     pace.begun = moment if pace.begun is None else pace.begun
     pace.ended += 1
     if moment < pace.due:
         return
-    if len(bench.journal.state.attempted) <= _DOCUMENTS * (moment - pace.begun) / pace.ended or pace.ended == 1:
-        waiting_checkpoints(bench)
-    write_progress(bench.services, bench.contract, bench.journal.state)
-    now = bench.services.clock.monotonic()
+    if len(context.journal.state.attempted) <= _DOCUMENTS * (moment - pace.begun) / pace.ended or pace.ended == 1:
+        waiting_checkpoints(context)
+    write_progress(context.services, context.contract, context.journal.state)
+    now = context.services.clock.monotonic()
     pace.due = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 
 
-def waiting_checkpoints(bench: Bench) -> None:
+def waiting_checkpoints(context: RunContext) -> None:
     """Write the queued documents. Runs of thousands of short tasks leave most of them until the end."""
-    while bench.pace.waiting:
-        path, text = bench.pace.waiting.popitem()
-        write(bench.services, path, text)
+    while context.pace.waiting:
+        path, text = context.pace.waiting.popitem()
+        write(context.services, path, text)
 
 
 def write_progress(services: Services, contract: Contract, state: RunState) -> None:

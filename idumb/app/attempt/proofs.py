@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from idumb.app.core.run_context import Bench, Measured
+from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import (
@@ -207,29 +207,31 @@ _EXECUTABLE = 0o100755
 _MOST_OUTPUT = 4000
 
 
-def step_evidence(bench: Bench, attempt: Measured) -> Iterator[Evidence]:
+def step_evidence(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
     """Return evidence for each criterion that steps prove: their results, and the bytes that they left."""
     wanted = [c for c in attempt.task.acceptance if c.proof == STEPS]
     records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
     for criterion in wanted:
         for step in attempt.task.steps:
-            yield _of_step(bench, attempt, criterion, step, records.get(step.index))
+            yield _of_step(context, attempt, criterion, step, records.get(step.index))
 
 
-def step_evidence_again(bench: Bench, attempt: Measured, tree: str) -> Iterator[Evidence]:
+def step_evidence_again(context: RunContext, attempt: Measured, tree: str) -> Iterator[Evidence]:
     """Compare the files of the steps again, in another tree, after something changed them."""
     if any(e.result == evidence.TOLERATED for e in attempt.evidence):
         return
     later = dataclasses.replace(attempt, candidate=tree)
     for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
         for step in attempt.task.steps:
-            wrong = _wrong_bytes(bench, later, step)
+            wrong = _wrong_bytes(context, later, step)
             result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
             yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
 
 
-def _of_step(bench: Bench, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None) -> Evidence:
-    result, words = _step_result(bench, attempt, step, record)
+def _of_step(
+    context: RunContext, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None
+) -> Evidence:
+    result, words = _step_result(context, attempt, step, record)
     return Evidence(
         criterion.id,
         f"{criterion.text}{': ' if words else ''}{words}",
@@ -241,32 +243,32 @@ def _of_step(bench: Bench, attempt: Measured, criterion: Criterion, step: Step, 
     )
 
 
-def _step_result(bench: Bench, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
+def _step_result(context: RunContext, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
     if record is None:
         return evidence.FAILED, "the step was not made"
     if not record.ok and step.continue_on_error:
         return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to go on"
     if not record.ok:
         return evidence.FAILED, record.words or record.response
-    wrong = _wrong_bytes(bench, attempt, step)
+    wrong = _wrong_bytes(context, attempt, step)
     return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
 
 
-def _wrong_bytes(bench: Bench, attempt: Measured, step: Step) -> str:
+def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
     """Return which of the step's files differs from what it must leave; "" if none does."""
     from idumb.domain.proof import step_proof
 
     def before(path: str) -> bytes | None:
-        entry = bench.work.entry(attempt.base, path)
-        return None if entry is None else bench.work.read(entry.oid)
+        entry = context.work.entry(attempt.base, path)
+        return None if entry is None else context.work.read(entry.oid)
 
     for path, wanted in step_proof.expected(step, before).items():
-        entry = bench.work.entry(attempt.candidate, path)
+        entry = context.work.entry(attempt.candidate, path)
         if (entry is None) != (wanted.data is None):
             return f"{path} is {'missing' if entry is None else 'still there'}"
         if entry is None or wanted.data is None:
             continue
-        if bench.work.read(entry.oid) != wanted.data:
+        if context.work.read(entry.oid) != wanted.data:
             return f"{path} does not hold the bytes that the step was to leave"
         if wanted.executable is not None and (entry.mode == _EXECUTABLE) != wanted.executable:
             return f"{path} has another mode than the step gives"

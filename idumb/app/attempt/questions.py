@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from idumb.app.core import next_actions
-from idumb.app.core.run_context import Bench
+from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
 from idumb.domain import wording
@@ -29,7 +29,7 @@ ACCEPT, RETRY, HALT = "accept", "retry", "halt"
 
 
 def ask_about_strays(
-    bench: Bench, task: Task, attempt: int, reason: str, found: Mapping[str, str]
+    context: RunContext, task: Task, attempt: int, reason: str, found: Mapping[str, str]
 ) -> tuple[NewEvent, ...]:
     """Return the events by which a task waits for a person to judge undeclared changes; none if the run halts.
 
@@ -38,25 +38,27 @@ def ask_about_strays(
     name holds a secret.
     """
     strays = [path for path, status in found.items() if status == ledger.UNDECLARED]
-    plan, event = bench.plans[task.id], bench.journal.event
-    told = bench.on_deviation is not None or bench.services.asker.interactive
-    if STRICT in (plan.mode, bench.journal.state.mode) or told or not strays or ledger.PROTECTED in found.values():
+    plan, event = context.plans[task.id], context.journal.event
+    told = context.on_deviation is not None or context.services.asker.interactive
+    if STRICT in (plan.mode, context.journal.state.mode) or told or not strays or ledger.PROTECTED in found.values():
         return ()
-    if contracts.in_editor(plan, task, bench.services.settings) or exposed_secrets.any_in(bench.services, strays):
+    if contracts.in_editor(plan, task, context.services.settings) or exposed_secrets.any_in(context.services, strays):
         return ()
     question = _strays_question(task, attempt, strays)
     return (
-        bench.journal.asked(question, task.id, attempt),
+        context.journal.asked(question, task.id, attempt),
         event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
     )
 
 
-def ask_about_recorded_strays(bench: Bench, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
+def ask_about_recorded_strays(context: RunContext, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
     """Return the same events for an attempt that was recorded before idumb was killed."""
-    last = bench.services.log.events(run=bench.run, task=task.id, kind="attempt.finished", newest_first=True, limit=1)
+    last = context.services.log.events(
+        run=context.run, task=task.id, kind="attempt.finished", newest_first=True, limit=1
+    )
     lines = next((event.payload["ledger"] for event in last), ())
     found = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(bench, task, known.attempt.number, known.reason, found)
+    return ask_about_strays(context, task, known.attempt.number, known.reason, found)
 
 
 def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
@@ -253,28 +255,28 @@ def effect_payload(task: Task) -> dict[str, str]:
     return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
-def ask_about_effect(bench: Bench, task: Task) -> str | None:
+def ask_about_effect(context: RunContext, task: Task) -> str | None:
     """Return None if the task may start, `SKIP` if a person skipped it, else the id of the open question.
 
     Asked once for each attempt that may have had its effect: idumb cannot see whether it did.
     """
-    known, event = bench.journal.state.tasks[task.id], bench.journal.event
+    known, event = context.journal.state.tasks[task.id], context.journal.event
     if known.effect != EFFECT:
         return None
     question = _effect_question(task, known.attempt.number, known.reason)
-    answered = bench.journal.state.answers.get(question.id)
+    answered = context.journal.state.answers.get(question.id)
     if answered is not None:
         return None if answered["choice"] == AGAIN else SKIP
-    events = [bench.journal.asked(question, task.id, known.attempt.number)]
-    answer = bench.services.asker.ask(question)
+    events = [context.journal.asked(question, task.id, known.attempt.number)]
+    answer = context.services.asker.ask(question)
     if answer is None:
         reason = "it may have had its effect already"
         events.append(event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=reason))
     else:
-        events.append(bench.journal.answered(answer, task.id, known.attempt.number))
+        events.append(context.journal.answered(answer, task.id, known.attempt.number))
         if answer.choice == SKIP:
             events.append(event("task.skipped", task.id, known.attempt.number, reason="a person left it out"))
-    bench.journal.write(*events)
+    context.journal.write(*events)
     if answer is None:
         return question.id
     return None if answer.choice == AGAIN else SKIP
@@ -303,7 +305,7 @@ def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
     )
 
 
-def recorded_answer(bench: Bench, question: Decision) -> Answer | None:
+def recorded_answer(context: RunContext, question: Decision) -> Answer | None:
     """Return the answer to a question that the log has."""
-    known = bench.journal.state.answers.get(question.id)
+    known = context.journal.state.answers.get(question.id)
     return Answer(question.id, known["choice"], known["by"], known.get("guidance", "")) if known else None

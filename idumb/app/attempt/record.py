@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import builder_commits, handoff_writer, projections, proofs, questions
-from idumb.app.core.run_context import Bench, Judged, Recorded
+from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import abandoned_clones, preconditions, staged_changes, task_base
@@ -20,61 +20,61 @@ from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import INTERRUPTED, call_id
 
 
-def record_checkpoint(bench: Bench, attempt: Judged) -> Recorded:
+def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
     """Record the attempt: deliver and commit its work if it is completed, then write its events in one transaction."""
-    if bench.workspace.kind == "here":
+    if context.workspace.kind == "here":
         # Builders force nothing; a power cut after the checkpoint would leave its files empty.
-        bench.services.trees.force(attempt.ledger.changed)
+        context.services.trees.force(attempt.ledger.changed)
     if attempt.outcome == outcome.WAITING:
-        _keep_candidate(bench, attempt, attempt.candidate)
-        bench.journal.write(*_finished_events(bench, attempt), *_question_events(bench, attempt))
+        _keep_candidate(context, attempt, attempt.candidate)
+        context.journal.write(*_finished_events(context, attempt), *_question_events(context, attempt))
         return attempt.become(Recorded)
     if attempt.outcome == outcome.COMPLETED and attempt.commits is not None and attempt.commits.made:
-        return _advance_and_record(bench, attempt, attempt.commits)
-    if attempt.outcome == outcome.COMPLETED and _commits(bench, attempt):
-        return commit_and_record(bench, attempt)
-    if attempt.outcome == outcome.COMPLETED and bench.workspace.kind != "here" and attempt.ledger.changed:
-        return _deliver_and_record(bench, attempt)
+        return _advance_and_record(context, attempt, attempt.commits)
+    if attempt.outcome == outcome.COMPLETED and _commits(context, attempt):
+        return commit_and_record(context, attempt)
+    if attempt.outcome == outcome.COMPLETED and context.workspace.kind != "here" and attempt.ledger.changed:
+        return _deliver_and_record(context, attempt)
     tree = attempt.candidate
-    kept = _keep_candidate(bench, attempt, tree)
-    bench.journal.write(
-        *_finished_events(bench, attempt),
-        *_question_events(bench, attempt),
-        *completion_events(bench, attempt, kept, None),
+    kept = _keep_candidate(context, attempt, tree)
+    context.journal.write(
+        *_finished_events(context, attempt),
+        *_question_events(context, attempt),
+        *completion_events(context, attempt, kept, None),
     )
     return attempt.become(Recorded)
 
 
-def _commits(bench: Bench, attempt: Judged) -> bool:
+def _commits(context: RunContext, attempt: Judged) -> bool:
     """Return whether idumb commits the work. People commit theirs, some builders do, and an adopted task has none."""
     return (
-        bench.policy in settings.COMMITTED
+        context.policy in settings.COMMITTED
         and not attempt.task.is_human
         and attempt.commits is None
         and not attempt.adopted
     )
 
 
-def _deliver_and_record(bench: Bench, attempt: Judged) -> Recorded:
+def _deliver_and_record(context: RunContext, attempt: Judged) -> Recorded:
     """Deliver files from a clone that nobody commits. The log names them before they are written."""
-    _intend(bench, attempt, "", bench.services.history.head().commit)
-    tree, conflicts = _deliver(bench, attempt)
+    _intend(context, attempt, "", context.services.history.head().commit)
+    tree, conflicts = _deliver(context, attempt)
     if conflicts:
         return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
-    bench.journal.write(*completion_events(bench, attempt, _keep_candidate(bench, attempt, tree), None))
+    context.journal.write(*completion_events(context, attempt, _keep_candidate(context, attempt, tree), None))
     return attempt.become(Recorded)
 
 
-def _advance_and_record(bench: Bench, attempt: Judged, commits: BuilderCommits) -> Recorded:
+def _advance_and_record(context: RunContext, attempt: Judged, commits: BuilderCommits) -> Recorded:
     """Move the branch to the builder's own commits. The log names the tip before the branch moves."""
-    _intend(bench, attempt, "", commits.base, tip=commits.tip)
-    head = bench.services.history.head().commit
+    _intend(context, attempt, "", commits.base, tip=commits.tip)
+    head = context.services.history.head().commit
     if head != commits.base:
         return attempt.become(Recorded, commit_refused=_moved(attempt, commits, head))
-    tree, conflicts = _deliver(bench, attempt)
+    tree, conflicts = _deliver(context, attempt)
     if conflicts:
         return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
-    return finish_commits(bench, attempt, _keep_candidate(bench, attempt, tree), commits)
+    return finish_commits(context, attempt, _keep_candidate(context, attempt, tree), commits)
 
 
 def _moved(attempt: Judged, commits: BuilderCommits, head: str | None) -> str:
@@ -84,9 +84,9 @@ def _moved(attempt: Judged, commits: BuilderCommits, head: str | None) -> str:
     )
 
 
-def finish_commits(bench: Bench, attempt: Judged, kept: Snapshot, commits: BuilderCommits) -> Recorded:
+def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits: BuilderCommits) -> Recorded:
     """Move the branch to the builder's tip and record the checkpoint. Recovery uses this too."""
-    services = bench.services
+    services = context.services
     if commits.tip is None:
         raise AssertionError("a builder that committed nothing has no tip")
     with services.interrupts.armed():  # a hook of the user's may take long
@@ -95,16 +95,16 @@ def finish_commits(bench: Bench, attempt: Judged, kept: Snapshot, commits: Build
         )
     if made.commit is None:
         return attempt.become(Recorded, commit_refused=made.words)
-    bench.journal.write(*completion_events(bench, attempt, kept, made.commit))
+    context.journal.write(*completion_events(context, attempt, kept, made.commit))
     return attempt.become(Recorded)
 
 
-def _intend(bench: Bench, attempt: Judged, message: str, head: str | None, *, tip: str | None = None) -> None:
+def _intend(context: RunContext, attempt: Judged, message: str, head: str | None, *, tip: str | None = None) -> None:
     """Record what is about to be delivered and, if there is a message, committed. `tip` is a builder's commit."""
-    bench.journal.write(
-        *_finished_events(bench, attempt),
-        *_question_events(bench, attempt),
-        bench.journal.event(
+    context.journal.write(
+        *_finished_events(context, attempt),
+        *_question_events(context, attempt),
+        context.journal.event(
             "checkpoint.intended",
             attempt.task.id,
             attempt.number,
@@ -118,55 +118,57 @@ def _intend(bench: Bench, attempt: Judged, message: str, head: str | None, *, ti
     )
 
 
-def commit_and_record(bench: Bench, attempt: Judged) -> Recorded:
+def commit_and_record(context: RunContext, attempt: Judged) -> Recorded:
     """Commit the work on the user's branch and record the checkpoint."""
-    message = commit_message(bench, attempt)
-    head = bench.services.history.head()
-    _intend(bench, attempt, message, head.commit)
-    tree, conflicts = _deliver(bench, attempt)
+    message = commit_message(context, attempt)
+    head = context.services.history.head()
+    _intend(context, attempt, message, head.commit)
+    tree, conflicts = _deliver(context, attempt)
     if conflicts:
         return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
-    kept = _keep_candidate(bench, attempt, tree)
-    return finish_commit(bench, attempt, kept, head.commit, message)
+    kept = _keep_candidate(context, attempt, tree)
+    return finish_commit(context, attempt, kept, head.commit, message)
 
 
-def finish_commit(bench: Bench, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
+def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
     """Commit the task's own paths and record the checkpoint. Recovery uses this too."""
-    hooks = bench.services.settings.git.hooks
-    staged = staged_changes.hold_of(bench, attempt)
-    with bench.services.interrupts.armed():  # a hook of the user's may take long
-        made = bench.services.history.commit(
+    hooks = context.services.settings.git.hooks
+    staged = staged_changes.hold_of(context, attempt)
+    with context.services.interrupts.armed():  # a hook of the user's may take long
+        made = context.services.history.commit(
             attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
         )
     if made.commit is None:
         return attempt.become(Recorded, commit_refused=made.words)
-    staged_changes.tell_replaced_of(bench, attempt, staged)
-    left = _changed_while_committing(bench, attempt)
+    staged_changes.tell_replaced_of(context, attempt, staged)
+    left = _changed_while_committing(context, attempt)
     if left is not None:
-        attempt = _prove_again(bench, attempt, left)
-    bench.journal.write(*completion_events(bench, attempt, kept, made.commit, left))
+        attempt = _prove_again(context, attempt, left)
+    context.journal.write(*completion_events(context, attempt, kept, made.commit, left))
     return attempt.become(Recorded)
 
 
-def _changed_while_committing(bench: Bench, attempt: Judged) -> str | None:
+def _changed_while_committing(context: RunContext, attempt: Judged) -> str | None:
     """Return the present tree if a hook, or the user, changed the task's paths after they were proven."""
-    trees, candidate, changed = bench.services.trees, attempt.candidate, attempt.ledger.changed
-    head = bench.services.history.head_tree()
+    trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
+    head = context.services.history.head_tree()
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
     present = trees.scan(changed)  # git's filters store other bytes too, so the files themselves decide
     return None if trees.overlay(present, candidate, changed) == present else present
 
 
-def _prove_again(bench: Bench, attempt: Judged, tree: str) -> Judged:
+def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     """Run the proofs again on what was committed: bytes that no check has seen are not done."""
-    services = bench.services
-    checked = proofs.check_after(bench.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
-    again = (*checked, *proofs.step_evidence_again(bench, attempt, tree))
-    bench.checks.end_processes()
-    bench.journal.write(
+    services = context.services
+    checked = proofs.check_after(
+        context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts
+    )
+    again = (*checked, *proofs.step_evidence_again(context, attempt, tree))
+    context.checks.end_processes()
+    context.journal.write(
         *(
-            bench.journal.event("evidence.recorded", attempt.task.id, attempt.number, **proofs.evidence_payload(e))
+            context.journal.event("evidence.recorded", attempt.task.id, attempt.number, **proofs.evidence_payload(e))
             for e in again
         )
     )
@@ -179,25 +181,25 @@ def _prove_again(bench: Bench, attempt: Judged, tree: str) -> Judged:
 
 
 def completion_events(
-    bench: Bench, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None = None
+    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None = None
 ) -> tuple[NewEvent, ...]:
-    return (_checkpoint_event(bench, attempt, kept, commit, left), *_completed_event(bench, attempt))
+    return (_checkpoint_event(context, attempt, kept, commit, left), *_completed_event(context, attempt))
 
 
-def _deliver(bench: Bench, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
+def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
     candidate = attempt.candidate
-    if attempt.outcome != outcome.COMPLETED or bench.workspace.kind == "here":
+    if attempt.outcome != outcome.COMPLETED or context.workspace.kind == "here":
         return candidate, ()
-    return bench.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
+    return context.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
 
 
 def _conflict_words(conflicts: tuple[Conflict, ...]) -> str:
     return "; ".join(f"{c.path}: {c.why}" for c in conflicts)
 
 
-def _keep_candidate(bench: Bench, attempt: Judged, tree: str) -> Snapshot:
-    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
-    return bench.services.trees.keep(
+def _keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
+    ref = attempt_ref(context.services, context.run, attempt.task.id, attempt.number, "checkpoint")
+    return context.services.trees.keep(
         ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", attempt.snapshot.commit
     )
 
@@ -205,27 +207,27 @@ def _keep_candidate(bench: Bench, attempt: Judged, tree: str) -> Snapshot:
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
 
 
-def _left(bench: Bench, attempt: Judged) -> str | None:
+def _left(context: RunContext, attempt: Judged) -> str | None:
     """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
-    if bench.workspace.kind == "here":
+    if context.workspace.kind == "here":
         return attempt.candidate
     if attempt.outcome not in _DELIVERED:
         return attempt.snapshot.tree
-    return bench.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
+    return context.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
 
 
-def _finished_events(bench: Bench, attempt: Judged) -> list[NewEvent]:
-    event = bench.journal.event
+def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
+    event = context.journal.event
     task, number, result = attempt.task.id, attempt.number, attempt.result
     # What was made in a clone and will not be delivered never reaches the user's tree.
-    here = bench.workspace.kind == "here" or attempt.outcome in _DELIVERED
-    left = _left(bench, attempt)
+    here = context.workspace.kind == "here" or attempt.outcome in _DELIVERED
+    left = _left(context, attempt)
     events = [
         event(
             "step.finished",
             task,
             number,
-            call=call_id(bench.run, task, number, step.index),
+            call=call_id(context.run, task, number, step.index),
             index=step.index,
             tool=step.tool,
             intent=step.intent,
@@ -255,23 +257,23 @@ def _finished_events(bench: Bench, attempt: Judged) -> list[NewEvent]:
             symbols=[f"{s.actual} {s.name} in {s.path}" for s in attempt.ledger.symbols if s.actual],
             residue=list(attempt.residue),
             feedback=proofs.feedback(attempt.reason, attempt.ledger, attempt.evidence),
-            seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+            seconds=round(context.services.clock.monotonic() - attempt.started, 3),
             cause=result.cause if result else None,
             builder=_result_payload(result),
-            **_told(bench, attempt),
+            **_told(context, attempt),
             **(questions.effect_payload(attempt.task) if result is not None else {}),
         )
     )
     return events
 
 
-def _told(bench: Bench, attempt: Judged) -> dict[str, Any]:
+def _told(context: RunContext, attempt: Judged) -> dict[str, Any]:
     """Return the fields that are recorded only if they say something, such as the validator's call."""
     found: dict[str, Any] = {}
     if attempt.conversation is not None and attempt.result is not None:
         found["resumed"] = attempt.result.resumed
     if attempt.verdict_of_validator is not None:
-        found["validator"] = {**(_result_payload(attempt.verdict_of_validator) or {}), **_validator(bench, attempt)}
+        found["validator"] = {**(_result_payload(attempt.verdict_of_validator) or {}), **_validator(context, attempt)}
     if attempt.commits is not None:
         found["committed"] = builder_commits.payload(attempt.commits)
     if attempt.failure is not None:
@@ -280,28 +282,28 @@ def _told(bench: Bench, attempt: Judged) -> dict[str, Any]:
         found["adopted"] = True
     if attempt.new_caches:
         found["caches"] = list(attempt.new_caches)
-    if summary := handover(bench, attempt):
+    if summary := handover(context, attempt):
         found["handover"] = summary
     return found
 
 
-def _validator(bench: Bench, attempt: Judged) -> dict[str, Any]:
-    known = bench.services.settings
+def _validator(context: RunContext, attempt: Judged) -> dict[str, Any]:
+    known = context.services.settings
     name = contract.validator_of(attempt.plan, attempt.task, known)
     binding = known.bindings.get(name or "")
     return {"binding": name, "adapter": name if binding is None else binding.adapter}
 
 
-def _question_events(bench: Bench, attempt: Judged) -> list[NewEvent]:
-    event, task, number = bench.journal.event, attempt.task.id, attempt.number
-    known = bench.journal.state
+def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
+    event, task, number = context.journal.event, attempt.task.id, attempt.number
+    known = context.journal.state
     events = [
-        bench.journal.asked(question, task, number)
+        context.journal.asked(question, task, number)
         for question in attempt.questions
         if question.id not in known.decisions
     ]
     events += [
-        bench.journal.answered(answer, task, number)
+        context.journal.answered(answer, task, number)
         for answer in attempt.answers
         if answer.decision not in known.answers
     ]
@@ -312,9 +314,11 @@ def _question_events(bench: Bench, attempt: Judged) -> list[NewEvent]:
     return events
 
 
-def _checkpoint_event(bench: Bench, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None) -> NewEvent:
-    head = commit if commit is not None else bench.services.history.head().commit
-    return bench.journal.event(
+def _checkpoint_event(
+    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None
+) -> NewEvent:
+    head = commit if commit is not None else context.services.history.head().commit
+    return context.journal.event(
         "checkpoint.recorded",
         attempt.task.id,
         attempt.number,
@@ -325,18 +329,18 @@ def _checkpoint_event(bench: Bench, attempt: Judged, kept: Snapshot, commit: str
         ref=kept.ref,
         tree=kept.tree,
         files=list(attempt.ledger.changed),
-        seconds=round(bench.services.clock.monotonic() - attempt.started, 3),
+        seconds=round(context.services.clock.monotonic() - attempt.started, 3),
         error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
         verdict=attempt.verdict,
         left=left,
     )
 
 
-def _completed_event(bench: Bench, attempt: Judged) -> list[NewEvent]:
+def _completed_event(context: RunContext, attempt: Judged) -> list[NewEvent]:
     if attempt.outcome != outcome.COMPLETED:
         return []
-    completed = bench.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)
-    return [completed, *(handoff_writer.of_attempt(bench, attempt) if attempt.task.handoff_to else ())]
+    completed = context.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)
+    return [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
 
 
 def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
@@ -361,11 +365,11 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     }
 
 
-def commit_message(bench: Bench, attempt: Judged) -> str:
+def commit_message(context: RunContext, attempt: Judged) -> str:
     """Return the title, and trailers that tie the commit to run, task, attempt and the plan's bytes."""
     return (
         f"{subject(attempt.task)}\n\n"
-        f"Idumb-Run: {bench.run}\n"
+        f"Idumb-Run: {context.run}\n"
         f"Idumb-Task: {attempt.task.id}\n"
         f"Idumb-Attempt: {attempt.number}\n"
         f"Idumb-Plan: {attempt.plan.sha256}\n"
@@ -385,21 +389,21 @@ INTERRUPTED_REFS = {
 KILLED = "idumb was ended in the middle of it"
 
 
-def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
+def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
     """Record an attempt that was killed or interrupted: a checkpoint of the present, and what it touched.
 
     It does not count as an attempt. `seconds` is how long it took, 0 if unknown.
     """
-    known = bench.journal.state.tasks[task.id]
+    known = context.journal.state.tasks[task.id]
     if known.work.base is None or not (known.attempt.running or known.intended):
         return
-    bench.checks.end_processes()
-    services = bench.services
-    ref = attempt_ref(services, bench.run, task.id, known.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
+    context.checks.end_processes()
+    services = context.services
+    ref = attempt_ref(services, context.run, task.id, known.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
     declared = ledger.written_paths(task.files)
-    here = task_base.made_in(bench, known) == "here"
+    here = task_base.made_in(context, known) == "here"
     if not here:
-        abandoned_clones.keep_unfinished(bench)
+        abandoned_clones.keep_unfinished(context)
     kept = None if here else services.history.refs(ref).get(ref)
     if kept is None:
         reason = f"{task.id}, attempt {known.attempt.number}, interrupted"
@@ -411,15 +415,15 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
     head = services.history.head_tree() if changed else None
     # What is committed by now is somebody's word, and never put back.
     changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
-    tampered = preconditions.changed_guarded(services, bench.journal.state)
+    tampered = preconditions.changed_guarded(services, context.journal.state)
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
-    inner = _nested_changes(bench, task.id, known.attempt.number) if theirs else ()
+    inner = _nested_changes(context, task.id, known.attempt.number) if theirs else ()
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner
-    bench.journal.write(
-        bench.journal.event(
+    context.journal.write(
+        context.journal.event(
             "attempt.interrupted",
             task.id,
             known.attempt.number,
@@ -432,7 +436,7 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
             **({"guarded": list(tampered)} if tampered else {}),
             **questions.effect_payload(task),
         ),
-        bench.journal.event(
+        context.journal.event(
             "checkpoint.recorded",
             task.id,
             known.attempt.number,
@@ -449,23 +453,23 @@ def record_interruption(bench: Bench, task: Task, why: str = KILLED, seconds: fl
             left=None,
         ),
     )
-    projections.checkpoints_again(services, bench.journal.state, bench.contract, [task.id])
-    _note_others(bench, task, others)
+    projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
+    _note_others(context, task, others)
 
 
-def _nested_changes(bench: Bench, task: str, attempt: int) -> tuple[str, ...]:
+def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, ...]:
     """Return paths in nested repositories that changed since an interrupted attempt began."""
-    ref = attempt_ref(bench.services, bench.run, task, attempt, "base")
-    commit = bench.services.history.refs(ref).get(ref)
+    ref = attempt_ref(context.services, context.run, task, attempt, "base")
+    commit = context.services.history.refs(ref).get(ref)
     if commit is None:
         return ()
-    return tuple(one.path for one in bench.services.trees.inner_changes(Snapshot(commit, "", ref)))
+    return tuple(one.path for one in context.services.trees.inner_changes(Snapshot(commit, "", ref)))
 
 
-def _note_others(bench: Bench, task: Task, others: list[str]) -> None:
+def _note_others(context: RunContext, task: Task, others: list[str]) -> None:
     """Report other changes since then. They may be the user's, so they stay."""
     if others:
-        bench.services.reporter.note(
+        context.services.reporter.note(
             f"{task.id} was interrupted; also changed since then, left as it is: {wording.listed(others)}"
         )
 
@@ -479,14 +483,14 @@ _LAST_WORDS = 2000
 _MOST_FILES = 50
 
 
-def handover(bench: Bench, attempt: Judged) -> str:
+def handover(context: RunContext, attempt: Judged) -> str:
     """Return the summary of an agent whose context was exhausted, its own if it wrote one; "" for other attempts."""
     result = attempt.result
     if result is None or result.failure != agent.CONTEXT_EXHAUSTED:
         return ""
     if result.handover.strip():
         return result.handover.strip()
-    counts: Counts = bench.work.line_counts(attempt.base, attempt.candidate)
+    counts: Counts = context.work.line_counts(attempt.base, attempt.candidate)
     return _handover_without_model(attempt.task, attempt.changes, counts, result)
 
 

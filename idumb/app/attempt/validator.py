@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idumb.app.attempt import agent_client, build, proofs, questions
-from idumb.app.core.run_context import Bench, Measured
+from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
@@ -51,88 +51,90 @@ class Verdict:
     judged_from: Snapshot | None = None
 
 
-def judge(bench: Bench, attempt: Measured, found: Sequence[Evidence]) -> Verdict:
+def judge(context: RunContext, attempt: Measured, found: Sequence[Evidence]) -> Verdict:
     """Ask the validator, if the task has one."""
-    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
     if name is None or name == HUMAN:
         return Verdict()
-    saved = _saved(bench, attempt, name, attempt.snapshot, "first")
-    request = build.make_request(bench, attempt, agent.VALIDATOR, bench.agents.get(name), tuple(found))
-    judged = _asked(bench, attempt, name, request, saved)
-    if judged.malformed and STRICT not in (attempt.plan.mode, bench.journal.state.mode):
-        judged = _asked_again(bench, attempt, name, request, judged, saved)
-    level = levels.rule(bench.services.settings, agent.VALIDATOR).level
+    saved = _saved(context, attempt, name, attempt.snapshot, "first")
+    request = build.make_request(context, attempt, agent.VALIDATOR, context.agents.get(name), tuple(found))
+    judged = _asked(context, attempt, name, request, saved)
+    if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
+        judged = _asked_again(context, attempt, name, request, judged, saved)
+    level = levels.rule(context.services.settings, agent.VALIDATOR).level
     made = proofs.validator_evidence(
         name,
         judged.result,
         attempt.candidate,
-        waits=bench.workspace.kind == "here",  # a clone is gone when the command ends
+        waits=context.workspace.kind == "here",  # a clone is gone when the command ends
         shown=_proving(attempt, judged.shown),
         malformed=judged.malformed,
     )
     return Verdict((dataclasses.replace(made, level=level),), judged.result, saved)
 
 
-def _saved(bench: Bench, attempt: Measured, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
+def _saved(context: RunContext, attempt: Measured, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
     """Return a snapshot of the user's tree before a call; the last one if nothing changed since.
 
     None if the validator starts no program.
     """
-    services, task, number = bench.services, attempt.task.id, attempt.number
-    if last is None or not tree_guard.starts_a_program(bench.agents.get(name)):
+    services, task, number = context.services, attempt.task.id, attempt.number
+    if last is None or not tree_guard.starts_a_program(context.agents.get(name)):
         return None
     if services.trees.scan(attempt.literal_paths) == last.tree:
         return last
-    ref = attempt_ref(services, bench.run, task, number, f"validator/{bench.journal.operation}-{call}")
+    ref = attempt_ref(services, context.run, task, number, f"validator/{context.journal.operation}-{call}")
     taken = services.trees.snapshot(ref, f"before the validator of {task}, attempt {number}", attempt.literal_paths)
     about = {"role": agent.VALIDATOR, "binding": name, "ref": taken.ref, "snapshot": taken.commit}
-    bench.journal.write(bench.journal.event("snapshot.taken", task, number, **about))
+    context.journal.write(context.journal.event("snapshot.taken", task, number, **about))
     return taken
 
 
-def changed_meanwhile(bench: Bench, attempt: Measured, present: str) -> frozenset[str]:
+def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> frozenset[str]:
     """Report paths of the user's tree that changed while the validator judged; return them if the work is there.
 
     `present` is the present tree of the work.
     """
     if attempt.validated_from is None:
         return frozenset()
-    here = bench.workspace.kind == "here"
-    own = present if here else bench.services.trees.scan(attempt.literal_paths)
-    found = tree_guard.files(bench.services, attempt.validated_from, own)
+    here = context.workspace.kind == "here"
+    own = present if here else context.services.trees.scan(attempt.literal_paths)
+    found = tree_guard.files(context.services, attempt.validated_from, own)
     if not found.words:
         return frozenset()
-    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
     back = f" As it was before: {wording.listed(found.back, between='; ')}." if found.back else ""
-    bench.services.reporter.note(
+    context.services.reporter.note(
         f"While the validator {name} judged {attempt.task.id}, {'; '.join(found.words)}. It may have been you.{back}"
     )
     return frozenset(str(row["path"]) for row in found.rows) if here else frozenset()
 
 
-def _asked(bench: Bench, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None) -> Answered:
+def _asked(
+    context: RunContext, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None
+) -> Answered:
     # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
-    builder = agent.capabilities_of(bench.journal.state.tasks[attempt.task.id].attempt.adapter)
+    builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
-    here = bench.workspace.kind == "here"
-    before = saved.tree if saved is not None and here else bench.work.scan(attempt.literal_paths)
-    again = functools.partial(build.changed_since, bench, attempt, before)
-    made = agent_client.Call(bench.agents.get(name), name, request, again, anew=anew)
-    result = agent_client.call(bench.services, bench.journal, made)
-    bench.checks.end_processes()
-    return _read(bench, attempt, result)
+    here = context.workspace.kind == "here"
+    before = saved.tree if saved is not None and here else context.work.scan(attempt.literal_paths)
+    again = functools.partial(build.changed_since, context, attempt, before)
+    made = agent_client.Call(context.agents.get(name), name, request, again, anew=anew)
+    result = agent_client.call(context.services, context.journal, made)
+    context.checks.end_processes()
+    return _read(context, attempt, result)
 
 
 def _asked_again(
-    bench: Bench, attempt: Measured, name: str, request: AgentRequest, first: Answered, saved: Snapshot | None
+    context: RunContext, attempt: Measured, name: str, request: AgentRequest, first: Answered, saved: Snapshot | None
 ) -> Answered:
     """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
-    journal, why = bench.journal, first.malformed
+    journal, why = context.journal, first.malformed
     said = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
     journal.write(journal.event("call.retried", attempt.task.id, attempt.number, **said, message=why, call=1, pause=0))
     told = f"## Your last answer\n\nIt cannot be used: {why}. Answer once more, in the form that is asked for above."
     request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{told}\n", feedback=why)
-    second = _asked(bench, attempt, name, request, _saved(bench, attempt, name, saved, "second"))
+    second = _asked(context, attempt, name, request, _saved(context, attempt, name, saved, "second"))
     result = dataclasses.replace(
         second.result,
         usage=spending.add_usage(first.result.usage, second.result.usage),
@@ -141,7 +143,7 @@ def _asked_again(
     return dataclasses.replace(second, result=result)
 
 
-def _read(bench: Bench, attempt: Measured, result: AgentResult) -> Answered:
+def _read(context: RunContext, attempt: Measured, result: AgentResult) -> Answered:
     if result.failure == agent.MALFORMED:
         return Answered(result, malformed=result.message or "no verdict can be read in it")
     said = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
@@ -150,9 +152,9 @@ def _read(bench: Bench, attempt: Measured, result: AgentResult) -> Answered:
     shown = validation.read(said)
     if isinstance(shown, str):
         return Answered(result, malformed=shown)
-    shown = tuple(_within(bench, one) for one in shown)
+    shown = tuple(_within(context, one) for one in shown)
     places = (one.place for one in shown if one.place is not None)
-    gone = [p for p in places if not resolves(bench.work, p, attempt.candidate)]
+    gone = [p for p in places if not resolves(context.work, p, attempt.candidate)]
     named = wording.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
     return (
         Answered(result, malformed=f"it cites {named}, which the judged files do not have")
@@ -161,11 +163,11 @@ def _read(bench: Bench, attempt: Measured, result: AgentResult) -> Answered:
     )
 
 
-def _within(bench: Bench, shown: ValidatorEvidence) -> ValidatorEvidence:
+def _within(context: RunContext, shown: ValidatorEvidence) -> ValidatorEvidence:
     """Return a citation with a relative path: some agents cite absolute ones."""
     if shown.place is None:
         return shown
-    file = shown.place.file.removeprefix(f"{bench.work.root.rstrip('/')}/")
+    file = shown.place.file.removeprefix(f"{context.work.root.rstrip('/')}/")
     return dataclasses.replace(shown, place=Citation(file, shown.place.line))
 
 
@@ -175,9 +177,9 @@ def _proving(attempt: Measured, shown: tuple[ValidatorEvidence, ...]) -> tuple[V
     return tuple(one for one in shown if not task.acceptance or validation.proven_criteria(task, (one,)))
 
 
-def question(bench: Bench, attempt: Measured) -> Decision | None:
+def question(context: RunContext, attempt: Measured) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
-    name = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
     subject = proofs.validator_subject(name or "")
     said = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
     if said is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app.consent import approval_parts, approvals, irreversible
 from idumb.app.core import next_actions
-from idumb.app.core.run_context import Bench
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import wording
@@ -53,72 +53,77 @@ def untracked_inputs(services: Services, plans: Iterable[str]) -> Mapping[str, A
     return {"paths": list(missing), "command": f"git add -- {shlex.join(missing)}"} if missing else None
 
 
-def require(bench: Bench, task: Task) -> None:
+def require(context: RunContext, task: Task) -> None:
     """Require that the locked inputs are unchanged and, in strict mode, that the approval is still valid.
 
     Refusal `lock.plan-changed`, `lock.configuration-changed` or that of the approval. Files are read only if their
     size, times or location show that they may have changed.
     """
-    services, cached = bench.services, bench.locked
-    signature = services.files.signature(_watched_files(bench))
+    services, cached = context.services, context.locked
+    signature = services.files.signature(_watched_files(context))
     if signature is None or signature != cached.get("files"):
-        _require_same(bench)
-    if STRICT in (bench.contract.mode, bench.journal.state.mode):
+        _require_same(context)
+    if STRICT in (context.contract.mode, context.journal.state.mode):
         mark = f"{signature}.{services.consent.mark()}"
         until = cached.get("until", "")
         if signature is None or mark != cached.get("approval") or (until and until <= services.clock.now()):
-            kept = approvals.require(services, bench.contract)
+            kept = approvals.require(services, context.contract)
             cached["approval"], cached["until"] = mark, kept.approval.expires or ""
             cached["named"] = approval_parts.bound_files(kept.approval)
     cached["files"] = signature or ""
-    irreversible.require(services, bench.contract, task)
+    irreversible.require(services, context.contract, task)
 
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _watched_files(bench: Bench) -> tuple[str, ...]:
+def _watched_files(context: RunContext) -> tuple[str, ...]:
     """Plans, their folder, configuration, templates and policy; in strict mode also the files that commands name."""
-    files = [bench.contract.folder, CONFIGURATION, POLICY, *(path for path, _ in bench.journal.state.contract.plans)]
-    files += [path for path, _ in bench.services.policy.sources]
-    files += [PROMPTS, *(f"{PROMPTS}/{name}.md" for name in bench.services.settings.prompts)]
-    if STRICT in (bench.contract.mode, bench.journal.state.mode):
-        files += bench.locked.get("named", ())
+    files = [
+        context.contract.folder,
+        CONFIGURATION,
+        POLICY,
+        *(path for path, _ in context.journal.state.contract.plans),
+    ]
+    files += [path for path, _ in context.services.policy.sources]
+    files += [PROMPTS, *(f"{PROMPTS}/{name}.md" for name in context.services.settings.prompts)]
+    if STRICT in (context.contract.mode, context.journal.state.mode):
+        files += context.locked.get("named", ())
     return tuple(files)
 
 
-def _require_same(bench: Bench) -> None:
+def _require_same(context: RunContext) -> None:
     """Refuse if plans, configuration or policy differ from the newest lock."""
-    services, locked = bench.services, dict(bench.journal.state.contract.plans)
+    services, locked = context.services, dict(context.journal.state.contract.plans)
     try:
-        present = {path: _sha256(data) for path, data in services.plans.plans(bench.contract.folder)}
+        present = {path: _sha256(data) for path, data in services.plans.plans(context.contract.folder)}
         settings, policy = services.present_settings(), services.present_policy()
     except InputError as problem:
         raise _refusal(
-            bench, "plan" if problem.code.startswith("plan") else "configuration", [problem.message]
+            context, "plan" if problem.code.startswith("plan") else "configuration", [problem.message]
         ) from None
     changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
     if changed:
-        raise _refusal(bench, "plan", changed)
-    if settings != services.settings and _settings_digest(bench, settings) != _settings_digest(
-        bench, services.settings
+        raise _refusal(context, "plan", changed)
+    if settings != services.settings and _settings_digest(context, settings) != _settings_digest(
+        context, services.settings
     ):
-        raise _refusal(bench, "configuration", [CONFIGURATION])
+        raise _refusal(context, "configuration", [CONFIGURATION])
     if policy.digest != services.policy.digest:
-        raise _refusal(bench, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
+        raise _refusal(context, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
 
 
-def _settings_digest(bench: Bench, settings: Settings) -> str:
-    return contracts.governing_settings(bench.contract.plans, settings).digest()
+def _settings_digest(context: RunContext, settings: Settings) -> str:
+    return contracts.governing_settings(context.contract.plans, settings).digest()
 
 
-def _refusal(bench: Bench, what: str, changed: Sequence[str]) -> Refusal:
+def _refusal(context: RunContext, what: str, changed: Sequence[str]) -> Refusal:
     from idumb.app.contract import changed_contract  # only a refusal needs it
 
-    phase = bench.contract.phase
-    state = bench.journal.state
-    choices = changed_contract.choices(bench.services, state, changed if what == "plan" else ())
+    phase = context.contract.phase
+    state = context.journal.state
+    choices = changed_contract.choices(context.services, state, changed if what == "plan" else ())
     why = f"{wording.listed(changed)} changed during the run of phase {phase}"
     return Refusal(
         f"lock.{what}-changed",

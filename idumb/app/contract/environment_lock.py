@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.app.contract import envelopes
 from idumb.app.core import next_actions
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services
 from idumb.domain import agent, canonical_json, confidence, contract, outcome
 from idumb.domain.consent import envelope
@@ -43,29 +43,29 @@ def changed_since(services: Services, state: RunState, known: Contract) -> tuple
     return tuple(c for c in differ if c.part != "validator" or current.grown.get(c.now) != c.was)
 
 
-def lock_in(bench: Bench) -> None:
+def lock_in(run_context: RunContext) -> None:
     """Record the environment of the run with its checks and confidence, or the changes if it is already recorded.
 
     The user accepted these changes before the run continued.
     """
-    state, services = bench.journal.state, bench.services
-    current = envelopes.present(services, bench.agents, bench.contract)
-    bench.watched["programs"] = current.programs
-    bench.watched["mark"] = _signature(bench)
-    if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != bench.contract.hash:
-        bench.journal.write(bench.journal.event("run.locked", **_locked(bench, current)))
+    state, services = run_context.journal.state, run_context.services
+    current = envelopes.present(services, run_context.agents, run_context.contract)
+    run_context.watched["programs"] = current.programs
+    run_context.watched["mark"] = _signature(run_context)
+    if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != run_context.contract.hash:
+        run_context.journal.write(run_context.journal.event("run.locked", **_locked(run_context, current)))
         return
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
     if changes or set(current.envelopes) - set(state.contract.envelopes):
-        _record_changes(bench, changes, current, current.envelopes, during=False)
+        _record_changes(run_context, changes, current, current.envelopes, during=False)
 
 
-def _locked(bench: Bench, current: envelopes.EnvelopeSet) -> dict[str, Any]:
-    services, known = bench.services, bench.contract
+def _locked(run_context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
+    services, known = run_context.services, run_context.contract
     rules = levels.rules(services.settings)
     findings = registry.findings(known, services.settings, services.policy)
     used = _blocking_agents(known, services.settings)
-    judged = confidence.assess(known, findings, [name for name in used if _starts(bench, name)], used)
+    judged = confidence.assess(known, findings, [name for name in used if _starts(run_context, name)], used)
     return {
         "contract_hash": known.hash,
         "checks": {"errors": 0, "warnings": len(findings)},
@@ -85,49 +85,49 @@ def _blocking_agents(known: Contract, settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-def _starts(bench: Bench, name: str) -> bool:
+def _starts(run_context: RunContext, name: str) -> bool:
     try:
-        bench.agents.get(name).describe()
+        run_context.agents.get(name).describe()
     except AdapterError:
         return False
     return True
 
 
-def require(bench: Bench, attempt: Attempt) -> None:
+def require(run_context: RunContext, attempt: Attempt) -> None:
     """Require, before each attempt, that its environment did not change since the lock.
 
     Strict mode refuses; guided mode records the change and continues. This stats a few files. `contract_lock` checks
     plans, configuration and policy.
     """
-    mark = _signature(bench)
-    if mark is not None and mark == bench.watched.get("mark"):
+    mark = _signature(run_context)
+    if mark is not None and mark == run_context.watched.get("mark"):
         return
-    bench.watched["mark"] = mark
-    current = envelopes.present(bench.services, bench.agents, bench.contract)
-    changes = envelope.changes(bench.journal.state.contract.envelopes, current.envelopes)
-    reported = bench.watched.setdefault("reported", set())
+    run_context.watched["mark"] = mark
+    current = envelopes.present(run_context.services, run_context.agents, run_context.contract)
+    changes = envelope.changes(run_context.journal.state.contract.envelopes, current.envelopes)
+    reported = run_context.watched.setdefault("reported", set())
     new = tuple(c for c in changes if canonical_json.digest(c.as_dict()) not in reported)
     if not new:
         return
-    if STRICT in (attempt.plan.mode, bench.journal.state.mode):
-        raise refusal(bench.journal.state, new)
+    if STRICT in (attempt.plan.mode, run_context.journal.state.mode):
+        raise refusal(run_context.journal.state, new)
     reported.update(canonical_json.digest(c.as_dict()) for c in new)
-    locked = bench.journal.state.contract.envelopes
+    locked = run_context.journal.state.contract.envelopes
     taken = {
         key: envelope.seal(locked[key], **{part: made[part] for part in _LIVE})
         for key, made in current.envelopes.items()
         if key in locked
     }
-    _record_changes(bench, new, current, taken, during=True)
+    _record_changes(run_context, new, current, taken, during=True)
 
 
-def _signature(bench: Bench) -> str | None:
-    places = (*bench.services.toolchain.files(), *bench.watched.get("programs", ()))
-    return bench.services.files.signature(places)
+def _signature(run_context: RunContext) -> str | None:
+    places = (*run_context.services.toolchain.files(), *run_context.watched.get("programs", ()))
+    return run_context.services.files.signature(places)
 
 
 def _record_changes(
-    bench: Bench,
+    run_context: RunContext,
     changes: Sequence[Change],
     current: envelopes.EnvelopeSet,
     taken: Mapping[str, dict[str, Any]],
@@ -136,14 +136,14 @@ def _record_changes(
 ) -> None:
     """Record the changes and report them. `taken` are the envelopes for the next attempts."""
     kept = {digest: current.sources[digest] for digest in _hashes(taken) if digest in current.sources}
-    bench.journal.write(
-        bench.journal.event(
+    run_context.journal.write(
+        run_context.journal.event(
             "envelope.changed", changes=[c.as_dict() for c in changes], envelopes=dict(taken), sources=kept
         )
     )
     for part in envelope.changed_agents(changes):
         late = "; the change takes effect with the next command" if during and part not in _LIVE else ""
-        bench.services.reporter.note(f"{describe_part(part)} changed after this run was locked{late}")
+        run_context.services.reporter.note(f"{describe_part(part)} changed after this run was locked{late}")
 
 
 def _hashes(envelopes: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
@@ -252,16 +252,16 @@ def choices(state: RunState, accept: str) -> tuple[Choice, ...]:
     return (kept, *back, next_actions.start_fresh(state.phase))
 
 
-def attempt_payload(bench: Bench, attempt: Attempt, builder: str) -> dict[str, Any]:
+def attempt_payload(run_context: RunContext, attempt: Attempt, builder: str) -> dict[str, Any]:
     """The part of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
-    validator = contract.validator_of(attempt.plan, attempt.task, bench.services.settings)
+    validator = contract.validator_of(attempt.plan, attempt.task, run_context.services.settings)
     key = envelope_key(builder, validator)
-    known = bench.journal.state.contract.envelopes.get(key)
+    known = run_context.journal.state.contract.envelopes.get(key)
     if known is None:
-        known = envelopes.present(bench.services, bench.agents, bench.contract).envelopes[key]
-    request = request_digest(bench, attempt, str(known["adapter"]))
+        known = envelopes.present(run_context.services, run_context.agents, run_context.contract).envelopes[key]
+    request = request_digest(run_context, attempt, str(known["adapter"]))
     wanted = envelope.context_paths(attempt.task)
-    entries = {path: bench.work.entry(attempt.base, path) for path in wanted}
+    entries = {path: run_context.work.entry(attempt.base, path) for path in wanted}
     # A reference may name no file; a condition may name a folder, which has no hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
     context = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
@@ -273,12 +273,12 @@ def attempt_payload(bench: Bench, attempt: Attempt, builder: str) -> dict[str, A
     return {"envelope": envelope.seal(known, **parts) if parts else dict(known), "request": request, **told}
 
 
-def request_digest(bench: Bench, attempt: Attempt, adapter: str) -> str:
+def request_digest(run_context: RunContext, attempt: Attempt, adapter: str) -> str:
     """A hash that distinguishes the requests of attempts under the same envelope.
 
     The envelope includes plans and template. Steps ignore feedback.
     """
-    task = bench.journal.state.tasks[attempt.task.id].digest
+    task = run_context.journal.state.tasks[attempt.task.id].digest
     told = (
         []
         if agent.capabilities_of(adapter).deterministic or not attempt.feedback

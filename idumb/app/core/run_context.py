@@ -37,7 +37,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Bench:
+class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
     `watched` is what `environment_lock` remembers between attempts. `commits` is set if builders commit themselves.

@@ -33,10 +33,10 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     with operation.owned(services, "give-up") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
-        bench = open_run.bench(services, journal, contract, workspace="here")
-        record.record_interruption(bench, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
+        context = open_run.run_context(services, journal, contract, workspace="here")
+        record.record_interruption(context, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
         touched = list(state.tasks[task_id].work.touched)
-        task_base.take_back(bench, contract.tasks[task_id])
+        task_base.take_back(context, contract.tasks[task_id])
         projections.write_progress(services, contract, state)
     kept = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(

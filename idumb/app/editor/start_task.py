@@ -14,7 +14,7 @@ from idumb.app.contract import environment_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Bench, Prepared
+from idumb.app.core.run_context import Prepared, RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.engine import runner
 from idumb.app.engine.runner import Ending
@@ -52,7 +52,9 @@ def start(services: Services, asked: Start) -> Result:
     task = _buildable(services, contract, task_id)
     with operation.owned(services, "start") as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
-        begun = run_lifecycle.supervise(services, journal, contract, request, lambda bench: _open(bench, task, asked))
+        begun = run_lifecycle.supervise(
+            services, journal, contract, request, lambda context: _open(context, task, asked)
+        )
         if isinstance(begun, Ending):
             return _not_opened(services, journal, contract, request, task, begun)
     return _opened(services, journal.state, contract, begun)
@@ -79,31 +81,31 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
     return task
 
 
-def _open(bench: Bench, task: Task, asked: Start) -> Prepared | Ending:
+def _open(context: RunContext, task: Task, asked: Start) -> Prepared | Ending:
     """Prepare the attempt; return an Ending if the task cannot be opened now."""
-    run_lifecycle.make_ready(bench)
-    environment_lock.lock_in(bench)
-    if asked.retry and bench.journal.state.tasks[task.id].status == outcome.FAILED:
-        bench.journal.write(bench.journal.event("task.reset", task.id, reason="retry"))
-    _require_turn(bench, task)
-    if adoption.claimed(bench, task):
-        runner.adopt(bench, task)
-        _require_turn(bench, task)
-    refused = runner.admit(bench, task)
+    run_lifecycle.make_ready(context)
+    environment_lock.lock_in(context)
+    if asked.retry and context.journal.state.tasks[task.id].status == outcome.FAILED:
+        context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
+    _require_turn(context, task)
+    if adoption.claimed(context, task):
+        runner.adopt(context, task)
+        _require_turn(context, task)
+    refused = runner.admit(context, task)
     if refused is not None:
         return Ending("halted", f"{task.id} was skipped", task.id) if refused is runner.LEFT_OUT else refused
-    attempt = runner.run_stages(bench, entry.begin(bench, task), pipeline.prepare)
+    attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
     if attempt.outcome is not None:
-        recorded = runner.run_stages(bench, attempt, pipeline.refuse)
-        return runner.settle(bench, recorded) or Ending("done", recorded.reason, task.id)
-    _announce(bench, attempt, asked.by)
-    projections.progress(bench)
+        recorded = runner.run_stages(context, attempt, pipeline.refuse)
+        return runner.settle(context, recorded) or Ending("done", recorded.reason, task.id)
+    _announce(context, attempt, asked.by)
+    projections.progress(context)
     return attempt
 
 
-def _require_turn(bench: Bench, task: Task) -> None:
+def _require_turn(context: RunContext, task: Task) -> None:
     """Refuse a task whose turn it is not, and say why."""
-    state, contract = bench.journal.state, bench.contract
+    state, contract = context.journal.state, context.contract
     shown = schedule.statuses(contract, state)
     status = shown[task.id]
     if status in outcome.DONE or status == outcome.SKIPPED:
@@ -147,19 +149,19 @@ def _require_turn(bench: Bench, task: Task) -> None:
         )
 
 
-def _announce(bench: Bench, attempt: Prepared, by: str) -> None:
-    services, task = bench.services, attempt.task
+def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
+    services, task = context.services, attempt.task
     if attempt.residue:
         # What checks before the work left is in the base, and no snapshot names that tree.
-        ref = attempt_ref(services, bench.run, task.id, attempt.number, "opened")
+        ref = attempt_ref(services, context.run, task.id, attempt.number, "opened")
         services.trees.keep(ref, attempt.base, f"what {task.id} starts from", attempt.snapshot.commit)
-    bench.journal.write(
-        bench.journal.event(
+    context.journal.write(
+        context.journal.event(
             open_attempt.KIND,
             task.id,
             attempt.number,
             by=by,
-            phase=bench.contract.phase,
+            phase=context.contract.phase,
             worktree=services.worktree,
             base=attempt.base,
             head=services.history.head().commit,

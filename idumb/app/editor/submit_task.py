@@ -12,7 +12,7 @@ from idumb.app.contract import changed_contract, environment_lock, loading
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Bench, Built, Recorded
+from idumb.app.core.run_context import Built, Recorded, RunContext
 from idumb.app.core.services import Services
 from idumb.app.engine import recovery, runner
 from idumb.app.engine.runner import Ending
@@ -73,37 +73,37 @@ def submit(services: Services, asked: Submit) -> Result:
             journal.write(journal.event("run.resumed", reason="submit"))
         task = contract.tasks[task_id]
         attempt, ending = run_lifecycle.supervise(
-            services, journal, contract, request, lambda bench: _judge(bench, task, asked.said)
+            services, journal, contract, request, lambda context: _judge(context, task, asked.said)
         )
         return _submitted(services, journal, contract, request, task, attempt, ending)
 
 
-def _judge(bench: Bench, task: Task, said: str) -> tuple[Recorded | None, Ending | None]:
-    recovery.recover(bench)
-    environment_lock.lock_in(bench)
-    known = bench.journal.state.tasks[task.id]
+def _judge(context: RunContext, task: Task, said: str) -> tuple[Recorded | None, Ending | None]:
+    recovery.recover(context)
+    environment_lock.lock_in(context)
+    known = context.journal.state.tasks[task.id]
     if known.attempt.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
         return None, None if known.status in outcome.DONE else runner.AGAIN
-    attempt = runner.run_stages(bench, _rebuilt(bench, task, known, said), pipeline.submit)
-    ending = runner.settle(bench, attempt)
-    projections.progress(bench)
+    attempt = runner.run_stages(context, _rebuilt(context, task, known, said), pipeline.submit)
+    ending = runner.settle(context, attempt)
+    projections.progress(context)
     return attempt, ending
 
 
-def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Built:
+def _rebuilt(context: RunContext, task: Task, known: TaskState, said: str) -> Built:
     """Return the attempt as it was when it was opened, from its events."""
     found = known.attempt.opened or {}
-    begun = _begun(bench, known)
+    begun = _begun(context, known)
     p = begun.payload
-    seconds = max(0.0, _moment(bench.services.clock.now()) - _moment(begun.at))
-    state = bench.journal.state
+    seconds = max(0.0, _moment(context.services.clock.now()) - _moment(begun.at))
+    state = context.journal.state
     return Built(
         task=task,
-        plan=bench.plans[task.id],
+        plan=context.plans[task.id],
         number=known.attempt.number,
         base=found["base"],
         feedback=known.context.feedback,
-        started=bench.services.clock.monotonic() - seconds,
+        started=context.services.clock.monotonic() - seconds,
         accepted_paths=known.work.accepted_paths,
         snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
         before=RepositoryState(Head(found["head"], state.branch), dict(state.guarded.digests or {})),
@@ -115,8 +115,10 @@ def _rebuilt(bench: Bench, task: Task, known: TaskState, said: str) -> Built:
     )
 
 
-def _begun(bench: Bench, known: TaskState) -> Event:
-    events = bench.services.log.events(run=bench.run, task=known.id, kind="attempt.started", newest_first=True, limit=1)
+def _begun(context: RunContext, known: TaskState) -> Event:
+    events = context.services.log.events(
+        run=context.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
+    )
     return next(iter(events))
 
 

@@ -21,7 +21,7 @@ from idumb.app.attempt import (
 from idumb.app.consent import agent_programs, approval_parts
 from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
-from idumb.app.core.run_context import Attempt, Bench, Recorded
+from idumb.app.core.run_context import Attempt, Recorded, RunContext
 from idumb.app.engine import task_failure
 from idumb.app.worktree import task_base
 from idumb.domain import agent, failures, outcome
@@ -54,124 +54,124 @@ _From = TypeVar("_From", bound=Attempt)
 _To = TypeVar("_To", bound=Attempt)
 
 
-def run_tasks(bench: Bench) -> Ending:
+def run_tasks(context: RunContext) -> Ending:
     """Work through the schedule."""
-    tasks = schedule.Schedule(bench.contract, bench.journal.state)
+    tasks = schedule.Schedule(context.contract, context.journal.state)
     waiting: Ending | None = None
     held: Ending | None = None
     while (task_id := tasks.next()) is not None:
-        paused = _paused(bench)
+        paused = _paused(context)
         if paused is not None:
             return paused
         try:
-            ending = _run_task(bench, bench.contract.tasks[task_id])
+            ending = _run_task(context, context.contract.tasks[task_id])
         except Refusal as refusal:
             if refusal.code != task_base.UNFINISHED:
                 raise
             held = held or Ending("halted", f"{refusal.message} {refusal.hint}", task_id)
             continue  # other tasks need not wait for what a person must decide about this one's files
-        projections.progress(bench)
+        projections.progress(context)
         if ending is not None and ending.kind != "waiting":
             return ending
         if ending is not None:
             waiting = ending
-            known = bench.journal.state.tasks[task_id]
-            if not (bench.contract.tasks[task_id].is_human or known.attempt.adopted):
+            known = context.journal.state.tasks[task_id]
+            if not (context.contract.tasks[task_id].is_human or known.attempt.adopted):
                 return ending  # its unfinished work lies in the tree; nothing may build on top of it
             continue
-        if bench.journal.state.tasks[task_id].status in outcome.DONE:
+        if context.journal.state.tasks[task_id].status in outcome.DONE:
             tasks.completed(task_id)
-    if waiting is None and any(t.status == outcome.WAITING for t in bench.journal.state.tasks.values()):
+    if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or held or Ending("done")
 
 
-def _paused(bench: Bench) -> Ending | None:
+def _paused(context: RunContext) -> Ending | None:
     """Return a requested pause. Between two tasks everything is saved."""
-    asked = bench.services.owner.pause_asked()
+    asked = context.services.owner.pause_asked()
     if asked is None:
         return None
     by, why = asked
     return Ending("paused", next_actions.said_by(by, why), said={"by": by, "why": why})
 
 
-def _run_task(bench: Bench, task: Task) -> Ending | None:
+def _run_task(context: RunContext, task: Task) -> Ending | None:
     """Make all attempts at one task; None if the run continues, however the task ended."""
-    if adoption.claimed(bench, task):
-        ending = adopt(bench, task)
+    if adoption.claimed(context, task):
+        ending = adopt(context, task)
         if ending is not AGAIN:
             return ending
-    if contracts.in_editor(bench.plans[task.id], task, bench.services.settings):
+    if contracts.in_editor(context.plans[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
-    bench = builder_commits.bench_of(bench, task)
+    context = builder_commits.bench_of(context, task)
     while True:
-        refused = admit(bench, task)
+        refused = admit(context, task)
         if refused is not None:
             return None if refused is LEFT_OUT else refused
-        ending = settle(bench, run_stages(bench, entry.begin(bench, task), pipeline.make))
+        ending = settle(context, run_stages(context, entry.begin(context, task), pipeline.make))
         if ending is not AGAIN:
             return ending
 
 
-def admit(bench: Bench, task: Task) -> Ending | None:
+def admit(context: RunContext, task: Task) -> Ending | None:
     """Return None if an attempt may begin, LEFT_OUT if a person skipped the task, else what the run does instead.
 
     Refusal if the task's files have uncommitted changes that it must not build on.
     """
-    task_base.refuse_foreign_changes(bench, task)
-    question = None if entry.waits_for_verdict(bench, task) else questions.ask_about_effect(bench, task)
+    task_base.refuse_foreign_changes(context, task)
+    question = None if entry.waits_for_verdict(context, task) else questions.ask_about_effect(context, task)
     if question is not None:
         words = f"{task.id} may have had its effect already, and asks before it is tried again"
         return LEFT_OUT if question == questions.SKIP else Ending("waiting", words, task.id)
-    ceiling = budget.asked(bench, task)
+    ceiling = budget.asked(context, task)
     if ceiling is None:
         return None
     decision, words = ceiling
     if decision != budget.STOP:
         return Ending("waiting", f"{task.id}: {words}", task.id)
-    known = bench.journal.state.tasks[task.id]
-    bench.journal.write(task_failure.failed(bench, task, known.attempt.number, words))
+    known = context.journal.state.tasks[task.id]
+    context.journal.write(task_failure.failed(context, task, known.attempt.number, words))
     return Ending("halted", f"{task.id}: {words}", task.id)
 
 
-def adopt(bench: Bench, task: Task) -> Ending | None:
+def adopt(context: RunContext, task: Task) -> Ending | None:
     """Prove work that an old iDumb calls done, or put it to a person; `AGAIN` if it must be built."""
-    task_base.refuse_foreign_changes(bench, task)
-    attempt = run_stages(bench, adoption.begin(bench, task), pipeline.adopt)
-    projections.checkpoint(bench, attempt)
-    handoff_writer.after(bench, task)
+    task_base.refuse_foreign_changes(context, task)
+    attempt = run_stages(context, adoption.begin(context, task), pipeline.adopt)
+    projections.checkpoint(context, attempt)
+    handoff_writer.after(context, task)
     if attempt.outcome == outcome.COMPLETED:
         return None
-    bench.journal.write(*adoption.asked(bench, task))
-    status = bench.journal.state.tasks[task.id].status
+    context.journal.write(*adoption.asked(context, task))
+    status = context.journal.state.tasks[task.id].status
     if status == outcome.WAITING:
         return Ending("waiting", f"{task.id}: {attempt.reason}", task.id)
     return None if status in outcome.DONE else AGAIN
 
 
-def run_stages(bench: Bench, attempt: _From, lead: Callable[[Bench, _From], _To]) -> _To:
+def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, _From], _To]) -> _To:
     """Lead an attempt through stages of the pipeline. If an interruption ends it, record that and raise again."""
     task = attempt.task
     try:
-        return lead(bench, attempt)
+        return lead(context, attempt)
     except Interrupted as interrupted:
-        bench.services.owner.guard()
-        known = bench.journal.state.tasks[task.id]
+        context.services.owner.guard()
+        known = context.journal.state.tasks[task.id]
         # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
         # was begun in the editor is as it was, and is submitted once more.
         if known.intended is None and known.attempt.opened is None:
-            if known.attempt.running and bench.workspace.kind == "here":
-                drift_check.report_after_crash(bench, task, known)
-            took = bench.services.clock.monotonic() - attempt.started
-            record.record_interruption(bench, task, run_lookup.why_stopped(bench.services, interrupted), took)
+            if known.attempt.running and context.workspace.kind == "here":
+                drift_check.report_after_crash(context, task, known)
+            took = context.services.clock.monotonic() - attempt.started
+            record.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
         raise
 
 
-def settle(bench: Bench, attempt: Recorded) -> Ending | None:
+def settle(context: RunContext, attempt: Recorded) -> Ending | None:
     """Return `AGAIN` if another attempt follows, None if the run continues, else how it ends."""
     task = attempt.task
-    projections.checkpoint(bench, attempt)
-    handoff_writer.after(bench, task)
+    projections.checkpoint(context, attempt)
+    handoff_writer.after(context, task)
     if attempt.commit_refused is not None:
         return Ending("commit-refused", attempt.commit_refused, task.id)
     if attempt.outcome == outcome.WAITING:
@@ -179,21 +179,21 @@ def settle(bench: Bench, attempt: Recorded) -> Ending | None:
     if attempt.outcome == outcome.COMPLETED:
         return None
     if attempt.failure is not None and not attempt.deviation:
-        ending = _could_not_work(bench, attempt, attempt.failure)
+        ending = _could_not_work(context, attempt, attempt.failure)
         if ending is not None:
             return ending
-    return AGAIN if not attempt.unlike and task_failure.tries_again(bench, task) else _failed(bench, attempt)
+    return AGAIN if not attempt.unlike and task_failure.tries_again(context, task) else _failed(context, attempt)
 
 
-def _could_not_work(bench: Bench, attempt: Recorded, why: FailureMessage) -> Ending | None:
+def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage) -> Ending | None:
     """Return what follows if an agent could not work; None if it counts as any failed attempt.
 
     A fresh agent continues after an exhausted context. What another attempt would meet again stops the run.
     """
-    task, state = attempt.task, bench.journal.state
+    task, state = attempt.task, context.journal.state
     if why.kind == agent.CONTEXT_EXHAUSTED:
         return AGAIN if state.tasks[task.id].progress.exhausted <= schedule.MOST_CONTEXTS else None
-    if why.kind == agent.OVER_BUDGET and budget.reached(bench.services.settings, state, task.id) is not None:
+    if why.kind == agent.OVER_BUDGET and budget.reached(context.services.settings, state, task.id) is not None:
         return AGAIN  # which asks a person first
     if why.kind in failures.STOPPING:
         said = {"task": task.id, "failure": why.kind}
@@ -201,85 +201,87 @@ def _could_not_work(bench: Bench, attempt: Recorded, why: FailureMessage) -> End
     return None
 
 
-def _failed(bench: Bench, attempt: Recorded) -> Ending | None:
+def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
     task = attempt.task
     if task_failure.is_left_out(task, attempt.outcome):
-        bench.journal.write(task_failure.left_out(bench, task, attempt.number))
+        context.journal.write(task_failure.left_out(context, task, attempt.number))
         return None
     if task_failure.asks(task, deviated=attempt.deviation):
-        ending = _ask_about_failure(bench, attempt)
-        if ending is not None or bench.journal.state.tasks[task.id].status != outcome.RUNNING:
+        ending = _ask_about_failure(context, attempt)
+        if ending is not None or context.journal.state.tasks[task.id].status != outcome.RUNNING:
             return ending
     if attempt.deviation:
         found = {line.path: line.status for line in attempt.ledger.lines}
-        waits = questions.ask_about_strays(bench, task, attempt.number, attempt.reason, found)
+        waits = questions.ask_about_strays(context, task, attempt.number, attempt.reason, found)
         if waits:
-            bench.journal.write(*waits)
+            context.journal.write(*waits)
             return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
-    bench.journal.write(*task_failure.for_good(bench, task, attempt.number, attempt.reason))
+    context.journal.write(*task_failure.for_good(context, task, attempt.number, attempt.reason))
     if attempt.deviation:
         return Ending("halted", f"{task.id} {attempt.reason}", task.id)
     if attempt.plan.mode == STRICT:
         return Ending("halted", f"{task.id} failed: {attempt.reason}", task.id)
-    if bench.journal.state.failures_in_a_row >= bench.services.settings.run.halt_after:
-        count = bench.journal.state.failures_in_a_row
+    if context.journal.state.failures_in_a_row >= context.services.settings.run.halt_after:
+        count = context.journal.state.failures_in_a_row
         return Ending("halted", f"{count} tasks failed in a row; the last was {task.id}: {attempt.reason}", task.id)
     return None
 
 
-def _ask_about_failure(bench: Bench, attempt: Recorded) -> Ending | None:
+def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
     """Ask a person what to do about a failed task, now or later; None if the run continues."""
-    task, event = attempt.task, bench.journal.event
+    task, event = attempt.task, context.journal.event
     question = questions.failure_question(task, attempt.number, attempt.reason)
-    asked = task_failure.asked(bench, task, attempt.number, question)
-    again = attempt.number < bench.max_attempts  # a remembered `retry` does not try for ever
-    known = plan_answers.remembered_answer(bench.services, question, task) if again else None
-    answer = known or bench.services.asker.ask(question)
+    asked = task_failure.asked(context, task, attempt.number, question)
+    again = attempt.number < context.max_attempts  # a remembered `retry` does not try for ever
+    known = plan_answers.remembered_answer(context.services, question, task) if again else None
+    answer = known or context.services.asker.ask(question)
     if answer is None:
-        bench.journal.write(asked, task_failure.waiting(bench, task, attempt.number, question, attempt.reason))
+        context.journal.write(asked, task_failure.waiting(context, task, attempt.number, question, attempt.reason))
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
-    answered = bench.journal.answered(answer, task.id, attempt.number)
+    answered = context.journal.answered(answer, task.id, attempt.number)
     if answer.choice == questions.RETRY:
-        bench.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
-        return _run_task(bench, task)
-    bench.journal.write(asked, answered)
+        context.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
+        return _run_task(context, task)
+    context.journal.write(asked, answered)
     if answer.choice == questions.SKIP:
-        bench.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
+        context.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
     return None
 
 
-def require_agents(bench: Bench) -> None:
+def require_agents(context: RunContext) -> None:
     """Refuse if a program that builds or validates cannot be started, or nobody agreed to it."""
-    for name in approval_parts.agents(bench.services.settings, bench.contract):
+    for name in approval_parts.agents(context.services.settings, context.contract):
         try:
-            bench.agents.get(name).describe()
+            context.agents.get(name).describe()
         except AdapterError as problem:
             named = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
             raise Refusal(problem.code, f"{named}{problem.message}", hint=problem.hint) from problem
-    agent_programs.require(bench.services, bench.contract, bench.agents, next_actions.command(bench.journal.state))
+    agent_programs.require(
+        context.services, context.contract, context.agents, next_actions.command(context.journal.state)
+    )
 
 
-def require_setup(bench: Bench) -> None:
+def require_setup(context: RunContext) -> None:
     """Refuse if something is missing that a person must provide: a variable, or a check that passes."""
-    for plan in bench.contract.plans:
+    for plan in context.contract.plans:
         for needed in plan.setup:
-            missing = _missing(bench, needed)
+            missing = _missing(context, needed)
             if missing:
                 raise Refusal(
                     "setup.missing",
                     f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
-                    hint=needed.where or f"Provide it, then idumb execute-phase {bench.contract.phase}",
+                    hint=needed.where or f"Provide it, then idumb execute-phase {context.contract.phase}",
                 )
 
 
-def _missing(bench: Bench, needed: Setup) -> str:
+def _missing(context: RunContext, needed: Setup) -> str:
     """Return the first thing that is missing; "" if nothing is."""
-    limit = float(bench.services.settings.run.check_timeout)
+    limit = float(context.services.settings.run.check_timeout)
     for name in needed.env:
-        found = bench.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
+        found = context.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
         if not found.passed:
             return f"{name} is not set"
     if needed.check is None:
         return ""
-    found = bench.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
+    found = context.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
     return "" if found.passed else f"`{needed.check}` {found.result}"

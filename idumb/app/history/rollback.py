@@ -129,10 +129,10 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
     killed = [t for t, known in journal.state.tasks.items() if known.attempt.running and t in contract.tasks]
     if not killed:
         return
-    bench = open_run.bench(services, journal, contract)
+    context = open_run.run_context(services, journal, contract)
     for task in killed:
-        record.record_interruption(bench, contract.tasks[task])
-    bench.workspace.close()
+        record.record_interruption(context, contract.tasks[task])
+    context.workspace.close()
 
 
 def checked_target(state: RunState, to: str) -> str:

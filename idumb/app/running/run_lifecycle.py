@@ -18,7 +18,7 @@ from idumb.app.contract import (
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Bench
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, kept_at, run_ref
 from idumb.app.engine import recovery, runner
 from idumb.app.roles import opinions
@@ -120,10 +120,10 @@ def run_to_end(services: Services, journal: Journal, contract: Contract, request
 
 
 def supervise(
-    services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[Bench], T]
+    services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[RunContext], T]
 ) -> T:
     """Do `work` on a run. Record what stops it, add the next command to the error, and raise it again."""
-    bench = open_run.bench(
+    context = open_run.run_context(
         services,
         journal,
         contract,
@@ -135,7 +135,7 @@ def supervise(
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))
     try:
-        return work(bench)
+        return work(context)
     except Interrupted as interrupted:
         by = "cancel" if services.owner.asked() else "signal"
         reason = run_lookup.why_stopped(services, interrupted)
@@ -157,28 +157,28 @@ def supervise(
         refusal.details = {**details, **refusal.details}
         raise
     finally:
-        projections.waiting_checkpoints(bench)
+        projections.waiting_checkpoints(context)
         if schedule.settled(schedule.statuses(contract, journal.state)):
-            bench.agents.forget()
-        abandoned_clones.close(bench)
+            context.agents.forget()
+        abandoned_clones.close(context)
 
 
-def make_ready(bench: Bench) -> None:
+def make_ready(context: RunContext) -> None:
     """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
-    recovery.recover(bench)
-    recovery.resolve_waiting(bench)
-    runner.require_agents(bench)
-    runner.require_setup(bench)
+    recovery.recover(context)
+    recovery.resolve_waiting(context)
+    runner.require_agents(context)
+    runner.require_setup(context)
 
 
-def run_tasks(bench: Bench) -> runner.Ending:
+def run_tasks(context: RunContext) -> runner.Ending:
     """Run every task that can run, once the run is recovered and locked in."""
-    make_ready(bench)
-    for task in (bench.contract.tasks[t] for t in bench.contract.order):
-        if bench.journal.state.tasks[task.id].status in schedule.RUNNABLE:
-            task_base.refuse_foreign_changes(bench, task, ahead=True)
-    environment_lock.lock_in(bench)
-    return runner.run_tasks(bench)
+    make_ready(context)
+    for task in (context.contract.tasks[t] for t in context.contract.order):
+        if context.journal.state.tasks[task.id].status in schedule.RUNNABLE:
+            task_base.refuse_foreign_changes(context, task, ahead=True)
+    environment_lock.lock_in(context)
+    return runner.run_tasks(context)
 
 
 def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending) -> Result:

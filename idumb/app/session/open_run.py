@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from idumb.app.attempt import builder_commits
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Bench, Pace
+from idumb.app.core.run_context import Pace, RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.workspace import Workspace
 from idumb.app.worktree import abandoned_clones
@@ -14,7 +14,7 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
 
-def bench(
+def run_context(
     services: Services,
     journal: Journal,
     contract: Contract,
@@ -23,12 +23,12 @@ def bench(
     max_attempts: int | None = None,
     workspace: str | None = None,
     deterministic: bool = False,
-) -> Bench:
+) -> RunContext:
     policy = journal.state.policy
     kind = workspace or builder_commits.workspace_of(policy, journal.state.workspace)
     place = _workspace(services, journal.state, kind)
     commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
-    return Bench(
+    return RunContext(
         services,
         journal,
         contract,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from idumb.app.core.run_context import Bench
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, attempt_ref, kept_at, run_ref
 from idumb.app.ports.workspace import AbandonedClone
 from idumb.app.worktree import task_base
@@ -20,30 +20,30 @@ HERE = "here"
 _WHAT = "interrupted"
 
 
-def close(bench: Bench) -> None:
+def close(context: RunContext) -> None:
     """Remove the clone of a command that ends, unless its contents cannot be kept."""
-    if bench.workspace.kind != HERE:
+    if context.workspace.kind != HERE:
         try:
-            keep_unfinished(bench)
+            keep_unfinished(context)
         except (errors.IdumbError, OSError) as problem:
-            words = f"{bench.work.root} stays, because what is in it could not be kept: {problem}"
-            bench.services.reporter.note(words)
+            words = f"{context.work.root} stays, because what is in it could not be kept: {problem}"
+            context.services.reporter.note(words)
             return
-    bench.workspace.close()
+    context.workspace.close()
 
 
-def keep_unfinished(bench: Bench) -> None:
+def keep_unfinished(context: RunContext) -> None:
     """Keep the files of an attempt that this command began in the clone and did not end."""
-    if bench.workspace.kind == HERE:
+    if context.workspace.kind == HERE:
         return
-    known = next((t for t in bench.journal.state.tasks.values() if t.attempt.running and t.id in bench.begun), None)
-    if known is None or task_base.made_in(bench, known) == HERE:
+    known = next((t for t in context.journal.state.tasks.values() if t.attempt.running and t.id in context.begun), None)
+    if known is None or task_base.made_in(context, known) == HERE:
         return
-    ref = attempt_ref(bench.services, bench.run, known.id, known.attempt.number, _WHAT)
-    if ref not in bench.services.history.refs(ref):
+    ref = attempt_ref(context.services, context.run, known.id, known.attempt.number, _WHAT)
+    if ref not in context.services.history.refs(ref):
         _keep(
-            bench.services,
-            AbandonedClone(bench.run, bench.work.root),
+            context.services,
+            AbandonedClone(context.run, context.work.root),
             ref,
             f"{known.id}, attempt {known.attempt.number}",
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Bench, Measured, Prepared
+from idumb.app.core.run_context import Measured, Prepared, RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import Trees
 from idumb.domain import canonical_json, outcome, wording
@@ -66,13 +66,13 @@ def _bytes(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def words_of_names(bench: Bench, attempt: Prepared, paths: Iterable[str]) -> str:
+def words_of_names(context: RunContext, attempt: Prepared, paths: Iterable[str]) -> str:
     """Return why an attempt fails whose changed files have names that must not be recorded; "" if none has."""
     head = attempt.before.head.commit
-    found = _new_names(bench.services, paths, head, attempt.base)
+    found = _new_names(context.services, paths, head, attempt.base)
     if not found:
         return ""
-    ref = attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, "checkpoint")
+    ref = attempt_ref(context.services, context.run, attempt.task.id, attempt.number, "checkpoint")
     return (
         "the names of files hold a known secret, and nothing under such a name is recorded or committed:"
         f" {wording.listed(found.values())}; rename or remove them (git ls-tree -r --name-only {ref} names them)"
@@ -133,20 +133,20 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
     return tuple(path for path in found if _REDACTED not in path)
 
 
-def judge(bench: Bench, attempt: Measured) -> Measured:
+def judge(context: RunContext, attempt: Measured) -> Measured:
     """Search what would be committed for secrets. A strict run fails over one; otherwise a person is asked later."""
     # A dry run commits nothing, and says what a run would ask.
-    if COMMITTED.isdisjoint((bench.policy, bench.services.settings.git.commit)) or attempt.task.is_human:
+    if COMMITTED.isdisjoint((context.policy, context.services.settings.git.commit)) or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
     commits = () if attempt.commits is None else attempt.commits.commits
     # What one commit of a builder's added and the next took away is in the history all the same.
     changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
     # The work may have been committed by its builder already, so HEAD is that of before.
     before = attempt.before.head.commit
-    found = _added(bench.services, bench.work, changes, before)
-    if found and STRICT in (attempt.plan.mode, bench.journal.state.mode):
-        if bench.commits is not None and attempt.commits is not None and attempt.commits.made:
-            bench.commits.drop()
+    found = _added(context.services, context.work, changes, before)
+    if found and STRICT in (attempt.plan.mode, context.journal.state.mode):
+        if context.commits is not None and attempt.commits is not None and attempt.commits.made:
+            context.commits.drop()
         return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, found)}; {WITHOUT_SECRET}")
     return dataclasses.replace(attempt, exposed=found)
 

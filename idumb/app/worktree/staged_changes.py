@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
-from idumb.app.core.run_context import Bench, Judged
+from idumb.app.core.run_context import Judged, RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
@@ -22,17 +22,17 @@ _ROWS = "rows"
 _REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERIFICATION.md")
 
 
-def tell(bench: Bench, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
+def tell(context: RunContext, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
     """Report paths outside the task whose index entries differ from the snapshot."""
-    history = bench.services.history
+    history = context.services.history
     covers = paths.cover((*ledger.written_paths(task.files), *accepted, *_REPORTS))
     changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
     if not changed:
         return
     rows, flags = history.index_again(snapshot, changed)
-    ref = attempt_ref(bench.services, bench.run, task.id, number, _CHANGED)
-    bench.services.trees.keep_blobs(ref, {_ROWS: bench.services.trees.store(rows)}, f"the index before {task.id}")
-    bench.services.reporter.note(
+    ref = attempt_ref(context.services, context.run, task.id, number, _CHANGED)
+    context.services.trees.keep_blobs(ref, {_ROWS: context.services.trees.store(rows)}, f"the index before {task.id}")
+    context.services.reporter.note(
         f"While {task.id} ran, the index changed: {wording.listed(changed)}. It stays so, because it may have been you,"
         f" and idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
     )
@@ -63,31 +63,31 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
         )
 
 
-def hold_of(bench: Bench, attempt: Judged) -> Mapping[str, Entry | None]:
+def hold_of(context: RunContext, attempt: Judged) -> Mapping[str, Entry | None]:
     """Keep what is staged of the task's own paths, before its commit."""
     words = f"what was staged when {attempt.task.id} was committed"
     tree = attempt.candidate
-    return hold(bench.services, _replaced(bench, attempt), attempt.ledger.changed, (tree,), words)
+    return hold(context.services, _replaced(context, attempt), attempt.ledger.changed, (tree,), words)
 
 
-def tell_replaced_of(bench: Bench, attempt: Judged, staged: Mapping[str, Entry | None]) -> None:
-    tell_replaced(bench.services, _replaced(bench, attempt), staged, attempt.task.id)
+def tell_replaced_of(context: RunContext, attempt: Judged, staged: Mapping[str, Entry | None]) -> None:
+    tell_replaced(context.services, _replaced(context, attempt), staged, attempt.task.id)
 
 
-def _replaced(bench: Bench, attempt: Judged) -> str:
-    return attempt_ref(bench.services, bench.run, attempt.task.id, attempt.number, _REPLACED)
+def _replaced(context: RunContext, attempt: Judged) -> str:
+    return attempt_ref(context.services, context.run, attempt.task.id, attempt.number, _REPLACED)
 
 
-def tell_again(bench: Bench, task: Task, number: int, *, committed: bool) -> None:
+def tell_again(context: RunContext, task: Task, number: int, *, committed: bool) -> None:
     """Report again after a kill what was kept: the first report may have reached nobody."""
     held = (
         (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
         *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),
     )
     for what, words in held:
-        ref = attempt_ref(bench.services, bench.run, task.id, number, what)
-        if bench.services.trees.kept_blobs(ref):
-            bench.services.reporter.note(f"{words}: {_command(ref)}")
+        ref = attempt_ref(context.services, context.run, task.id, number, what)
+        if context.services.trees.kept_blobs(ref):
+            context.services.reporter.note(f"{words}: {_command(ref)}")
 
 
 def _command(ref: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from idumb.app.core import projection_paths
-from idumb.app.core.run_context import Attempt, Bench
+from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref, kept_at
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import exposed_secrets
@@ -22,20 +22,20 @@ from idumb.domain.runs.task_state import TaskState
 UNFINISHED = "task.unfinished-path"
 
 
-def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> None:
+def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = False) -> None:
     """Refuse a task whose declared files have uncommitted changes that are not its own.
 
     `ahead` checks a task before its turn, so what another task left may still be fixed. In an editor, a failed attempt
     may be fixed before the next one begins, which continues with the files as they are.
     """
-    if task.is_human or (bench.workspace.kind != "here" and bench.commits is None):
+    if task.is_human or (context.workspace.kind != "here" and context.commits is None):
         return  # nothing is built in the user's tree; commits of a builder are delivered into it, or made in vain
-    dirty = _dirty(bench, task)
-    unfinished = {p: t for p in dirty if (t := _unfinished_writer(bench, p)) is not None}
-    mended = _is_mended_in_editor(bench, task)
-    theirs = [] if mended else [p for p in dirty if p not in unfinished and not _made_by_run(bench, p)]
-    covered = [] if mended else [p for p in _ignored(bench, task) if not _made_by_run(bench, p)]
-    again = f"idumb start {task.id}" if _in_editor(bench, task) else f"idumb execute-phase {bench.contract.phase}"
+    dirty = _dirty(context, task)
+    unfinished = {p: t for p in dirty if (t := _unfinished_writer(context, p)) is not None}
+    mended = _is_mended_in_editor(context, task)
+    theirs = [] if mended else [p for p in dirty if p not in unfinished and not _made_by_run(context, p)]
+    covered = [] if mended else [p for p in _ignored(context, task) if not _made_by_run(context, p)]
+    again = f"idumb start {task.id}" if _in_editor(context, task) else f"idumb execute-phase {context.contract.phase}"
     if covered:
         raise Refusal(
             "task.dirty-path",
@@ -53,34 +53,34 @@ def refuse_foreign_changes(bench: Bench, task: Task, *, ahead: bool = False) -> 
         )
     if unfinished and not ahead:
         path, other = next(iter(unfinished.items()))
-        status = bench.journal.state.tasks[other].status
+        status = context.journal.state.tasks[other].status
         raise Refusal(
             UNFINISHED,
             f"{task.id} declares {path}, where {other} ({status}) left unfinished work.",
-            hint=f"Commit it or restore it with git, then idumb resume {bench.contract.phase};"
+            hint=f"Commit it or restore it with git, then idumb resume {context.contract.phase};"
             f" --retry-failed tries {other} again",
-            details={"phase": bench.contract.phase, "task": task.id, "paths": list(unfinished)},
+            details={"phase": context.contract.phase, "task": task.id, "paths": list(unfinished)},
         )
 
 
-def _known(bench: Bench, task: str) -> TaskState:
-    return exposed_secrets.found_again(bench.services, bench.journal.state.tasks[task])
+def _known(context: RunContext, task: str) -> TaskState:
+    return exposed_secrets.found_again(context.services, context.journal.state.tasks[task])
 
 
-def _in_editor(bench: Bench, task: Task) -> bool:
-    return contracts.in_editor(bench.plans[task.id], task, bench.services.settings)
+def _in_editor(context: RunContext, task: Task) -> bool:
+    return contracts.in_editor(context.plans[task.id], task, context.services.settings)
 
 
-def _is_mended_in_editor(bench: Bench, task: Task) -> bool:
+def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
     """Return whether an editor continues a failed attempt, whose base had the declared files without such changes."""
-    known = _known(bench, task.id)
+    known = _known(context, task.id)
     failed = known.attempt.outcome == outcome.FAILED and known.work.base is not None and known.work.left is not None
-    return failed and _in_editor(bench, task)
+    return failed and _in_editor(context, task)
 
 
-def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
+def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return uncommitted declared paths, except those that the task's own attempts changed."""
-    known = _known(bench, task.id)
+    known = _known(context, task.id)
     declared = ledger.written_paths(task.files)
     if not declared:
         return ()
@@ -88,23 +88,23 @@ def _dirty(bench: Bench, task: Task) -> tuple[str, ...]:
     # A wide glob covers plans and projections too, which no task may write, and other repositories.
     found = [
         p
-        for p in bench.services.history.uncommitted(declared)
+        for p in context.services.history.uncommitted(declared)
         if p not in own and not paths.matches_any(p, paths.OWN_FILES)
     ]
-    others = bench.services.history.repositories(p.rstrip("/") for p in found) if found else ()
+    others = context.services.history.repositories(p.rstrip("/") for p in found) if found else ()
     return tuple(p for p in found if paths.repository_of(p.rstrip("/"), others) is None)
 
 
-def _ignored(bench: Bench, task: Task) -> tuple[str, ...]:
+def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return files that the task must create and that exist already, ignored by git, so that git status is silent."""
-    known = _known(bench, task.id)
+    known = _known(context, task.id)
     own = frozenset(known.work.touched) if known.work.base is not None else frozenset()
     named = frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
     if not new:
         return ()
-    trees = bench.services.trees
-    present, head = trees.scan(new), bench.services.history.head_tree()
+    trees = context.services.trees
+    present, head = trees.scan(new), context.services.history.head_tree()
     there = [p for p in new if trees.entry(present, p) is not None]
     return tuple(p for p in there if head is None or trees.entry(head, p) is None)
 
@@ -121,11 +121,11 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _last_writer(bench: Bench, path: str) -> TaskState | None:
+def _last_writer(context: RunContext, path: str) -> TaskState | None:
     """Return the task of this run, or carried into it, whose last attempt left the path as it is now."""
-    state, work = bench.journal.state, bench.services.trees
+    state, work = context.journal.state, context.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
-        known = _known(bench, task_id)
+        known = _known(context, task_id)
         if known.work.left is not None and path in known.work.touched:
             return known if work.entry(known.work.left, path) == work.entry(work.scan((path,)), path) else None
     carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
@@ -136,97 +136,97 @@ def _last_writer(bench: Bench, path: str) -> TaskState | None:
     return last if same else None
 
 
-def _unfinished_writer(bench: Bench, path: str) -> str | None:
-    known = _last_writer(bench, path)
+def _unfinished_writer(context: RunContext, path: str) -> str | None:
+    known = _last_writer(context, path)
     return known.id if known is not None and known.status not in outcome.DONE else None
 
 
-def _made_by_run(bench: Bench, path: str) -> bool:
-    return _last_writer(bench, path) is not None
+def _made_by_run(context: RunContext, path: str) -> bool:
+    return _last_writer(context, path) is not None
 
 
-def restart(bench: Bench, task: Task) -> None:
+def restart(context: RunContext, task: Task) -> None:
     """Restore the paths that earlier attempts touched to the task base, unless somebody changed them since.
 
     Undeclared changes may be the user's, and committed ones are settled, so both stay.
     """
-    known = _known(bench, task.id)
+    known = _known(context, task.id)
     if known.work.base is None or known.work.left is None:
         return
-    if bench.workspace.kind != "here":
-        _put_all_back(bench, task, known.work.base)
+    if context.workspace.kind != "here":
+        _put_all_back(context, task, known.work.base)
         return
-    take_back(bench, task)
+    take_back(context, task)
 
 
-def made_in(bench: Bench, known: TaskState) -> str:
+def made_in(context: RunContext, known: TaskState) -> str:
     """Return the kind of workspace of a task's last attempt. A command may choose another than its run's."""
-    started = bench.services.log.events(
-        run=bench.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
+    started = context.services.log.events(
+        run=context.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
     )
-    return next((str(e.payload.get("workspace", "")) for e in started), "") or bench.journal.state.workspace
+    return next((str(e.payload.get("workspace", "")) for e in started), "") or context.journal.state.workspace
 
 
-def take_back(bench: Bench, task: Task) -> None:
+def take_back(context: RunContext, task: Task) -> None:
     """Restore what attempts changed in the user's own tree; refuse if somebody changed it since."""
-    known, trees = _known(bench, task.id), bench.services.trees
+    known, trees = _known(context, task.id), context.services.trees
     if known.work.base is None or known.work.left is None:
         return
-    own = _own_paths(bench, known, trees.scan(known.work.touched)) if known.work.touched else ()
-    tell = bench.services.reporter.note
+    own = _own_paths(context, known, trees.scan(known.work.touched)) if known.work.touched else ()
+    tell = context.services.reporter.note
     conflicts = trees.restore(known.work.base, known.work.left, own, tell=tell) if own else ()
     if conflicts:
         named = ", ".join(c.path for c in conflicts)
         raise Refusal(
             "task.changed-since",
             f"{task.id} must start over from its base, but these files changed since its last attempt: {named}",
-            hint="Commit or move your changes, then idumb resume " + bench.contract.phase,
-            details={"phase": bench.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
+            hint="Commit or move your changes, then idumb resume " + context.contract.phase,
+            details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
         )
     if own and known.attempt.outcome == outcome.CANCELLED:
-        _tell_where(bench, task, known.attempt.number, own)
+        _tell_where(context, task, known.attempt.number, own)
 
 
-def _tell_where(bench: Bench, task: Task, attempt: int, own: tuple[str, ...]) -> None:
+def _tell_where(context: RunContext, task: Task, attempt: int, own: tuple[str, ...]) -> None:
     """Report where the work of an interrupted attempt is kept: a person may have worked in the same files since."""
-    ref = attempt_ref(bench.services, bench.run, task.id, attempt, "interrupted")
-    bench.services.reporter.note(
+    ref = attempt_ref(context.services, context.run, task.id, attempt, "interrupted")
+    context.services.reporter.note(
         f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {kept_at(ref, own[0])}"
     )
 
 
-def _put_all_back(bench: Bench, task: Task, base: str) -> None:
+def _put_all_back(context: RunContext, task: Task, base: str) -> None:
     """Restore the clone to the task base. Nothing in a clone is the user's."""
     literal = tuple(p for p in ledger.written_paths(task.files) if not paths.has_wildcard(p))
-    present = bench.work.scan(literal)
-    changed = (c.path for c in bench.work.changes(base, present))
-    bench.work.restore(base, present, [p for p in changed if not paths.matches_any(p, paths.OWN_FILES)])
+    present = context.work.scan(literal)
+    changed = (c.path for c in context.work.changes(base, present))
+    context.work.restore(base, present, [p for p in changed if not paths.matches_any(p, paths.OWN_FILES)])
 
 
-def task_base(bench: Bench, attempt: Attempt, present: str) -> str:
+def task_base(context: RunContext, attempt: Attempt, present: str) -> str:
     """Return the present tree without what earlier attempts left in it."""
-    if bench.workspace.kind != "here":
+    if context.workspace.kind != "here":
         return attempt.base
-    known = _known(bench, attempt.task.id)
-    attributed = {*_own_paths(bench, known, present), *_open_deviations(bench, known, present)}
+    known = _known(context, attempt.task.id)
+    attributed = {*_own_paths(context, known, present), *_open_deviations(context, known, present)}
     if attempt.task.is_human:
         # A person works between the question and the answer.
         declared = ledger.written_paths(attempt.task.files)
-        changes = bench.work.changes(attempt.base, present)
+        changes = context.work.changes(attempt.base, present)
         attributed |= {c.path for c in changes if paths.matches_any(c.path, declared)}
-    elif _is_mended_in_editor(bench, attempt.task):
-        dirty = (*_dirty(bench, attempt.task), *_ignored(bench, attempt.task))
-        attributed |= {path for path in dirty if not _made_by_run(bench, path)}
-    return bench.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
+    elif _is_mended_in_editor(context, attempt.task):
+        dirty = (*_dirty(context, attempt.task), *_ignored(context, attempt.task))
+        attributed |= {path for path in dirty if not _made_by_run(context, path)}
+    return context.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
 
 
-def _own_paths(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
+def _own_paths(context: RunContext, known: TaskState, present: str) -> tuple[str, ...]:
     """Return what attempts touched, except what somebody else has changed and committed since."""
     touched = tuple(p for p in known.work.touched if p not in set(known.work.deviations))
-    head = bench.services.history.head_tree() if touched else None
+    head = context.services.history.head_tree() if touched else None
     if head is None or known.work.left is None:
         return touched
-    return tuple(p for p in touched if not _settled(bench.services.trees, p, known.work.left, present, head))
+    return tuple(p for p in touched if not _settled(context.services.trees, p, known.work.left, present, head))
 
 
 def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool:
@@ -234,12 +234,12 @@ def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool
     return now != work.entry(left, path) and now == work.entry(head, path)
 
 
-def _open_deviations(bench: Bench, known: TaskState, present: str) -> tuple[str, ...]:
+def _open_deviations(context: RunContext, known: TaskState, present: str) -> tuple[str, ...]:
     """Return undeclared changes of earlier attempts that nobody has committed since."""
-    head = bench.services.history.head_tree() if known.work.deviations else None
+    head = context.services.history.head_tree() if known.work.deviations else None
     if head is None:
         return known.work.deviations
-    return tuple(p for p in known.work.deviations if bench.work.entry(present, p) != bench.work.entry(head, p))
+    return tuple(p for p in known.work.deviations if context.work.entry(present, p) != context.work.entry(head, p))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,14 @@ def asked(
         contract=LockedContract(contract, envelopes={"coder": {**ENVELOPE, "adapter_version": version}}),
     )
     state.tasks = {"T1-01": TaskState("T1-01", "d", context=NextContext(conversation=known))}
-    bench: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         journal=SimpleNamespace(state=state),
         plans={"T1-01": Plan("p", "h", "1", "01", "A plan", "Work is done", mode=mode, tasks=(TASK,))},
         deterministic=deterministic,
         services=SimpleNamespace(settings=Settings(builder="coder")),
         agents={"coder": SimpleNamespace(capabilities=Capabilities(resumable=resumes))},
     )
-    return entry.resumed_conversation(bench, TASK)
+    return entry.resumed_conversation(context, TASK)
 
 
 def test_the_same_agent_goes_on_about_the_same_task() -> None:

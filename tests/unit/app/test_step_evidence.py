@@ -37,8 +37,8 @@ def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> 
     task = Task("T1-01", "Steps", acceptance=(Criterion("AC-1", "made", STEPS),), steps=(step,))
     record = StepRecord(0, step.tool, step.intent, step.arguments, ok=ok, response="no room")
     attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,)), base=BEFORE, candidate=AFTER)
-    bench = SimpleNamespace(work=Trees(frozen))
-    return [(e.result, e.text) for e in proofs.step_evidence(cast("Any", bench), cast("Any", attempt))]
+    context = SimpleNamespace(work=Trees(frozen))
+    return [(e.result, e.text) for e in proofs.step_evidence(cast("Any", context), cast("Any", attempt))]
 
 
 def test_a_step_whose_file_is_as_it_was_to_leave_it_is_proven() -> None:
