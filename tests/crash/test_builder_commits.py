@@ -69,7 +69,7 @@ def _window(scene: Scene) -> dict[str, int]:
     return {
         "intended": intended,
         "delivered": following("after GitTrees.restore"),
-        "branch moved": following("after program.write"),
+        "branch moved": following("after git_program.write"),
     }
 
 

@@ -31,6 +31,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.mark.slow
 def test_the_harness_finds_a_lock_that_excludes_nobody(scene: Scene) -> None:
-    trees = scene.copy(1)
-    told = concurrency.mixed(scene, trees, random.Random(1), plant="everybody owns")
-    assert list(concurrency.check(trees, told)) != []
+    """Whether two commands meet is chance, and about one round in three has none that do: twelve rounds are enough."""
+
+    def found(seed: int) -> bool:
+        trees = scene.copy(1)
+        told = concurrency.mixed(scene, trees, random.Random(seed), plant="everybody owns")
+        return any(concurrency.check(trees, told))
+
+    assert any(found(seed) for seed in range(12))

@@ -46,7 +46,7 @@ def test_a_log_that_cannot_be_opened_for_want_of_files_is_said_to_have_no_room(
     with pytest.raises(StoreError) as caught, log_errors.translated(str(tmp_path / "store.db")):
         sqlite3.connect(tmp_path / "absent" / "store.db")
     assert caught.value.code == code
-    assert ("and 3 files)" in caught.value.message) == (files == 3)
+    assert ("and 3 files free)" in caught.value.message) == (files == 3)
 
 
 def pragma(opened: OpenedLog, text: str) -> object:
