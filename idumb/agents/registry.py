@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.ui import Asker
-from idumb.domain.agent import EDITOR
+from idumb.domain.agent import BUILT_IN, EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding, Settings
@@ -196,7 +196,6 @@ ADAPTERS: Mapping[str, Make] = {
     "handoff": _handoff,
     EDITOR: _editor,
 }
-BUILT_IN = ("steps", "human", EDITOR)
 """Adapters that are also bindings, so that tasks can use them without configuration."""
 
 

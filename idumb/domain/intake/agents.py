@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from idumb.domain.agent import EDITOR
+from idumb.domain.agent import BUILT_IN
 from idumb.domain.contract import builder_of, validator_of
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.intake.rule import Case, Example, Rule
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.settings import COMMIT_BUILDER, Binding, Settings
 
-_BUILT_IN = ("steps", "human", EDITOR)
 HANDOFF = "handoff"
 _WITHOUT_GIT = frozenset({"http", "model", "replay", HANDOFF})
 _WITH_SHELL = frozenset({"claude", "gemini", "opencode", "copilot", "qwen"})
@@ -25,8 +24,8 @@ def builders(case: Case) -> Iterator[Finding]:
         name = builder_of(plan, task, case.settings)
         if name is None or (name == "steps" and not task.steps):
             yield _nobody(case, plan, task, name)
-        elif name not in bindings and name not in _BUILT_IN:
-            near = nearest(name, [*bindings, *_BUILT_IN])
+        elif name not in bindings and name not in BUILT_IN:
+            near = nearest(name, [*bindings, *BUILT_IN])
             yield case.at(
                 "task.unknown-builder",
                 plan,

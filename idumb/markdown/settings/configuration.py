@@ -39,7 +39,6 @@ from idumb.system.files import named_files
 PATH = ".idumb/config.yaml"
 MAX_BYTES = 1024 * 1024
 
-_BUILT_IN = ("steps", "human", agent.EDITOR)
 _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 
@@ -207,8 +206,10 @@ class _Reading:
         found: dict[str, Binding] = {}
         for key, value in self._pairs(node, "bindings"):
             where = f"bindings.{key.value}"
-            if key.value in _BUILT_IN or not values.NAME.fullmatch(key.value):
-                self._wrong(where, key.start, key.value, f"a name without spaces, other than {', '.join(_BUILT_IN)}")
+            if key.value in agent.BUILT_IN or not values.NAME.fullmatch(key.value):
+                self._wrong(
+                    where, key.start, key.value, f"a name without spaces, other than {', '.join(agent.BUILT_IN)}"
+                )
                 continue
             fields = self._section(value, where, _BINDING)
             adapter = fields.pop("adapter", None)
@@ -224,7 +225,7 @@ class _Reading:
     def _binding_name(
         self, role: str, named: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
     ) -> str | None:
-        built_in = {agent.BUILDER: _BUILT_IN, agent.VALIDATOR: ("human",)}.get(role, ())
+        built_in = {agent.BUILDER: tuple(agent.BUILT_IN), agent.VALIDATOR: (agent.HUMAN,)}.get(role, ())
         return self._chosen(where or role, named, (*bindings, *built_in), "bindings")
 
     def _chosen(self, where: str, named: tuple[str, int], known: Iterable[str], section: str) -> str | None:
