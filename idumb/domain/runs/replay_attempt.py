@@ -14,12 +14,8 @@ from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import AgentStatus, AttemptState, Checkpoint, TaskState
 
 
-def _task(state: RunState, event: Event) -> TaskState:
-    return state.tasks[event.task or ""]
-
-
 def _started(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     envelope = p.get("envelope", {})
     state.guarded = GuardedFiles(p.get("guarded", state.guarded.digests), unchecked=True)
     state.attempted.setdefault(task.id, event.seq)
@@ -43,23 +39,23 @@ def _started(state: RunState, event: Event) -> None:
 
 
 def _opened(state: RunState, event: Event) -> None:
-    task = _task(state, event)
+    task = state.task_of(event)
     state.update(task.id, attempt=replace(task.attempt, opened={**event.payload, "at": event.at}))
 
 
 def _agent_status(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     status = AgentStatus(p["role"], p["state"], p["message"], p["number"], event.at)
     state.update(task.id, attempt=replace(task.attempt, agent_status=status))
 
 
 def _step_finished(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     state.update(task.id, attempt=replace(task.attempt, failed_step=None if p["ok"] else p["index"]))
 
 
 def _interrupted(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     state.guarded = replace(state.guarded, unchecked=bool(p.get("guarded")))
     used = Spent()
     if not task.attempt.adopted:
@@ -78,7 +74,7 @@ def _interrupted(state: RunState, event: Event) -> None:
 
 
 def _finished(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     attempt, progress = task.attempt, task.progress
     waits = p["outcome"] == outcome.WAITING
     failure = (p.get("reason", ""), p["left"] or "")
@@ -166,7 +162,7 @@ def _checkpoint_intended(state: RunState, event: Event) -> None:
 
 def _checkpoint_recorded(state: RunState, event: Event) -> None:
     """Keep the new checkpoint; one of an interrupted attempt does not replace one of an attempt that ended."""
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     before = task.checkpoint
     if p["status"] == INTERRUPTED and before is not None and before.status != INTERRUPTED:
         return

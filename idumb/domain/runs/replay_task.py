@@ -9,15 +9,11 @@ from typing import Any
 from idumb.domain import outcome
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, RunState
-from idumb.domain.runs.task_state import Checkpoint, TaskState
-
-
-def _task(state: RunState, event: Event) -> TaskState:
-    return state.tasks[event.task or ""]
+from idumb.domain.runs.task_state import Checkpoint
 
 
 def _carried(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     checkpoint = Checkpoint(**{**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])})
     state.update(
         task.id,
@@ -32,7 +28,7 @@ def _carried(state: RunState, event: Event) -> None:
 
 def _becomes(status: str) -> Callable[[RunState, Event], None]:
     def handler(state: RunState, event: Event) -> None:
-        task = _task(state, event)
+        task = state.task_of(event)
         attempt = replace(task.attempt, running=False, opened=None)
         state.update(task.id, status=status, reason=event.payload.get("reason", ""), attempt=attempt)
         if status in outcome.DONE:
@@ -45,7 +41,7 @@ def _becomes(status: str) -> Callable[[RunState, Event], None]:
 
 def _accepted(state: RunState, event: Event) -> None:
     """Keep the accepted files as the task's work, also if a person changed them by hand."""
-    p, work = event.payload, _task(state, event).work
+    p, work = event.payload, state.task_of(event).work
     _becomes(outcome.ACCEPTED)(state, event)
     touched = tuple(p.get("touched", work.touched))
     work = replace(work, left=p.get("left", work.left), touched=touched)
@@ -53,7 +49,7 @@ def _accepted(state: RunState, event: Event) -> None:
 
 
 def _waiting(state: RunState, event: Event) -> None:
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     state.update(
         task.id,
         status=outcome.WAITING,
@@ -65,7 +61,7 @@ def _waiting(state: RunState, event: Event) -> None:
 
 def _reset(state: RunState, event: Event) -> None:
     """Make a task pending again, and forget the answers about it unless an answer caused the reset."""
-    p, task = event.payload, _task(state, event)
+    p, task = event.payload, state.task_of(event)
     why = p.get("reason")
     attempts = p.get("attempts", task.progress.attempts if why == ELSEWHERE else 0)
     state.update(

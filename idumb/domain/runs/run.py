@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.domain import canonical_json
+from idumb.domain.runs.event import Event
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import TaskState
 
@@ -145,6 +146,10 @@ class RunState:
     @property
     def order(self) -> tuple[str, ...]:
         return tuple(self.tasks)
+
+    def task_of(self, event: Event) -> TaskState:
+        """Return the task that an event is about."""
+        return self.tasks[event.task or ""]
 
     def update(self, task_id: str, **changes: Any) -> None:
         self.tasks[task_id] = dataclasses.replace(self.tasks[task_id], **changes)
