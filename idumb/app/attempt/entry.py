@@ -152,7 +152,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
     known = context.journal.state.tasks[task.id]
     plan = context.plans[task.id]
     started = context.services.clock.monotonic()
-    # A clone is made anew for each command, so what an earlier one left in its clone is gone.
+    # Each command creates its own clone, so the work that an earlier command left in a clone is gone.
     made_in = task_base.made_in(context, known) if known.attempt.number else context.workspace.kind
     gone = "clone" in (context.workspace.kind, made_in) and task.id not in context.begun
     if made_in == "here" and context.workspace.kind != "here":

@@ -113,7 +113,7 @@ def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> f
 def _asked(
     context: RunContext, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None
 ) -> Answered:
-    # Whoever worked just now may have read what was asked of the same bytes before, and have answered it.
+    # The builder that just worked may have read an earlier question about the same bytes, and answered it.
     builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
     here = context.workspace.kind == "here"
