@@ -51,18 +51,11 @@ class Container:
     ) -> None:
         """Find the repository around `start`. `farewell` is called with the signal that ends the program at once."""
         self.repository = find_repository(start)
-        self.repository.guard = self._guard
+        self.root = self.repository.root
+        self.worktree = self.repository.worktree_id
         self._make_asker = asker
         self._make_reporter = reporter
         self._farewell = farewell
-
-    @property
-    def root(self) -> str:
-        return self.repository.root
-
-    @property
-    def worktree(self) -> str:
-        return self.repository.worktree_id
 
     @cached_property
     def settings(self) -> Settings:
@@ -152,11 +145,12 @@ class Container:
     def owner(self) -> Ownership:
         from idumb.store.ownership import FileOwnership
 
-        return FileOwnership(self._database, self.worktree, self.clock)
+        owner = FileOwnership(self._database, self.worktree, self.clock)
+        self.repository.guard = owner.guard  # from now on, a lost working tree refuses each effect
+        return owner
 
     def _guard(self) -> None:
-        if "owner" in self.__dict__:
-            self.owner.guard()
+        self.repository.guard()
 
     @cached_property
     def consent(self) -> ConsentStore:
@@ -333,7 +327,7 @@ class Container:
             asker=self.asker,
             transcripts=os.path.join(folder, "transcripts", run),
             stream=self.redactor.stream,
-            guard=self._guard,
+            guard=self.owner.guard,
             papers=os.path.join(folder, "papers"),
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(folder, "handoffs"),
@@ -353,7 +347,7 @@ class Container:
             run,
             idle_timeout=settings.run.check_idle_timeout,
             limits=settings.limits.chosen(),
-            guard=self._guard,
+            guard=self.owner.guard,
         )
 
     def close(self) -> None:

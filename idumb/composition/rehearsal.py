@@ -25,7 +25,7 @@ class RehearsalContainer(Container):
         from idumb.views.terminal import ask
 
         self.repository = repository
-        repository.guard = self._guard
+        self.root, self.worktree = repository.root, repository.worktree_id
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
         self.consent, self.signatures = user.consent, user.signatures
         self.redactor, self.secrets = user.redactor, user.secrets

@@ -255,11 +255,7 @@ class Here:
     kind = "here"
 
     def __init__(self, trees: GitTrees) -> None:
-        self._trees = trees
-
-    @property
-    def trees(self) -> GitTrees:
-        return self._trees
+        self.trees = trees
 
     def deliver(
         self,
@@ -270,4 +266,4 @@ class Here:
         return candidate, ()
 
     def close(self) -> None:
-        self._trees.close()
+        self.trees.close()

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from idumb.app.attempt import handoff_writer, judge, proofs, questions
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
-from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import HUMAN, FileClaim, Task
@@ -49,10 +48,7 @@ def _literal(task: Task) -> list[FileClaim]:
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the attempt that adopts a task."""
     number = context.journal.state.tasks[task.id].attempt.number + 1
-    started = context.services.clock.monotonic()
-    return Attempt(
-        task=task, plan=context.plans[task.id], number=number, base="", feedback="", started=started, adopted=True
-    )
+    return context.attempt(task, number, base="", feedback="", adopted=True)
 
 
 def measure(context: RunContext, attempt: Prepared) -> Measured:
@@ -68,7 +64,7 @@ def measure(context: RunContext, attempt: Prepared) -> Measured:
         proofs.check_after(context.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
     )
     asked = list(questions.criterion_questions(task, attempt.number, ()))
-    if contracts.validator_of(attempt.plan, task, services.settings) == HUMAN:
+    if attempt.validator == HUMAN:
         asked.append(questions.validator_question(task, attempt.number, ()))
     found = (
         *checked,

@@ -15,33 +15,27 @@ from idumb.app.attempt import (
 from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
 from idumb.app.ports.agents import Agent, PromptRequest
-from idumb.domain import agent, contract, failures, outcome, paths, roles, wording
+from idumb.domain import agent, failures, outcome, paths, roles, wording
 from idumb.domain.agent import capabilities
 from idumb.domain.decision import Answer, Decision
-from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT
-from idumb.domain.proof import ledger, levels
+from idumb.domain.proof import levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import Binding, Limits
-
-
-def binding_name(context: RunContext, attempt: Attempt) -> str:
-    """Return the binding that builds the task."""
-    name = contract.builder_of(attempt.plan, attempt.task, context.services.settings)
-    if name is None:  # intake refuses such a plan before a run starts
-        raise Refusal("task.no-builder", f"Nothing can build {attempt.task.id}.")
-    return name
 
 
 def make_request(
-    context: RunContext, attempt: Attempt, role: str, who: Agent, found: tuple[Evidence, ...] = ()
+    context: RunContext, attempt: Attempt, role: str, who: Agent, evidence: tuple[Evidence, ...] = ()
 ) -> agent.AgentRequest:
     """Return the request to the builder or validator of an attempt."""
-    services, task = context.services, attempt.task
+    services, settings, task = context.services, context.services.settings, attempt.task
+    builds, able = role == agent.BUILDER, capabilities(who)
+    name = attempt.builder if builds else attempt.validator
+    filled = roles.resolve(settings, role, name)
+    binding = settings.bindings.get(name or "")
     protected = context.protected(attempt.plan)
-    filled = roles.resolve(services.settings, role, _binding_of(context, attempt, role))
+    commits = builds and context.commits is not None and builder_commits.by_builder(context, task)
     asked = PromptRequest(
         role,
         task,
@@ -49,38 +43,36 @@ def make_request(
         protected,
         attempt.feedback,
         attempt.number,
-        found,
+        evidence,
         template=filled.template,
         name=filled.prompt,
         handover=attempt.handover,
-        commits=role == agent.BUILDER and context.commits is not None and builder_commits.by_builder(context, task),
+        commits=commits,
         decided=decisions_made(context.journal.state),
         diff=_change(context, attempt) if isinstance(attempt, Measured) else "",
     )
-    room = budget.left(services.settings, context.journal.state, task.id)
-    limit = _deadline(context, attempt) if role == agent.BUILDER else levels.rule(services.settings, role).timeout
+    room = budget.left(settings, context.journal.state, task.id)
+    limit = _deadline(attempt, filled) if builds else levels.rule(settings, role).timeout
     return agent.AgentRequest(
         role=role,
         task=task,
-        prompt=services.documents.prompt(asked) if capabilities(who).reads_prompt else "",
+        prompt=services.documents.prompt(asked) if able.reads_prompt else "",
         workspace=context.work.root,
-        allowed_paths=ledger.written_paths(task.files),
+        allowed_paths=attempt.written,
         attempt=attempt.number,
-        deadline=_least(limit, room.seconds),
-        budget=agent.Budget(room.tokens, room.cost_usd, services.settings.run.output_limit),
+        deadline=min((one for one in (limit, room.seconds) if one is not None), default=None),
+        budget=agent.Budget(room.tokens, room.cost_usd, settings.run.output_limit),
         feedback=attempt.feedback,
-        session=attempt.conversation.session if role == agent.BUILDER and attempt.conversation else None,
+        session=attempt.conversation.session if builds and attempt.conversation else None,
         protected=protected,
         run_id=context.run,
-        idle_timeout=services.settings.idle_timeout(
-            _binding_of(context, attempt, role), capabilities(who).idle_timeout
-        ),
-        limits=_limits(context, attempt, role).chosen(),
+        idle_timeout=settings.idle_timeout(name, able.idle_timeout),
+        limits=((binding.limits if binding is not None else None) or settings.limits).chosen(),
         model=filled.model,
         settled=context.journal.state.tasks[task.id].progress.settled,
         candidate=_candidate(context, attempt) if isinstance(attempt, Measured) else "",
         unsaved=_unsaved(context),
-        commits=asked.commits,
+        commits=commits,
     )
 
 
@@ -147,33 +139,11 @@ def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResu
     )
 
 
-def _least(one: float | None, other: float | None) -> float | None:
-    return min((value for value in (one, other) if value is not None), default=None)
-
-
-def _binding_of(context: RunContext, attempt: Attempt, role: str) -> str | None:
-    if role == agent.BUILDER:
-        return binding_name(context, attempt)
-    return contract.validator_of(attempt.plan, attempt.task, context.services.settings)
-
-
-def _binding(context: RunContext, attempt: Attempt, role: str) -> Binding | None:
-    return context.services.settings.bindings.get(_binding_of(context, attempt, role) or "")
-
-
-def _limits(context: RunContext, attempt: Attempt, role: str) -> Limits:
-    binding = _binding(context, attempt, role)
-    own = binding.limits if binding is not None else None
-    return own or context.services.settings.limits
-
-
-def _deadline(context: RunContext, attempt: Attempt) -> float | None:
+def _deadline(attempt: Attempt, filled: roles.ResolvedRole) -> float | None:
     """Return the task's own timeout, or the binding's, or what follows from the estimate."""
-    task = attempt.task
-    filled = roles.resolve(context.services.settings, agent.BUILDER, binding_name(context, attempt))
-    if task.timeout is None and filled.timeout is not None:
+    if attempt.task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)
-    return task.time_limit(attempt.number)
+    return attempt.task.time_limit(attempt.number)
 
 
 _PEOPLE = ("decision", "human-action", "human-verify")
@@ -199,7 +169,7 @@ def build(context: RunContext, attempt: Prepared) -> Built:
         return attempt.become(Built, result=None)
     if attempt.awaits_verdict:
         return attempt.become(Built, result=_result_of_waiting(context, attempt))
-    name = binding_name(context, attempt)
+    name = attempt.builder
     builder = context.agents.get(name)
     request = make_request(context, attempt, agent.BUILDER, builder)
     asked: tuple[Decision, ...] = ()

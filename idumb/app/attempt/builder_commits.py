@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core.run_context import Attempt, Built, Measured, RunContext
-from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
 from idumb.app.worktree import drift
@@ -21,7 +20,7 @@ from idumb.domain import outcome, paths, wording
 from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import builder_commits, ledger
+from idumb.domain.proof import builder_commits
 from idumb.domain.proof.builder_commits import Commit
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.task_state import TaskState
@@ -97,8 +96,7 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     if attempt.outcome is None:
         why = _why_not(context, attempt, offered, clone) or _worked_elsewhere(attempt, offered, strayed)
         if not why and offered.made:
-            ref = attempt_ref(context.services, context.run, attempt.task.id, attempt.number, _REF)
-            why = clone.keep(offered, ref)
+            why = clone.keep(offered, f"{attempt.ref}/{_REF}")
     if why or attempt.outcome is not None or not offered.made:
         clone.drop()
     return attempt.ended(outcome.FAILED, why) if why else attempt
@@ -148,7 +146,7 @@ def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
 
 def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
     """Return why an attempt failed that worked in the user's tree instead of its clone; "" otherwise."""
-    covers = paths.cover(ledger.written_paths(attempt.task.files))
+    covers = paths.cover(attempt.written)
     found = [path for path in strayed if covers(path)]
     if not found or offered.made or attempt.ledger.changed:
         return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from idumb.app.attempt import build, record
+from idumb.app.attempt import record
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Measured, Prepared, RunContext
 from idumb.app.core.services import attempt_ref
@@ -20,7 +20,6 @@ from idumb.domain import paths, wording
 from idumb.domain.agent import capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import ledger
 from idumb.domain.runs.task_state import TaskState
 
 _MANY = 300
@@ -34,7 +33,7 @@ def require(context: RunContext, attempt: Prepared) -> None:
     after = drift.observe(history, before, own_refs=not (frozen and len(before.kept) > _MANY))
     changed = drift.compare(before, after, history.descends, branch=state.branch)
     lost = drift.restore_own(history, before, changed)
-    gone = drift.keep_old(history, attempt_ref(services, context.run, task, attempt.number), changed.refs)
+    gone = drift.keep_old(history, attempt.ref, changed.refs)
     preconditions.require_same_guarded(state, task, changed.guarded)
     preconditions.require_branch(services, state)
     if changed.own_refs or changed.loud:
@@ -103,7 +102,7 @@ def _program_works_here(context: RunContext, attempt: Prepared) -> bool:
         or attempt.awaits_verdict
     ):
         return False
-    return not capabilities(context.agents.get(build.binding_name(context, attempt))).asks_person
+    return not capabilities(context.agents.get(attempt.builder)).asks_person
 
 
 def _halted(context: RunContext, attempt: Prepared, refusal: Refusal) -> Refusal:
@@ -148,7 +147,7 @@ def _require_head(context: RunContext, attempt: Prepared, before: RepositoryStat
         return
     history, way = context.services.history, next_actions.command(context.journal.state)
     if was is not None and not history.descends(was):
-        drift.keep(history, attempt_ref(context.services, context.run, task, attempt.number), was)
+        drift.keep(history, attempt.ref, was)
         raise Refusal(
             "git.branch-rewritten",
             f"While {task} ran, HEAD went from {was} to {now or 'no commit'}, which does not contain it.",
@@ -158,7 +157,7 @@ def _require_head(context: RunContext, attempt: Prepared, before: RepositoryStat
     if now is None or not _program_works_here(context, attempt):
         return
     changed = [c.path for c in context.services.trees.changes(history.tree_of(was), history.tree_of(now))]
-    covers = paths.cover(ledger.written_paths(attempt.task.files))
+    covers = paths.cover(attempt.written)
     strays = [path for path in changed if not covers(path)]
     if strays:
         # Recorded after the user decided about the commits: what stays committed is never put back.
@@ -174,7 +173,7 @@ def _committed(
     services, state, task = context.services, context.journal.state, attempt.task
     was, now = heads
     history, way = services.history, next_actions.command(state)
-    drift.keep(history, attempt_ref(services, context.run, task.id, attempt.number), now)
+    drift.keep(history, attempt.ref, now)
     name = "--no-deref HEAD" if state.branch is None else shlex.quote(f"refs/heads/{state.branch}")
     back = f"git update-ref {name} {was} {now}" if was else f"git update-ref -d {name} {now}"
     index = f"; {history.index_command(attempt.snapshot.commit)}"

@@ -7,13 +7,11 @@ from typing import TypeVar
 
 from idumb.app.attempt import (
     budget,
-    build,
     builder_commits,
     proofs,
 )
 from idumb.app.contract import contract_lock, environment_lock
 from idumb.app.core.run_context import Attempt, Prepared, RunContext
-from idumb.app.core.services import attempt_ref
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
@@ -47,21 +45,23 @@ def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
 def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
     """Take a durable snapshot, read it back, then record that the attempt started."""
     services, task = context.services, attempt.task
+    if not attempt.builder and not attempt.adopted:  # intake refuses such a plan before a run starts
+        raise Refusal("task.no-builder", f"Nothing can build {task.id}.")
     before = services.history.state()
-    ref = attempt_ref(services, context.run, task.id, attempt.number, "base")
-    snapshot = services.trees.snapshot(ref, f"before {task.id}, attempt {attempt.number}", attempt.literal_paths)
+    snapshot = services.trees.snapshot(
+        f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
+    )
     in_place = context.workspace.kind == "here"
     present = snapshot.tree if in_place else context.work.scan(attempt.literal_paths)
     base = task_base.task_base(context, attempt, present) if attempt.base else present
     if in_place and base != snapshot.tree:
         # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
-        base_ref = attempt_ref(services, context.run, task.id, attempt.number, "task-base")
-        services.trees.keep(base_ref, base, f"what {task.id} starts from", snapshot.commit)
+        services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from", snapshot.commit)
     attempt = dataclasses.replace(attempt, base=base)
     caches = context.work.caches()
     # An adopted attempt builds nothing, so no envelope describes its builder.
-    binding = "" if attempt.adopted else build.binding_name(context, attempt)
-    envelope = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(context, attempt, binding)
+    binding = "" if attempt.adopted else attempt.builder
+    envelope = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(context, attempt)
     context.journal.write(
         context.journal.event(
             "attempt.started",
@@ -150,7 +150,6 @@ def resumed_conversation(context: RunContext, task: Task) -> Conversation | None
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback, after restoring the files if it starts over."""
     known = context.journal.state.tasks[task.id]
-    plan = context.plans[task.id]
     started = context.services.clock.monotonic()
     # Each command creates its own clone, so the work that an earlier command left in a clone is gone.
     made_in = task_base.made_in(context, known) if known.attempt.number else context.workspace.kind
@@ -159,10 +158,9 @@ def begin(context: RunContext, task: Task) -> Attempt:
         task_base.take_back(context, task)
     base = "" if gone else known.work.base or ""
     context.begun.add(task.id)
-    fresh = Attempt(
-        task=task,
-        plan=plan,
-        number=known.attempt.number + 1,
+    fresh = context.attempt(
+        task,
+        known.attempt.number + 1,
         base=base,
         feedback=feedback(known),
         started=started,

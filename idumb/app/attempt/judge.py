@@ -11,7 +11,7 @@ from idumb.app.attempt import build, drift_check, proofs, questions, validator
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
 from idumb.app.worktree import drift, exposed_secrets
-from idumb.domain import agent, contract, outcome, paths, settings, wording
+from idumb.domain import agent, outcome, paths, settings, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import HUMAN, STRICT, Task
@@ -88,7 +88,7 @@ def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...]]:
     hidden = _hidden(context, _task_changes(context, attempt, tree))
     new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
     _report_hidden(context, attempt.task, hidden, new_caches)
-    declared = paths.cover(ledger.written_paths(attempt.task.files))
+    declared = paths.cover(attempt.written)
     strays = [path for path, rules in hidden.items() if not declared(rules)]
     return (context.work.scan((*attempt.literal_paths, *strays)) if strays else tree), new_caches
 
@@ -218,14 +218,13 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     counts = context.work.line_counts(attempt.base, tree) if task.limits else {}
     found = list(checked)
     for gate in services.gates:
-        level = levels.rule(services.settings, gate.name).level
-        judged = gate.judge(task, attempt.plan, attempt.changes, counts)
-        found.extend(dataclasses.replace(e, level=level) for e in judged)
+        if judged := gate.judge(task, attempt.plan, attempt.changes, counts):
+            level = levels.rule(services.settings, gate.name).level
+            found.extend(dataclasses.replace(e, level=level) for e in judged)
     found.extend(proofs.step_evidence(context, attempt))
     found.extend(proofs.change_evidence(task, attempt.ledger, tree))
     # No agent and no person is asked about work that already failed by its files.
-    name = contract.validator_of(attempt.plan, task, services.settings)
-    if name not in (None, HUMAN) and attempt.ledger.holds:
+    if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
         verdict = validator.judge(context, attempt, found)
         found.extend(verdict.evidence)
         attempt = dataclasses.replace(
@@ -242,7 +241,7 @@ def _validator_failure(
     context: RunContext, attempt: Measured, found: Iterable[Evidence], said: agent.AgentResult | None
 ) -> FailureMessage | None:
     """Return why the validator could not judge, if nothing else fails the attempt."""
-    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
+    name = attempt.validator
     if said is None or name is None:
         return attempt.failure
     broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in proofs.BROKEN]
@@ -258,8 +257,7 @@ def _scan_residue(context: RunContext, attempt: Measured) -> Measured:
         [c.path for c in context.work.changes(attempt.candidate, present) if c.old is not None] if by_validator else []
     )
     if spoiled and by_validator.issuperset(spoiled):
-        name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
-        words = f"changed while the validator {name} judged it"
+        words = f"changed while the validator {attempt.validator} judged it"
     return scan_again(context, attempt, words, present)
 
 
@@ -287,7 +285,7 @@ def ask_people(context: RunContext, attempt: Measured) -> Measured:
     ):
         return attempt
     count = len(attempt.answers)
-    attempt = _ask(context, attempt, _questions(context, attempt))
+    attempt = _ask(context, attempt, _questions(attempt))
     if attempt.exposed and proofs.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
         attempt = _ask(context, attempt, [exposed_secrets.question(attempt)])
     if len(attempt.answers) == count:
@@ -310,13 +308,13 @@ def _ask(context: RunContext, attempt: Measured, asked: Sequence[Decision]) -> M
     )
 
 
-def _questions(context: RunContext, attempt: Measured) -> tuple[Decision, ...]:
+def _questions(attempt: Measured) -> tuple[Decision, ...]:
     """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
     by_criterion = questions.criterion_questions(attempt.task, attempt.number, attempt.changes)
-    for_validator = validator.question(context, attempt) if attempt.verdict_of_validator is not None else None
+    for_validator = validator.question(attempt) if attempt.verdict_of_validator is not None else None
     if for_validator is not None:
         return (*by_criterion, for_validator)
-    if contract.validator_of(attempt.plan, attempt.task, context.services.settings) != HUMAN:
+    if attempt.validator != HUMAN:
         return by_criterion
     return (*by_criterion, questions.validator_question(attempt.task, attempt.number, attempt.changes))
 

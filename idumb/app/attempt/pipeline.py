@@ -89,12 +89,15 @@ def adopt(context: RunContext, attempt: Attempt) -> Recorded:
 
 
 def lead(context: RunContext, attempt: Any, stages: tuple[Stage, ...]) -> Any:
-    """Lead an attempt through these stages."""
+    """Lead an attempt through these stages. Before each one, this process must own the working tree."""
+    guard, interrupts = context.services.owner.guard, context.services.interrupts
     for stage in stages:
-        context.services.owner.guard()
         if attempt.outcome is None:
-            context.services.interrupts.check()
-        wanted = stage.when is None or stage.when(context, attempt)
-        if wanted and (attempt.outcome is None or stage.also_failed):
+            if interrupts.received is not None:
+                interrupts.check()
+        elif not stage.also_failed:
+            continue
+        if stage.when is None or stage.when(context, attempt):
+            guard()
             attempt = stage.run(context, attempt)
     return attempt

@@ -90,12 +90,14 @@ def _of_criterion(
 
 def change_evidence(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
     """Return evidence for criteria that ask only for some change: any declared change proves them."""
+    criteria = [c for c in task.acceptance if c.proof == CHANGED]
+    if not criteria:
+        return ()
     made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
     result, words = (
         (evidence.PASSED, wording.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
     )
-    wanted = (c for c in task.acceptance if c.proof == CHANGED)
-    return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in wanted)
+    return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in criteria)
 
 
 def validator_subject(name: str) -> str:
@@ -155,7 +157,7 @@ def verdict(found: ledger.Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]
         return evidence.WAITING, "waits for a person"
     if not passed:
         return outcome.FAIL, "nothing proves this task"
-    return outcome.PASS, wording.listed((e.text for e in tolerated), between="; ")
+    return outcome.PASS, wording.listed((e.text for e in tolerated), between="; ") if tolerated else ""
 
 
 def proves(found: Iterable[Evidence]) -> bool:

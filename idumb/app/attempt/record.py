@@ -11,7 +11,7 @@ from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import abandoned_clones, preconditions, staged_changes, task_base
-from idumb.domain import agent, contract, outcome, paths, settings, wording
+from idumb.domain import agent, outcome, paths, settings, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -198,10 +198,8 @@ def _conflict_words(conflicts: tuple[Conflict, ...]) -> str:
 
 
 def _keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
-    ref = attempt_ref(context.services, context.run, attempt.task.id, attempt.number, "checkpoint")
-    return context.services.trees.keep(
-        ref, tree, f"after {attempt.task.id}, attempt {attempt.number}", attempt.snapshot.commit
-    )
+    why = f"after {attempt.task.id}, attempt {attempt.number}"
+    return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why, attempt.snapshot.commit)
 
 
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
@@ -288,10 +286,8 @@ def _told(context: RunContext, attempt: Judged) -> dict[str, Any]:
 
 
 def _validator(context: RunContext, attempt: Judged) -> dict[str, Any]:
-    known = context.services.settings
-    name = contract.validator_of(attempt.plan, attempt.task, known)
-    binding = known.bindings.get(name or "")
-    return {"binding": name, "adapter": name if binding is None else binding.adapter}
+    binding = context.services.settings.bindings.get(attempt.validator or "")
+    return {"binding": attempt.validator, "adapter": attempt.validator if binding is None else binding.adapter}
 
 
 def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:

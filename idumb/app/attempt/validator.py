@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from idumb.app.attempt import agent_client, build, proofs, questions
 from idumb.app.core.run_context import Measured, RunContext
-from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
 from idumb.domain import agent, contract, outcome, paths, reply, wording
@@ -53,7 +52,7 @@ class Verdict:
 
 def judge(context: RunContext, attempt: Measured, found: Sequence[Evidence]) -> Verdict:
     """Ask the validator, if the task has one."""
-    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
+    name = attempt.validator
     if name is None or name == HUMAN:
         return Verdict()
     saved = _saved(context, attempt, name, attempt.snapshot, "first")
@@ -83,7 +82,7 @@ def _saved(context: RunContext, attempt: Measured, name: str, last: Snapshot | N
         return None
     if services.trees.scan(attempt.literal_paths) == last.tree:
         return last
-    ref = attempt_ref(services, context.run, task, number, f"validator/{context.journal.operation}-{call}")
+    ref = f"{attempt.ref}/validator/{context.journal.operation}-{call}"
     taken = services.trees.snapshot(ref, f"before the validator of {task}, attempt {number}", attempt.literal_paths)
     about = {"role": agent.VALIDATOR, "binding": name, "ref": taken.ref, "snapshot": taken.commit}
     context.journal.write(context.journal.event("snapshot.taken", task, number, **about))
@@ -102,10 +101,10 @@ def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> f
     found = tree_guard.files(context.services, attempt.validated_from, own)
     if not found.words:
         return frozenset()
-    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
     back = f" As it was before: {wording.listed(found.back, between='; ')}." if found.back else ""
     context.services.reporter.note(
-        f"While the validator {name} judged {attempt.task.id}, {'; '.join(found.words)}. It may have been you.{back}"
+        f"While the validator {attempt.validator} judged {attempt.task.id}, {'; '.join(found.words)}."
+        f" It may have been you.{back}"
     )
     return frozenset(str(row["path"]) for row in found.rows) if here else frozenset()
 
@@ -177,14 +176,14 @@ def _proving(attempt: Measured, shown: tuple[ValidatorEvidence, ...]) -> tuple[V
     return tuple(one for one in shown if not task.acceptance or validation.proven_criteria(task, (one,)))
 
 
-def question(context: RunContext, attempt: Measured) -> Decision | None:
+def question(attempt: Measured) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
-    name = contract.validator_of(attempt.plan, attempt.task, context.services.settings)
-    subject = proofs.validator_subject(name or "")
+    name = attempt.validator or ""
+    subject = proofs.validator_subject(name)
     said = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
     if said is None:
         return None
-    why = _why_unproven(attempt, said, name or "")
+    why = _why_unproven(attempt, said, name)
     return questions.validator_question(attempt.task, attempt.number, attempt.changes, why, said.text) if why else None
 
 

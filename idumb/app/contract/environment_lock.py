@@ -9,7 +9,7 @@ from idumb.app.contract import envelopes
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services
-from idumb.domain import agent, canonical_json, confidence, contract, outcome
+from idumb.domain import agent, canonical_json, confidence, outcome
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Change, envelope_key
 from idumb.domain.contract import Contract
@@ -252,10 +252,9 @@ def choices(state: RunState, accept: str) -> tuple[Choice, ...]:
     return (kept, *back, next_actions.start_fresh(state.phase))
 
 
-def attempt_payload(run_context: RunContext, attempt: Attempt, builder: str) -> dict[str, Any]:
+def attempt_payload(run_context: RunContext, attempt: Attempt) -> dict[str, Any]:
     """The part of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
-    validator = contract.validator_of(attempt.plan, attempt.task, run_context.services.settings)
-    key = envelope_key(builder, validator)
+    key = envelope_key(attempt.builder, attempt.validator)
     known = run_context.journal.state.contract.envelopes.get(key)
     if known is None:
         known = envelopes.present(run_context.services, run_context.agents, run_context.contract).envelopes[key]

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.agents import Agents
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import BuilderCommits, RepositoryState, Snapshot, Trees
@@ -67,13 +67,31 @@ class RunContext:
         """What `contract_lock` found last."""
         return {}
 
-    @property
+    @cached_property
     def work(self) -> Trees:
         return self.workspace.trees
 
-    @property
+    @cached_property
     def run(self) -> str:
         return self.journal.state.id
+
+    def attempt(self, task: Task, number: int, *, base: str, feedback: str, **fields: Any) -> Attempt:
+        """Return an attempt at a task that starts now; `fields` are its optional ones. Every attempt is made here."""
+        plan, settings = self.plans[task.id], self.services.settings
+        values: dict[str, Any] = {"started": self.services.clock.monotonic(), **fields}
+        return Attempt(
+            task=task,
+            plan=plan,
+            number=number,
+            base=base,
+            feedback=feedback,
+            builder=contract.builder_of(plan, task, settings) or "",
+            validator=contract.validator_of(plan, task, settings),
+            ref=attempt_ref(self.services, self.run, task.id, number),
+            written=ledger.written_paths(task.files),
+            literal_paths=ledger.named_paths(task.files),
+            **values,
+        )
 
     def protected(self, plan: Plan) -> tuple[str, ...]:
         """Return the globs that no task of a plan may write, with everything in nested repositories."""
@@ -90,6 +108,8 @@ class Attempt:
 
     An `outcome` other than None means that the attempt has ended: the stages that would continue it are skipped.
     `base` is the tree that the work is compared with; before the snapshot, that of the attempt before, or "".
+    `builder` and `validator` are bindings; the validator is None if there is none. `ref` is the prefix of its refs.
+    `written` are the paths and globs that the task may write, `literal_paths` those that name a single file.
     `awaits_verdict`: the work is done, only the verdict is pending. `adopted`: nothing is built, because the task was
     done before idumb took over. `handover` is the summary of an attempt whose context was exhausted.
     `started` is in monotonic seconds.
@@ -101,6 +121,11 @@ class Attempt:
     base: str
     feedback: str
     started: float
+    builder: str
+    validator: str | None
+    ref: str
+    written: tuple[str, ...]
+    literal_paths: tuple[str, ...]
     accepted_paths: tuple[str, ...] = ()
     handover: str = ""
     conversation: Conversation | None = None
@@ -108,10 +133,6 @@ class Attempt:
     adopted: bool = False
     outcome: str | None = None
     reason: str = ""
-
-    @property
-    def literal_paths(self) -> tuple[str, ...]:
-        return ledger.named_paths(self.task.files)
 
     def ended(self, result: str, reason: str) -> Self:
         return dataclasses.replace(self, outcome=result, reason=reason)

@@ -97,14 +97,15 @@ def _rebuilt(context: RunContext, task: Task, known: TaskState, said: str) -> Bu
     p = begun.payload
     seconds = max(0.0, _moment(context.services.clock.now()) - _moment(begun.at))
     state = context.journal.state
-    return Built(
-        task=task,
-        plan=context.plans[task.id],
-        number=known.attempt.number,
+    return context.attempt(
+        task,
+        known.attempt.number,
         base=found["base"],
         feedback=known.context.feedback,
         started=context.services.clock.monotonic() - seconds,
         accepted_paths=known.work.accepted_paths,
+    ).become(
+        Built,
         snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
         before=RepositoryState(Head(found["head"], state.branch), dict(state.guarded.digests or {})),
         announced={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},

@@ -331,17 +331,11 @@ def _record(context: RunContext, task: Task, known: TaskState, commit: str | Non
 
 def _rebuilt(context: RunContext, task: Task, known: TaskState) -> Judged:
     """Return the attempt as its events describe it: enough to commit and record it."""
-    services = context.services
     base, candidate = known.work.base or "", known.work.left or ""
-    return Judged(
-        task=task,
-        plan=context.plans[task.id],
-        number=known.attempt.number,
-        base=base,
-        feedback="",
-        started=services.clock.monotonic(),
+    return context.attempt(task, known.attempt.number, base=base, feedback="").become(
+        Judged,
         snapshot=Snapshot(known.work.snapshot or "", base, ""),
-        before=RepositoryState(services.history.head(), {}),
+        before=RepositoryState(context.services.history.head(), {}),
         announced={},
         caches=(),
         result=None,

@@ -47,7 +47,9 @@ class Ownership(Protocol):
 
 
 class Interrupts(Protocol):
-    """Signals as `Interrupted`, raised only where stopping is safe."""
+    """Signals as `Interrupted`, raised only where stopping is safe. `received` is the signal that came, if any."""
+
+    received: int | None
 
     def check(self) -> None:
         """Raise Interrupted if the user asked to stop."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Measured, Prepared, RunContext
-from idumb.app.core.services import Services, attempt_ref
+from idumb.app.core.services import Services
 from idumb.app.ports.repository import Trees
 from idumb.domain import canonical_json, outcome, wording
 from idumb.domain.decision import Choice, Decision
@@ -72,10 +72,10 @@ def words_of_names(context: RunContext, attempt: Prepared, paths: Iterable[str])
     found = _new_names(context.services, paths, head, attempt.base)
     if not found:
         return ""
-    ref = attempt_ref(context.services, context.run, attempt.task.id, attempt.number, "checkpoint")
     return (
         "the names of files hold a known secret, and nothing under such a name is recorded or committed:"
-        f" {wording.listed(found.values())}; rename or remove them (git ls-tree -r --name-only {ref} names them)"
+        f" {wording.listed(found.values())}; rename or remove them"
+        f" (git ls-tree -r --name-only {attempt.ref}/checkpoint names them)"
     )
 
 

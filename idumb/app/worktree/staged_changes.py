@@ -25,8 +25,11 @@ _REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERI
 def tell(context: RunContext, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
     """Report paths outside the task whose index entries differ from the snapshot."""
     history = context.services.history
+    moved = history.index_changes(snapshot, history.index())
+    if not moved:
+        return
     covers = paths.cover((*ledger.written_paths(task.files), *accepted, *_REPORTS))
-    changed = [path for path in history.index_changes(snapshot, history.index()) if not covers(path)]
+    changed = [path for path in moved if not covers(path)]
     if not changed:
         return
     rows, flags = history.index_again(snapshot, changed)
@@ -67,15 +70,11 @@ def hold_of(context: RunContext, attempt: Judged) -> Mapping[str, Entry | None]:
     """Keep what is staged of the task's own paths, before its commit."""
     words = f"what was staged when {attempt.task.id} was committed"
     tree = attempt.candidate
-    return hold(context.services, _replaced(context, attempt), attempt.ledger.changed, (tree,), words)
+    return hold(context.services, f"{attempt.ref}/{_REPLACED}", attempt.ledger.changed, (tree,), words)
 
 
 def tell_replaced_of(context: RunContext, attempt: Judged, staged: Mapping[str, Entry | None]) -> None:
-    tell_replaced(context.services, _replaced(context, attempt), staged, attempt.task.id)
-
-
-def _replaced(context: RunContext, attempt: Judged) -> str:
-    return attempt_ref(context.services, context.run, attempt.task.id, attempt.number, _REPLACED)
+    tell_replaced(context.services, f"{attempt.ref}/{_REPLACED}", staged, attempt.task.id)
 
 
 def tell_again(context: RunContext, task: Task, number: int, *, committed: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from idumb.domain import paths
@@ -71,7 +72,7 @@ class Line:
         return row if self.within is None else {**row, "within": self.within, "kept": self.kept}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ledger:
     """`symbols` is empty if the task declares none."""
 
@@ -81,7 +82,7 @@ class Ledger:
     def paths(self, *statuses: str) -> tuple[str, ...]:
         return tuple(line.path for line in self.lines if line.status in statuses)
 
-    @property
+    @cached_property
     def changed(self) -> tuple[str, ...]:
         return tuple(line.path for line in self.lines if line.actual is not None)
 
@@ -89,7 +90,7 @@ class Ledger:
     def undeclared(self) -> tuple[str, ...]:
         return self.paths(UNDECLARED)
 
-    @property
+    @cached_property
     def holds(self) -> bool:
         return all(line.status == DECLARED for line in self.lines) and all(line.holds for line in self.symbols)
 

@@ -55,7 +55,7 @@ class SignalInterrupts:
     def __init__(self, interrupted: Callable[[int], Exception], say: Callable[[int], None] = lambda _: None) -> None:
         self._interrupted = interrupted
         self._say = say
-        self._received: int | None = None
+        self.received: int | None = None
         self._at = 0.0
         self._armed = False
 
@@ -64,8 +64,8 @@ class SignalInterrupts:
             signal.signal(number, self._handle)
 
     def check(self) -> None:
-        if self._received is not None:
-            raise self._interrupted(self._received)
+        if self.received is not None:
+            raise self._interrupted(self.received)
 
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
@@ -77,8 +77,8 @@ class SignalInterrupts:
             self._armed = before
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        if self._received is None:
-            self._received, self._at = number, time.monotonic()
+        if self.received is None:
+            self.received, self._at = number, time.monotonic()
             if self._armed:
                 self._armed = False
                 _raise(self._interrupted(number))

@@ -17,7 +17,19 @@ from idumb.domain.proof.ledger import Ledger
 
 TASK = Task("T1-01", "Work")
 PLAN = Plan("p", "h", "1", "01", "A plan", "Work is done", tasks=(TASK,))
-ATTEMPT = Attempt(task=TASK, plan=PLAN, number=1, base="", feedback="", started=0.0)
+ATTEMPT = Attempt(
+    task=TASK,
+    plan=PLAN,
+    number=1,
+    base="",
+    feedback="",
+    started=0.0,
+    builder="steps",
+    validator=None,
+    ref="refs/idumb/attempt",
+    written=(),
+    literal_paths=(),
+)
 PREPARED = ATTEMPT.become(
     Prepared, snapshot=Snapshot("c", "t", "r"), before=RepositoryState(Head("c", "main"), {}), announced={}, caches=()
 )
@@ -25,13 +37,13 @@ MEASURED = PREPARED.become(Built, result=None).become(Measured, candidate="t", c
 
 
 class Calls:
-    """A run context that counts guards and interrupts, and stages that note their names."""
+    """A run context that counts guards and checks for an interrupt, and stages that note their names."""
 
     def __init__(self, *, commits: bool = False, number: int = 1) -> None:
         self.guards = self.checks = 0
         self.stages: list[str] = []
         self.services = SimpleNamespace(
-            owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check)
+            owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check, received=15)
         )
         self.commits = object() if commits else None
         self.journal = SimpleNamespace(state=SimpleNamespace(number=number))
@@ -67,10 +79,10 @@ def test_a_failed_attempt_skips_what_would_continue_it() -> None:
     assert calls.stages == ["builds", "fails", "records"]
 
 
-def test_ownership_is_checked_before_each_stage_and_interrupts_only_while_nothing_failed() -> None:
+def test_ownership_is_checked_before_each_stage_that_runs_and_interrupts_only_while_nothing_failed() -> None:
     calls = Calls()
     led(calls, calls.stage("fails"), calls.stage("judges"), calls.stage("records", also_failed=True))
-    assert (calls.guards, calls.checks) == (3, 1)
+    assert (calls.guards, calls.checks) == (2, 1)
 
 
 @pytest.mark.parametrize("commits", [True, False])
