@@ -14,13 +14,17 @@ from idumb.app.contract import loading
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
-from idumb.domain.intake.rule import Example, Rule
+from idumb.domain.intake.registry import Rule
 from idumb.domain.settings import NO_POLICY, Settings
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.settings import configuration, policy
 
 DOCS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+
+from check_examples import EXAMPLES, Example  # noqa: E402
+
 PAGE = DOCS / "findings.md"
 CASES = DOCS.parent / "tests" / "format" / "cases"
 SHOWN = 100
@@ -241,14 +245,15 @@ def _codes(codes: Iterable[str]) -> str:
 
 def _overview() -> str:
     rows = [
-        f"| [`{r.code}`](#{r.code.replace('.', '')}) | {r.guided} | {r.strict} | {r.means} |" for r in registry.RULES
+        f"| [`{r.code}`](#{r.code.replace('.', '')}) | {r.guided} | {r.strict} | {EXAMPLES[r.code].means} |"
+        for r in registry.RULES
     ]
     return "\n".join(["| code | guided | strict | means |", "|---|---|---|---|", *rows, ""])
 
 
 def _rule(rule: Rule) -> str:
-    example = rule.example
-    lines = [f"### {rule.code}", "", rule.means, "", "````markdown", example.task.rstrip("\n"), "````", ""]
+    example = EXAMPLES[rule.code]
+    lines = [f"### {rule.code}", "", example.means, "", "````markdown", example.task.rstrip("\n"), "````", ""]
     for where, text in (
         ("In the frontmatter", example.head),
         ("With `.idumb/policy/tools.yaml`", example.policy),

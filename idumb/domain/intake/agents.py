@@ -1,4 +1,4 @@
-"""Checks that every task has an agent to build it and one to judge it."""
+"""Checks that every task has an agent to build it, one to judge it, and receivers for its handoffs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from idumb.domain.agent import BUILT_IN
 from idumb.domain.contract import builder_of, validator_of
-from idumb.domain.finding import ERROR, Finding, nearest
-from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.finding import Finding, nearest
+from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.runs import handoff
 from idumb.domain.settings import COMMIT_BUILDER, Binding, Settings
 
 HANDOFF = "handoff"
@@ -124,60 +125,39 @@ def _leaves_clones(settings: Settings) -> bool:
     return settings.run.workspace == "clone" or settings.git.commit == COMMIT_BUILDER
 
 
-_TASK = (
-    "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n{field}- **Acceptance:**\n"
-    "  - [ ] It is there — check: `test -s hello.txt`\n"
-)
-_CONFIG = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
+def receivers(case: Case) -> Iterator[Finding]:
+    """Find undefined receivers. During a run it would be too late: no handoff could be made."""
+    names = handoff.agents(case.settings)
+    for plan, task in case.pairs:
+        for receiver in task.handoff_to:
+            if receiver.agent not in names and handoff.type_of(receiver.type) != handoff.NEVER:
+                near = nearest(receiver.agent, names)
+                yield case.at(
+                    "handoff.unknown-agent",
+                    plan,
+                    task,
+                    "handoff_to",
+                    found=receiver.agent,
+                    accepted=near or "a binding of .idumb/config.yaml, a role or human",
+                    message=f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role.",
+                    mend=f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
+                )
 
-RULES = (
-    Rule(
-        "task.no-builder",
-        ERROR,
-        ERROR,
-        builders,
-        "Nothing can build the task: it has no steps, and no task, plan or configuration names a builder.",
-        Example(_TASK.format(field="")),
-    ),
-    Rule(
-        "task.unknown-builder",
-        ERROR,
-        ERROR,
-        builders,
-        "The builder of a task is not defined under `bindings`.",
-        Example(_TASK.format(field="- **Builder:** agnet\n"), config=_CONFIG),
-    ),
-    Rule(
-        "task.unknown-validator",
-        ERROR,
-        ERROR,
-        validators,
-        "The validator of a task is not defined under `bindings`.",
-        Example(_TASK.format(field="- **Validator:** reviewer\n"), config=_CONFIG),
-    ),
-    Rule(
-        "task.validator-elsewhere",
-        ERROR,
-        ERROR,
-        validators,
-        "The validator of a task is a handoff without `wait`, but the work is in a clone, which is deleted when the"
-        " command"
-        " ends.",
-        Example(
-            _TASK.format(field="- **Validator:** away\n"),
-            config="builder: agent\nrun: {workspace: clone}\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
-            "  away: {adapter: handoff}\n",
-        ),
-    ),
-    Rule(
-        "task.builder-cannot-commit",
-        ERROR,
-        ERROR,
-        committing,
-        "The configuration makes builders commit, but the builder of a task cannot run git.",
-        Example(
-            _TASK.format(field=""),
-            config="builder: coder\ngit: {commit: builder}\nbindings:\n  coder: {adapter: claude}\n",
-        ),
-    ),
-)
+
+def types(case: Case) -> Iterator[Finding]:
+    accepted = (*handoff.TYPES, handoff.NEVER)
+    for plan, task in case.pairs:
+        for receiver in task.handoff_to:
+            meant = handoff.type_of(receiver.type)
+            if meant not in accepted:
+                near = nearest(meant, accepted)
+                yield case.at(
+                    "handoff.unknown-type",
+                    plan,
+                    task,
+                    "handoff_to",
+                    found=receiver.type or "",
+                    accepted=near or ", ".join(accepted),
+                    message=f"{task.id}: {receiver.type} is not a type of handoff.",
+                    mend=f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
+                )

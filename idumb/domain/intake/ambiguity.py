@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration, short
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case, is_declaration, short
 from idumb.domain.plans.plan import Plan, Task
 
 LONGEST = 2 * 60 * 60
@@ -253,58 +253,3 @@ def estimates(case: Case) -> Iterator[Finding]:
                 message=f"{task.id} is estimated at {hours} hours.",
                 mend="Split it into tasks that can be proven separately.",
             )
-
-
-_TASK = (
-    "### T1-01: {title}\n\n- **Files:** create `hello.txt`\n- **Acceptance:**\n"
-    "  - [ ] {criterion} — check: `test -s hello.txt`\n{fields}"
-)
-
-RULES = (
-    Rule(
-        "text.placeholder",
-        WARNING,
-        ERROR,
-        phrases,
-        "The plan contains TBD, FIXME, TODO, `???`, “to be determined” or “to be decided” in its goal, or in a title,"
-        " intent, description, requirement, criterion, invariant, non-goal, assumption, note or reason.",
-        Example(_TASK.format(title="Greet", criterion="The greeting is TBD", fields="")),
-    ),
-    Rule(
-        "text.vague",
-        WARNING,
-        ERROR,
-        phrases,
-        "The plan contains vague words, such as “etc.” or “and so on”; in a title, criterion or intent also “or"
-        " similar”,"
-        " “appropriate” or “somehow”.",
-        Example(_TASK.format(title="Greet", criterion="It greets friends, family etc.", fields="")),
-    ),
-    Rule(
-        "text.conditional",
-        WARNING,
-        ERROR,
-        phrases,
-        "The plan contains a condition that no one can check, such as “as needed”; in a title, criterion or intent"
-        " also “if"
-        " necessary”, “where possible”, “if time permits” or “optional”.",
-        Example(_TASK.format(title="Greet, and wave if necessary", criterion="It greets", fields="")),
-    ),
-    Rule(
-        "text.quoted",
-        SILENT,
-        WARNING,
-        quoted,
-        "TBD, FIXME, “etc.” or “as needed” appears in quoted code, in text that a step writes or searches for, or in a"
-        " check.",
-        Example(_TASK.format(title="Remove `FIXME`", criterion="It is gone", fields="")),
-    ),
-    Rule(
-        "task.long-estimate",
-        WARNING,
-        WARNING,
-        estimates,
-        "The task is estimated at more than two hours.",
-        Example(_TASK.format(title="Greet", criterion="It greets", fields="- **Estimate:** 3h\n")),
-    ),
-)

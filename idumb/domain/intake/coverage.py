@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import SILENT, Case, Example, Rule, StartState, is_declaration
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case, is_declaration
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
@@ -192,99 +192,3 @@ def irreversible(case: Case) -> Iterator[Finding]:
                 message=f"{task.id} cannot be rolled back: {task.rollback.reason}",
                 mend="Make it compensatable with commands, or accept this task as irreversible when you approve.",
             )
-
-
-_TASK = (
-    "### T1-01: Greet\n\n{fields}- **Files:** create `hello.txt`\n- **Acceptance:**\n"
-    "  - [ ] It is there — check: `test -s hello.txt`\n"
-)
-_NEEDED = "requirements: {REQ-1: It greets, REQ-2: It says goodbye}\n"
-_INTERFACE = "- **Interfaces:**\n  - `greet`\n    - inputs: a name\n    - outputs: a text\n"
-_WHOLE = _INTERFACE + "    - errors: none\n    - side effects: none\n"
-
-RULES = (
-    Rule(
-        "requirement.no-task",
-        WARNING,
-        ERROR,
-        requirements,
-        "No task of the phase serves a requirement that a plan declares.",
-        Example(_TASK.format(fields="- **Requirements:** REQ-1\n"), head=_NEEDED),
-    ),
-    Rule(
-        "requirement.unlisted",
-        WARNING,
-        WARNING,
-        listed,
-        "The plan lists a requirement by its id alone, but REQUIREMENTS.md has no such id. In strict mode, confirm"
-        " it with"
-        " `idumb approve N --answer REQ-1=yes`.",
-        Example(
-            _TASK.format(fields="- **Requirements:** REQ-1\n"), head="requirements: [REQ-1]\n", present=StartState()
-        ),
-    ),
-    Rule(
-        "task.no-requirement",
-        WARNING,
-        ERROR,
-        reasons,
-        "The plan declares requirements, but the task serves none of them.",
-        Example(_TASK.format(fields=""), head=_NEEDED),
-    ),
-    Rule(
-        "plan.no-requirements",
-        SILENT,
-        ERROR,
-        required,
-        "The plan does not name requirements.",
-        Example(_TASK.format(fields="")),
-    ),
-    Rule(
-        "plan.no-success-criteria",
-        SILENT,
-        ERROR,
-        required,
-        "The plan has no success criteria.",
-        Example(_TASK.format(fields="")),
-    ),
-    Rule(
-        "plan.no-non-goals",
-        SILENT,
-        ERROR,
-        non_goals,
-        "The plan does not declare its non-goals. If there are none, write `non_goals: []`.",
-        Example(_TASK.format(fields="")),
-    ),
-    Rule(
-        "plan.no-invariants",
-        SILENT,
-        ERROR,
-        invariants,
-        "A task declares public interfaces, but the plan declares no invariants.",
-        Example(_TASK.format(fields=_WHOLE)),
-    ),
-    Rule(
-        "task.no-change-class",
-        SILENT,
-        ERROR,
-        changes,
-        "The task writes files but does not say which kind of change it makes (field Change).",
-        Example(_TASK.format(fields="")),
-    ),
-    Rule(
-        "interface.incomplete",
-        SILENT,
-        ERROR,
-        interfaces,
-        "A public name does not declare all of its inputs, outputs, errors and side effects.",
-        Example(_TASK.format(fields=_INTERFACE)),
-    ),
-    Rule(
-        "task.irreversible",
-        WARNING,
-        WARNING,
-        irreversible,
-        "The effect of the task cannot be rolled back. It runs only after a person accepts this task as irreversible.",
-        Example(_TASK.format(fields="- **Rollback:** irreversible: it mails everybody\n")),
-    ),
-)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule, StartState, short
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case, StartState, short
 from idumb.domain.intake.scope import step_paths
 from idumb.domain.plans import shell
 from idumb.domain.plans.plan import FileClaim, Plan, Task
@@ -366,65 +366,4 @@ def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, 
     )
 
 
-def _example(declared: str, check: str = "test -s a.txt", present: StartState | None = None, head: str = "") -> Example:
-    boxes = f"- **Acceptance:**\n  - [ ] It is there — check: `{check}`\n"
-    return Example(f"### T1-01: Greet\n\n- **Files:** {declared}\n{boxes}", head=head, present=present or StartState())
-
-
-_THERE: Sequence[str] = ("a.txt",)
-
-RULES = (
-    Rule(
-        "path.missing",
-        WARNING,
-        WARNING,
-        files,
-        "A task would modify, delete or move a file that does not exist when the run starts, and no earlier task"
-        " creates"
-        " it.",
-        _example("modify `a.txt`"),
-    ),
-    Rule(
-        "path.exists",
-        WARNING,
-        WARNING,
-        files,
-        "A task would create a file that already exists when the run starts, or that an earlier task creates (here"
-        " `a.txt` exists).",
-        _example("create `a.txt`", present=StartState(base=frozenset(_THERE), on_disk=frozenset(_THERE))),
-    ),
-    Rule(
-        "path.through-link",
-        WARNING,
-        WARNING,
-        links,
-        "A task or step would write a path that is a symbolic link or is behind one (here `a.txt` is a link to"
-        " `b.txt`).",
-        _example("modify `a.txt`", present=StartState(on_disk=frozenset(_THERE), links={"a.txt": "b.txt"})),
-    ),
-    Rule(
-        "path.covers-protected",
-        WARNING,
-        WARNING,
-        protected,
-        "A glob covers a protected path, so a change there would stop the run.",
-        _example("modify `src/**`", head="scope: {protected: [src/keys.py]}\n"),
-    ),
-    Rule(
-        "check.no-program",
-        WARNING,
-        WARNING,
-        commands,
-        "A check starts a program that is not on PATH and that no task creates (here `grpe`).",
-        _example("create `a.txt`", "grpe -q hello a.txt", StartState(no_programs=frozenset({"grpe"}))),
-    ),
-    Rule(
-        "text.unfilled",
-        WARNING,
-        WARNING,
-        unfilled,
-        "The plan still contains template text.",
-        _example("create `a.txt`", head='requirements: {REQ-1: "What a user needs, in one sentence"}\n'),
-    ),
-)
 """Warnings in both modes, because files can change between the check and the run."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from idumb.domain.contract import proofs, validator_of
-from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule, short
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case, short
 from idumb.domain.plans.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
@@ -119,45 +119,3 @@ def without_artifact(case: Case) -> Iterator[Finding]:
             message=f"{task.id} leaves no result that anyone could inspect.",
             mend="Declare the files that it writes, or add a command that checks its result.",
         )
-
-
-_TWO = "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n- **Acceptance:**\n{criteria}"
-_CHECKED = "  - [ ] It is there — check: `test -s hello.txt`\n"
-
-RULES = (
-    Rule(
-        "task.no-proof",
-        ERROR,
-        ERROR,
-        unproven_tasks,
-        "Nothing proves the task: it has no check, no Verify, no tests, no human criterion and no validator.",
-        Example(_TWO.format(criteria="  - [ ] It is friendly\n")),
-    ),
-    Rule(
-        "criterion.unproven",
-        WARNING,
-        ERROR,
-        unproven_tasks,
-        "Nothing proves a criterion. If Verify should prove it although other criteria are marked, add `— verify`.",
-        Example(_TWO.format(criteria=_CHECKED + "  - [ ] It is friendly\n")),
-    ),
-    Rule(
-        "criterion.empty",
-        WARNING,
-        ERROR,
-        empty_criteria,
-        "A criterion that a person or a model judges does not name an observable result.",
-        Example(_TWO.format(criteria=_CHECKED + "  - [ ] Works as expected — human\n")),
-    ),
-    Rule(
-        "task.no-artifact",
-        WARNING,
-        ERROR,
-        without_artifact,
-        "The task writes no file and only a model judges it, so nothing could show that it was done.",
-        Example(
-            "### T1-01: Think\n\n- **Validator:** critic\n- **Acceptance:**\n  - [ ] The idea is good — opinion\n",
-            config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
-        ),
-    ),
-)

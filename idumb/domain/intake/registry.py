@@ -1,29 +1,78 @@
-"""All checks of plans. To add one, write a function next to similar ones and a row in that file's `RULES`."""
+"""All checks of plans. To add one, write a function next to similar ones, a row here, and its example in docs/."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from idumb.domain.contract import Contract
-from idumb.domain.finding import Finding
-from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, receivers, scope, steps
-from idumb.domain.intake.rule import SILENT, Case, Check, Rule, StartState
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, scope, steps
+from idumb.domain.intake.rule import SILENT, Case, StartState
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
+Check = Callable[[Case], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One code: its severity in guided and in strict mode (error, warning or none), and its check."""
+
+    code: str
+    guided: str
+    strict: str
+    check: Check
+
+
+# docs/check_examples.py says what each code means and shows a plan that has it.
 RULES: tuple[Rule, ...] = (
-    *agents.RULES,
-    *receivers.RULES,
-    *proof.RULES,
-    *scope.RULES,
-    *ground.RULES,
-    *steps.RULES,
-    *coverage.RULES,
-    *ambiguity.RULES,
+    Rule("task.no-builder", ERROR, ERROR, agents.builders),
+    Rule("task.unknown-builder", ERROR, ERROR, agents.builders),
+    Rule("task.unknown-validator", ERROR, ERROR, agents.validators),
+    Rule("task.validator-elsewhere", ERROR, ERROR, agents.validators),
+    Rule("task.builder-cannot-commit", ERROR, ERROR, agents.committing),
+    Rule("handoff.unknown-agent", WARNING, ERROR, agents.receivers),
+    Rule("handoff.unknown-type", WARNING, ERROR, agents.types),
+    Rule("task.no-proof", ERROR, ERROR, proof.unproven_tasks),
+    Rule("criterion.unproven", WARNING, ERROR, proof.unproven_tasks),
+    Rule("criterion.empty", WARNING, ERROR, proof.empty_criteria),
+    Rule("task.no-artifact", WARNING, ERROR, proof.without_artifact),
+    Rule("path.outside-workspace", ERROR, ERROR, scope.written_paths),
+    Rule("path.outside-scope", ERROR, ERROR, scope.written_paths),
+    Rule("path.protected", ERROR, ERROR, scope.written_paths),
+    Rule("path.other-repository", ERROR, ERROR, scope.other_repositories),
+    Rule("plan.bad-scope", ERROR, ERROR, scope.roots),
+    Rule("step.undeclared-path", WARNING, ERROR, scope.undeclared),
+    Rule("path.missing", WARNING, WARNING, ground.files),
+    Rule("path.exists", WARNING, WARNING, ground.files),
+    Rule("path.through-link", WARNING, WARNING, ground.links),
+    Rule("path.covers-protected", WARNING, WARNING, ground.protected),
+    Rule("check.no-program", WARNING, WARNING, ground.commands),
+    Rule("text.unfilled", WARNING, WARNING, ground.unfilled),
+    Rule("step.tool-not-allowed", ERROR, ERROR, steps.not_allowed),
+    Rule("step.vague-intent", WARNING, ERROR, steps.vague_intents),
+    Rule("step.not-deterministic", WARNING, ERROR, steps.chance),
+    Rule("step.branch", SILENT, ERROR, steps.branches),
+    Rule("requirement.no-task", WARNING, ERROR, coverage.requirements),
+    Rule("requirement.unlisted", WARNING, WARNING, coverage.listed),
+    Rule("task.no-requirement", WARNING, ERROR, coverage.reasons),
+    Rule("plan.no-requirements", SILENT, ERROR, coverage.required),
+    Rule("plan.no-success-criteria", SILENT, ERROR, coverage.required),
+    Rule("plan.no-non-goals", SILENT, ERROR, coverage.non_goals),
+    Rule("plan.no-invariants", SILENT, ERROR, coverage.invariants),
+    Rule("task.no-change-class", SILENT, ERROR, coverage.changes),
+    Rule("interface.incomplete", SILENT, ERROR, coverage.interfaces),
+    Rule("task.irreversible", WARNING, WARNING, coverage.irreversible),
+    Rule("text.placeholder", WARNING, ERROR, ambiguity.phrases),
+    Rule("text.vague", WARNING, ERROR, ambiguity.phrases),
+    Rule("text.conditional", WARNING, ERROR, ambiguity.phrases),
+    Rule("text.quoted", SILENT, WARNING, ambiguity.quoted),
+    Rule("task.long-estimate", WARNING, WARNING, ambiguity.estimates),
 )
 OF_WORDS = frozenset(
-    {rule.code for rule in ambiguity.RULES if rule.code.startswith("text.")} | {"step.not-deterministic", "step.branch"}
+    {"text.placeholder", "text.vague", "text.conditional", "text.quoted", "step.not-deterministic", "step.branch"}
 )
 """Codes that depend only on the text of a plan."""
 _OF_DRAFTS: tuple[Check, ...] = (coverage.required, coverage.non_goals, coverage.changes, ambiguity.phrases)
@@ -41,10 +90,9 @@ def case(
     present: StartState | None = None,
 ) -> Case:
     """Return the input of the checks; `mode` strict judges a guided contract as if it were strict."""
-    judged = STRICT if STRICT in (contract.mode, mode) else contract.mode
-    return Case(
-        contract, settings, policy, {rule.code: rule.severity(judged) for rule in RULES}, links, repositories, present
-    )
+    strict = STRICT in (contract.mode, mode)
+    severities = {rule.code: rule.strict if strict else rule.guided for rule in RULES}
+    return Case(contract, settings, policy, severities, links, repositories, present)
 
 
 def findings(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import STRICT, Plan, Span, Task
+from idumb.domain.plans.plan import Plan, Span, Task
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
 SILENT = "none"
@@ -34,22 +34,6 @@ class StartState:
     no_programs: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """The smallest plan that shows a finding: `task` is Markdown below `## Tasks`, `head` more lines of frontmatter.
-
-    `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" if there is none.
-    `repositories` are folders of nested repositories.
-    """
-
-    task: str
-    head: str = ""
-    policy: str = ""
-    config: str = ""
-    repositories: tuple[str, ...] = ()
-    present: StartState | None = None
 
 
 @dataclass(frozen=True)
@@ -93,24 +77,6 @@ class Case:
         severity = (self.severities or {}).get(code, SILENT)
         place = line or (span.line if span else 1)
         return Finding(code, severity, plan.path, place, 1, where, found, accepted, message, mend)
-
-
-Check = Callable[[Case], Iterator[Finding]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One code: its severity in guided and in strict mode (error, warning or none), its meaning, and its check."""
-
-    code: str
-    guided: str
-    strict: str
-    check: Check
-    means: str
-    example: Example
-
-    def severity(self, mode: str) -> str:
-        return self.strict if mode == STRICT else self.guided
 
 
 def short(text: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import Case, Example, Rule
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import Plan, Step, Task
 from idumb.domain.proof import ledger
 
@@ -215,62 +215,3 @@ def undeclared(case: Case) -> Iterator[Finding]:
                         mend=f"Add {path} to Files, with create, modify, delete or move.",
                         line=step.line,
                     )
-
-
-_STEP = (
-    "### T1-01: Greet\n\n- **Files:** create `{path}`\n- **Acceptance:**\n"
-    "  - [ ] It is there — check: `test -s {path}`\n\n"
-    "```yaml steps\n- tool: write_file\n  intent: write the greeting\n"
-    "  arguments: {{path: {step}, content: hello}}\n```\n"
-)
-
-RULES = (
-    Rule(
-        "path.outside-workspace",
-        ERROR,
-        ERROR,
-        written_paths,
-        "A task or step would write outside the workspace, or to an invalid path.",
-        Example(_STEP.format(path="../hello.txt", step="../hello.txt")),
-    ),
-    Rule(
-        "path.outside-scope",
-        ERROR,
-        ERROR,
-        written_paths,
-        "A task or step would write outside the folder that the plan names as `scope.root`.",
-        Example(_STEP.format(path="hello.txt", step="hello.txt"), head="scope: {root: src}\n"),
-    ),
-    Rule(
-        "path.protected",
-        ERROR,
-        ERROR,
-        written_paths,
-        "A task or step would write a path that idumb, the plan or the configuration protects.",
-        Example(_STEP.format(path="LICENSE", step="LICENSE"), head="scope: {protected: [LICENSE]}\n"),
-    ),
-    Rule(
-        "path.other-repository",
-        ERROR,
-        ERROR,
-        other_repositories,
-        "A task or step would write in a submodule or nested repository (here `lib`), which idumb never changes.",
-        Example(_STEP.format(path="lib/hello.txt", step="lib/hello.txt"), repositories=("lib",)),
-    ),
-    Rule(
-        "plan.bad-scope",
-        ERROR,
-        ERROR,
-        roots,
-        "`scope.root` cannot be a folder of the repository: it is absolute or leads out of it.",
-        Example(_STEP.format(path="hello.txt", step="hello.txt"), head="scope: {root: /srv/app}\n"),
-    ),
-    Rule(
-        "step.undeclared-path",
-        WARNING,
-        ERROR,
-        undeclared,
-        "A step writes a path that its task does not declare under Files, so the run would stop after that step.",
-        Example(_STEP.format(path="hello.txt", step="greeting.txt")),
-    ),
-)

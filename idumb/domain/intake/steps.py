@@ -6,8 +6,8 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake.rule import SILENT, Case, Example, Rule, is_declaration, short
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case, is_declaration, short
 from idumb.domain.plans import shell
 from idumb.domain.plans.plan import Plan, Step, Task
 
@@ -169,58 +169,3 @@ def _at(
     return case.at(
         code, plan, task, "steps", found=found, accepted=accepted, message=message, mend=mend, line=step.line
     )
-
-
-def _example(step: str, policy: str = "") -> Example:
-    return Example(
-        "### T1-01: Greet\n\n- **Files:** create `hello.txt`\n- **Acceptance:**\n"
-        f"  - [ ] It is there — check: `test -s hello.txt`\n\n```yaml steps\n{step}\n```\n",
-        policy=policy,
-    )
-
-
-_RUN = "- tool: run\n  intent: {intent}\n  arguments: {{command: '{command}'}}"
-
-RULES = (
-    Rule(
-        "step.tool-not-allowed",
-        ERROR,
-        ERROR,
-        not_allowed,
-        "A step uses a tool that a policy does not allow.",
-        _example(
-            _RUN.format(intent="greet from the shell", command="echo hello > hello.txt"),
-            policy="allow: [write_file, edit_file]\n",
-        ),
-    ),
-    Rule(
-        "step.vague-intent",
-        WARNING,
-        ERROR,
-        vague_intents,
-        "The intent of a step says no more than the name of its tool.",
-        _example("- {tool: write_file, intent: write file, arguments: {path: hello.txt, content: hello}}"),
-    ),
-    Rule(
-        "step.not-deterministic",
-        WARNING,
-        ERROR,
-        chance,
-        "The command of a step depends on chance, the clock or the network, and no assumption names the task and the"
-        ' program, such as `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
-        _example(_RUN.format(intent="write a greeting with a number", command="echo hello $RANDOM > hello.txt")),
-    ),
-    Rule(
-        "step.branch",
-        SILENT,
-        ERROR,
-        branches,
-        "The command of a step branches at run time, with `if`, `case` or `||`.",
-        _example(
-            _RUN.format(
-                intent="greet in the language of the machine",
-                command='if test -n "$LANG"; then echo hello; else echo salve; fi > hello.txt',
-            )
-        ),
-    ),
-)

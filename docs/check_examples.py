@@ -1,0 +1,261 @@
+"""What each check of a plan means, and the smallest plan that shows its finding, for docs/findings.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from idumb.domain.intake.rule import StartState
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The meaning of a code, and a plan that shows it: Markdown below `## Tasks`, and `head`, lines of frontmatter.
+
+    `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" if there is none.
+    `repositories` are folders of nested repositories.
+    """
+
+    means: str
+    task: str
+    head: str = ""
+    policy: str = ""
+    config: str = ""
+    repositories: tuple[str, ...] = ()
+    present: StartState | None = None
+
+
+def task(
+    title: str = "Greet",
+    first: str = "",
+    files: str = "create `hello.txt`",
+    criteria: str = "It is there — check: `test -s hello.txt`",
+    more: str = "",
+    last: str = "",
+    steps: str = "",
+) -> str:
+    """A task; `first`, `more` and `last` are fields before Files, before Acceptance and after it."""
+    fence = f"\n```yaml steps\n{steps}\n```\n" if steps else ""
+    return (
+        f"### T1-01: {title}\n\n{first}- **Files:** {files}\n{more}- **Acceptance:**\n  - [ ] {criteria}\n{last}{fence}"
+    )
+
+
+def write(declared: str, written: str | None = None) -> str:
+    """A task that declares a path, with a step that writes one."""
+    arguments = f"  arguments: {{path: {written or declared}, content: hello}}"
+    return task(
+        files=f"create `{declared}`",
+        criteria=f"It is there — check: `test -s {declared}`",
+        steps=f"- tool: write_file\n  intent: write the greeting\n{arguments}",
+    )
+
+
+def run(intent: str, command: str) -> str:
+    return task(steps=f"- tool: run\n  intent: {intent}\n  arguments: {{command: '{command}'}}")
+
+
+def on_disk(declared: str, check: str = "test -s a.txt") -> str:
+    return task(files=declared, criteria=f"It is there — check: `{check}`")
+
+
+def handoff(receiver: str) -> str:
+    step = "- {tool: write_file, intent: greet, arguments: {path: hello.txt, content: hello}}"
+    return task(last=f"- **Handoff to:** {receiver}\n", steps=step)
+
+
+AGENT = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
+IN_CLONE = AGENT.replace("\n", "\nrun: {workspace: clone}\n", 1)
+CHECKED = "It is there — check: `test -s hello.txt`\n  - [ ] "
+NEEDED = "requirements: {REQ-1: It greets, REQ-2: It says goodbye}\n"
+SERVING = task(first="- **Requirements:** REQ-1\n")
+INTERFACE = "- **Interfaces:**\n  - `greet`\n    - inputs: a name\n    - outputs: a text\n"
+WHOLE = INTERFACE + "    - errors: none\n    - side effects: none\n"
+A_FILE = frozenset({"a.txt"})
+
+EXAMPLES: Mapping[str, Example] = {
+    "task.no-builder": Example(
+        "Nothing can build the task: it has no steps, and no task, plan or configuration names a builder.", task()
+    ),
+    "task.unknown-builder": Example(
+        "The builder of a task is not defined under `bindings`.", task(more="- **Builder:** agnet\n"), config=AGENT
+    ),
+    "task.unknown-validator": Example(
+        "The validator of a task is not defined under `bindings`.",
+        task(more="- **Validator:** reviewer\n"),
+        config=AGENT,
+    ),
+    "task.validator-elsewhere": Example(
+        "The validator of a task is a handoff without `wait`, but the work is in a clone, which is deleted when the"
+        " command ends.",
+        task(more="- **Validator:** away\n"),
+        config=IN_CLONE + "  away: {adapter: handoff}\n",
+    ),
+    "task.builder-cannot-commit": Example(
+        "The configuration makes builders commit, but the builder of a task cannot run git.",
+        task(),
+        config="builder: coder\ngit: {commit: builder}\nbindings:\n  coder: {adapter: claude}\n",
+    ),
+    "handoff.unknown-agent": Example(
+        "The receiver of a task's work is neither a binding nor a role nor `human`, so no handoff is made.",
+        handoff("auditor"),
+    ),
+    "handoff.unknown-type": Example(
+        "The type of a handoff is unknown, so no handoff is made.", handoff("human (review)")
+    ),
+    "task.no-proof": Example(
+        "Nothing proves the task: it has no check, no Verify, no tests, no human criterion and no validator.",
+        task(criteria="It is friendly"),
+    ),
+    "criterion.unproven": Example(
+        "Nothing proves a criterion. If Verify should prove it although other criteria are marked, add `— verify`.",
+        task(criteria=CHECKED + "It is friendly"),
+    ),
+    "criterion.empty": Example(
+        "A criterion that a person or a model judges does not name an observable result.",
+        task(criteria=CHECKED + "Works as expected — human"),
+    ),
+    "task.no-artifact": Example(
+        "The task writes no file and only a model judges it, so nothing could show that it was done.",
+        "### T1-01: Think\n\n- **Validator:** critic\n- **Acceptance:**\n  - [ ] The idea is good — opinion\n",
+        config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
+    ),
+    "path.outside-workspace": Example(
+        "A task or step would write outside the workspace, or to an invalid path.", write("../hello.txt")
+    ),
+    "path.outside-scope": Example(
+        "A task or step would write outside the folder that the plan names as `scope.root`.",
+        write("hello.txt"),
+        head="scope: {root: src}\n",
+    ),
+    "path.protected": Example(
+        "A task or step would write a path that idumb, the plan or the configuration protects.",
+        write("LICENSE"),
+        head="scope: {protected: [LICENSE]}\n",
+    ),
+    "path.other-repository": Example(
+        "A task or step would write in a submodule or nested repository (here `lib`), which idumb never changes.",
+        write("lib/hello.txt"),
+        repositories=("lib",),
+    ),
+    "plan.bad-scope": Example(
+        "`scope.root` cannot be a folder of the repository: it is absolute or leads out of it.",
+        write("hello.txt"),
+        head="scope: {root: /srv/app}\n",
+    ),
+    "step.undeclared-path": Example(
+        "A step writes a path that its task does not declare under Files, so the run would stop after that step.",
+        write("hello.txt", "greeting.txt"),
+    ),
+    "path.missing": Example(
+        "A task would modify, delete or move a file that does not exist when the run starts, and no earlier task"
+        " creates it.",
+        on_disk("modify `a.txt`"),
+        present=StartState(),
+    ),
+    "path.exists": Example(
+        "A task would create a file that already exists when the run starts, or that an earlier task creates (here"
+        " `a.txt` exists).",
+        on_disk("create `a.txt`"),
+        present=StartState(base=A_FILE, on_disk=A_FILE),
+    ),
+    "path.through-link": Example(
+        "A task or step would write a path that is a symbolic link or is behind one (here `a.txt` is a link to"
+        " `b.txt`).",
+        on_disk("modify `a.txt`"),
+        present=StartState(on_disk=A_FILE, links={"a.txt": "b.txt"}),
+    ),
+    "path.covers-protected": Example(
+        "A glob covers a protected path, so a change there would stop the run.",
+        on_disk("modify `src/**`"),
+        head="scope: {protected: [src/keys.py]}\n",
+        present=StartState(),
+    ),
+    "check.no-program": Example(
+        "A check starts a program that is not on PATH and that no task creates (here `grpe`).",
+        on_disk("create `a.txt`", "grpe -q hello a.txt"),
+        present=StartState(no_programs=frozenset({"grpe"})),
+    ),
+    "text.unfilled": Example(
+        "The plan still contains template text.",
+        on_disk("create `a.txt`"),
+        head='requirements: {REQ-1: "What a user needs, in one sentence"}\n',
+        present=StartState(),
+    ),
+    "step.tool-not-allowed": Example(
+        "A step uses a tool that a policy does not allow.",
+        run("greet from the shell", "echo hello > hello.txt"),
+        policy="allow: [write_file, edit_file]\n",
+    ),
+    "step.vague-intent": Example(
+        "The intent of a step says no more than the name of its tool.",
+        task(steps="- {tool: write_file, intent: write file, arguments: {path: hello.txt, content: hello}}"),
+    ),
+    "step.not-deterministic": Example(
+        "The command of a step depends on chance, the clock or the network, and no assumption names the task and the"
+        ' program, such as `assumptions: ["T1-01 uses date: the stamp is for people"]`.',
+        run("write a greeting with a number", "echo hello $RANDOM > hello.txt"),
+    ),
+    "step.branch": Example(
+        "The command of a step branches at run time, with `if`, `case` or `||`.",
+        run(
+            "greet in the language of the machine",
+            'if test -n "$LANG"; then echo hello; else echo salve; fi > hello.txt',
+        ),
+    ),
+    "requirement.no-task": Example(
+        "No task of the phase serves a requirement that a plan declares.", SERVING, head=NEEDED
+    ),
+    "requirement.unlisted": Example(
+        "The plan lists a requirement by its id alone, but REQUIREMENTS.md has no such id. In strict mode, confirm"
+        " it with `idumb approve N --answer REQ-1=yes`.",
+        SERVING,
+        head="requirements: [REQ-1]\n",
+        present=StartState(),
+    ),
+    "task.no-requirement": Example(
+        "The plan declares requirements, but the task serves none of them.", task(), head=NEEDED
+    ),
+    "plan.no-requirements": Example("The plan does not name requirements.", task()),
+    "plan.no-success-criteria": Example("The plan has no success criteria.", task()),
+    "plan.no-non-goals": Example(
+        "The plan does not declare its non-goals. If there are none, write `non_goals: []`.", task()
+    ),
+    "plan.no-invariants": Example(
+        "A task declares public interfaces, but the plan declares no invariants.", task(first=WHOLE)
+    ),
+    "task.no-change-class": Example(
+        "The task writes files but does not say which kind of change it makes (field Change).", task()
+    ),
+    "interface.incomplete": Example(
+        "A public name does not declare all of its inputs, outputs, errors and side effects.", task(first=INTERFACE)
+    ),
+    "task.irreversible": Example(
+        "The effect of the task cannot be rolled back. It runs only after a person accepts this task as irreversible.",
+        task(first="- **Rollback:** irreversible: it mails everybody\n"),
+    ),
+    "text.placeholder": Example(
+        "The plan contains TBD, FIXME, TODO, `???`, “to be determined” or “to be decided” in its goal, or in a title,"
+        " intent, description, requirement, criterion, invariant, non-goal, assumption, note or reason.",
+        task(criteria="The greeting is TBD — check: `test -s hello.txt`"),
+    ),
+    "text.vague": Example(
+        "The plan contains vague words, such as “etc.” or “and so on”; in a title, criterion or intent also “or"
+        " similar”, “appropriate” or “somehow”.",
+        task(criteria="It greets friends, family etc. — check: `test -s hello.txt`"),
+    ),
+    "text.conditional": Example(
+        "The plan contains a condition that no one can check, such as “as needed”; in a title, criterion or intent"
+        " also “if necessary”, “where possible”, “if time permits” or “optional”.",
+        task("Greet, and wave if necessary", criteria="It greets — check: `test -s hello.txt`"),
+    ),
+    "text.quoted": Example(
+        "TBD, FIXME, “etc.” or “as needed” appears in quoted code, in text that a step writes or searches for, or in a"
+        " check.",
+        task("Remove `FIXME`", criteria="It is gone — check: `test -s hello.txt`"),
+    ),
+    "task.long-estimate": Example(
+        "The task is estimated at more than two hours.",
+        task(criteria="It greets — check: `test -s hello.txt`", last="- **Estimate:** 3h\n"),
+    ),
+}
