@@ -26,7 +26,7 @@ from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult, Capabilitie
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
-from idumb.system.processes.output_capture import Captured
+from idumb.system.processes.supervision import Captured
 
 OPTIONS: Mapping[str, tuple[Any, ...]] = {
     agent_home.OPTION: agent_home.CHOICES,

@@ -20,7 +20,7 @@ from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
 from idumb.system.files import named_files
-from idumb.system.processes.file_watch import WatchedFile
+from idumb.system.files.named_files import WatchedFile
 
 VARIABLE = "IDUMB_STATE_FILE"
 MAX_BYTES = 256 * 1024

@@ -8,7 +8,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import conditions
-from idumb.system.processes import child_process
+from idumb.system.processes import child_process, process_tree
 
 
 class ShellChecks:
@@ -71,9 +71,9 @@ class ShellChecks:
         self._guard()
         ended: tuple[int, ...] | None = None
         if self._searched:
-            ended = child_process.end_strays()
+            ended = process_tree.end_strays()
         self._searched = True
-        return child_process.end_all(child_process.PLACE_COOKIE, self._cookie) if ended is None else ended
+        return process_tree.end_all(child_process.PLACE_COOKIE, self._cookie) if ended is None else ended
 
 
 SHELL = "/bin/sh"

@@ -23,7 +23,7 @@ from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
 from idumb.system import host_identity
-from idumb.system.processes import foreign_processes
+from idumb.system.processes import process_tree
 
 # Temporary names that `restore`, the steps and `atomic_write` use until a file is complete.
 _OURS = re.compile(r"(?:\.idumb-restore-[0-9a-f]{16}|\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)")
@@ -128,7 +128,7 @@ def _is_dead(path: str, span: tuple[float, float], places: tuple[str, ...], pati
             return False
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or not span[0] <= found.st_mtime < span[1]:
             return False
-        if not foreign_processes.may_be_at_work("git", places, path):
+        if not process_tree.may_be_at_work("git", places, path):
             return True
         if time.monotonic() > deadline:
             return False

@@ -34,8 +34,8 @@ MEASURED = """
 import sys
 from idumb.cli import main
 if sys.argv[2] == "unbounded":
-    from idumb.system.processes import output_capture
-    output_capture.TAIL = 1 << 40
+    from idumb.system.processes import supervision
+    supervision.TAIL = 1 << 40
 code = main.run(sys.argv[3:])
 with open("/proc/self/status") as status, open(sys.argv[1], "w") as note:
     note.write([line.split()[1] for line in status if line.startswith("VmHWM")][0])

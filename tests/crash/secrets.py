@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 from idumb.agents.transcript import Transcript
-from idumb.system.processes.output_capture import HEAD, MARGIN, TAIL, Capture, Captured
+from idumb.system.processes.supervision import HEAD, MARGIN, TAIL, Capture, Captured
 from idumb.system.redaction import Redactor
 from tests.crash.programme import Programme, Tally
 from tests.support import project as projects

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system import redaction
-from idumb.system.processes import output_capture
+from idumb.system.processes import supervision
 from idumb.system.redaction import Redactor
 from tests.crash import programme, secrets
 from tests.crash.programme import Tally
@@ -47,7 +47,7 @@ def test_the_harness_finds_a_redactor_that_forgets_the_piece_before(
 
 
 def test_the_harness_finds_a_cut_that_goes_through_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_capture, "_same_start", lambda one, _: one)
+    monkeypatch.setattr(supervision, "_same_start", lambda one, _: one)
     tally = Tally()
     secrets.at_cuts(tmp_path, secrets.canaries(random.Random(1))[:3], Redactor(), tally, step=5)
     assert len(tally.failures) == 3

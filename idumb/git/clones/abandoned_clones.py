@@ -17,7 +17,7 @@ from idumb.git.clones.clone import BRANCH, TAKEN
 from idumb.git.discover import Repository
 from idumb.git.refs import refs
 from idumb.git.trees import GitTrees
-from idumb.system.processes import child_process
+from idumb.system.processes import child_process, process_tree
 
 
 class GitClones:
@@ -43,7 +43,7 @@ class GitClones:
 
     def keep(self, left: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
         self._repository.guard()
-        child_process.end_all(
+        process_tree.end_all(
             child_process.PLACE_COOKIE, child_process.run_cookies(left.run, left.path)[child_process.PLACE_COOKIE]
         )
         if not os.path.isdir(left.path) or os.path.islink(left.path):

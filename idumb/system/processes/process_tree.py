@@ -10,18 +10,31 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from idumb.system.processes import stalls
+if TYPE_CHECKING:
+    import subprocess
 
+PROCESS_COOKIE = "IDUMB_PROCESS"
+GRACE = 2.0
+
+_COOKIE = PROCESS_COOKIE.encode()
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
 _SCANS = 50
+_EXEC = 0.02  # seconds in which a process that executes a program has its environment again
 _GROUP, _SESSION, _THREADS = 2, 3, 17  # fields of /proc/PID/stat, counted from the state on
 
 Find = Callable[[], list[int]]
+
+# Running programs, by cookie: several threads may each run one. The lock is held while a new child has no environment
+# of its own, so that no thread ends it as an orphan.
+running: dict[str, int] = {}
+spawning = threading.Lock()
 
 _adopting: bool | None = None
 
@@ -76,32 +89,45 @@ def variable(pid: int, name: bytes) -> bytes | None:
 
 
 def _environment(pid: int) -> bytes:
-    """Read from the other threads if the first thread of the process has ended."""
-    with contextlib.suppress(OSError):
-        if found := read(f"/proc/{pid}/environ"):
-            return found
+    """Return what a process was started with; b"" if it cannot be read.
+
+    If the first thread of the process has ended, its other threads show it.
+    """
+    try:
+        if content := read(f"/proc/{pid}/environ"):
+            return content
+    except PermissionError:
+        return b""
+    except OSError:
+        pass
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
-                if found := read(f"/proc/{pid}/task/{thread}/environ"):
-                    return found
+                if thread != str(pid) and (content := read(f"/proc/{pid}/task/{thread}/environ")):
+                    return content
     return b""
 
 
 def carrying(name: str, value: str) -> list[int]:
     """Return every live process started with `name=value`, except this one and its ancestors."""
-    spared = {os.getpid(), *ancestors(os.getpid())}
-    key, wanted = name.encode(), os.fsencode(value)
-    seen = spared
-    found: list[int] = []
+    seen = {os.getpid(), *ancestors(os.getpid())}
+    entry = b"\0" + os.fsencode(f"{name}={value}") + b"\0"
+    carriers: list[int] = []
+    blank: list[int] = []
     for _ in range(_SCANS):
         # A process that keeps forking is gone when it is read; only the newest ones remain.
         fresh = [pid for pid in reversed(_every_process()) if pid not in seen]
-        found += [pid for pid in fresh if variable(pid, key) == wanted and is_alive(pid)]
         if not fresh:
             break
-        seen |= {*fresh}
-    return found
+        for pid in fresh:
+            environment = _environment(pid)
+            if not environment:
+                blank.append(pid)
+            elif entry in b"\0" + environment + b"\0" and is_alive(pid):
+                carriers.append(pid)
+        seen.update(fresh)
+    # During exec a process briefly has no environment.
+    return carriers + [pid for pid in blank if entry in b"\0" + _environment(pid) + b"\0" and is_alive(pid)]
 
 
 def _every_process() -> list[int]:
@@ -142,12 +168,6 @@ def end_groups(pids: Iterable[int]) -> None:
     known = (status(pid) for pid in pids)
     for group in {int(fields[_GROUP]) for fields in known if fields is not None and int(fields[_SESSION]) != own}:
         send_group(group, signal.SIGKILL)
-
-
-def reap(pid: int) -> None:
-    """Collect an adopted child that has ended, so that it does not remain a zombie."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
 
 
 def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> tuple[int, ...]:
@@ -241,171 +261,165 @@ def read(path: str) -> bytes:
         os.close(handle)
 
 
-_NEARLY = 0.97
-
-
-_OPEN = {"01", "02"}  # established, and connecting
-
-
-_LEAST_FREE = 0.01  # share of the machine's memory
-
-
-Row = tuple[str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """CPU seconds that a tree used up to a moment of the monotonic clock, and whether any process wanted more."""
-
-    at: float
-    cpu: float
-    runs: bool
-
-
-def sample(pids: Sequence[int]) -> Sample:
-    return Sample(time.monotonic(), sum(map(_cpu, pids)), any(_state(pid) == "R" for pid in pids))
-
-
-def look(
-    pids: Sequence[int],
-    before: Sample | None,
-    *,
-    limit: str,
-    agent: bool,
-    silence: float | None,
-    says_it_waits: bool = False,
-) -> stalls.Observation:
-    """Return what the processes do now; `before` is an earlier sample of the same tree."""
-    now = sample(pids)
-    sleepers = [pid for pid in pids if _state(pid) == "S"]
-    return stalls.Observation(
-        limit=limit,
-        agent=agent,
-        busy=_busy(before, now),
-        runs=before is not None and before.runs and now.runs,
-        states="".join(sorted({_state(pid) for pid in pids} - {""})),
-        waits=tuple(sorted({wait for pid in sleepers if (wait := _text(f"/proc/{pid}/wchan")) not in {"", "0"}})),
-        connections=len(connections(pids)),
-        silence=silence,
-        window=stalls.WINDOW if before is None else now.at - before.at,
-        full=_full(pids),
-        says_it_waits=says_it_waits,
-    )
-
-
-def _busy(before: Sample | None, now: Sample) -> float:
-    if before is None or now.at <= before.at:
-        return 0.0
-    return max(0.0, now.cpu - before.cpu) / (now.at - before.at)
-
-
 def out_of_memory_kills() -> int:
     """Return how often the system has killed for memory since boot; 0 if unknown."""
-    for line in _text("/proc/vmstat").splitlines():
-        if line.startswith("oom_kill "):
-            return int(line.split()[1])
+    with contextlib.suppress(OSError):
+        for line in read("/proc/vmstat").splitlines():
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
     return 0
 
 
-def _cpu(pid: int) -> float:
-    """Return the CPU seconds of the process and of its ended children."""
-    fields = status(pid)
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The state before a program starts: the children that exist, and how often the system has killed for memory."""
+
+    children: frozenset[int]
+    kills: int
 
 
-def _state(pid: int) -> str:
-    fields = status(pid)
-    return fields[0].decode("ascii") if fields else ""
+def baseline() -> Baseline:
+    """Record the state before a program starts, and adopt its orphans from now on."""
+    return Baseline(frozenset(children()) if adopt_orphans() else frozenset(), out_of_memory_kills())
 
 
-def connections(pids: Sequence[int]) -> list[Row]:
-    """Return (local, remote, inode) of the processes' internet sockets that connect to other processes."""
-    inodes = {inode for pid in pids for inode in _sockets(pid)}
-    if not inodes:
-        return []
-    rows = [row for row in _table(pids) if row[2] in inodes]
-    ours = {(local, remote) for local, remote, _ in rows}
-    return [row for row in rows if (row[1], row[0]) not in ours]
+def end_program(
+    child: subprocess.Popen[bytes] | None, cookie: str, before: frozenset[int], grace: float
+) -> tuple[int, ...]:
+    """End a program if it still runs, then everything it left behind. Return the ids of the latter.
+
+    `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan.
+    """
+    if child is not None and child.poll() is None:
+        _end_child(child, grace)
+    running.pop(cookie, None)
+    if adopt_orphans():
+        # What a program leaves behind is adopted before the program itself can be seen as ended.
+        if not _strays(cookie, before):
+            return ()
+        return end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
+    leftovers = end_all(PROCESS_COOKIE, cookie, grace)
+    if child is not None and send_group(child.pid, signal.SIGTERM):
+        wait_gone([child.pid], 0)
+        send_group(child.pid, signal.SIGKILL)
+    return leftovers
 
 
-def _sockets(pid: int) -> Iterator[str]:
-    folder = f"/proc/{pid}/fd"
+def _end_child(child: subprocess.Popen[bytes], grace: float) -> None:
+    tree = descendants([child.pid])
     try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        try:
-            target = os.readlink(f"{folder}/{name}")
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            yield target[8:-1]
+        send(tree, signal.SIGTERM)
+        wait_gone([child.pid], grace)
+    finally:
+        send(descendants([child.pid]), signal.SIGKILL)
+        send_group(child.pid, signal.SIGKILL)
+        child.wait()
 
 
-def _table(pids: Sequence[int]) -> Iterator[Row]:
-    """Return the kernel's socket table, as seen by the first process that still exists."""
+def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:
+    """End every process started with `name=value` in its environment, whatever its parent. Return their ids."""
+
+    def find() -> list[int]:
+        return descendants(carrying(name, value))
+
+    return end(find, grace) if carrying(name, value) else ()
+
+
+def end_strays(grace: float = GRACE) -> tuple[int, ...] | None:
+    """End adopted orphans that carry a cookie of finished processes; None if they cannot be found this way."""
+    if not adopt_orphans():
+        return None
+
+    def find() -> list[int]:
+        return [pid for pid in _living("", frozenset()) if variable(pid, _COOKIE) is not None]
+
+    return end(find, grace, lambda: _reap(_dead("", frozenset())))
+
+
+def _strays(cookie: str, before: frozenset[int]) -> list[int]:
+    """Return processes below adopted orphans, zombies included, that belong to `cookie` or to no running program."""
+    with spawning:
+        direct = set(running.values())
+        others = {name.encode() for name in running if name != cookie}
+        roots = [pid for pid in children() if pid not in before and pid not in direct]
+    own_session = os.getsid(0)
+    # idumb's own processes share its session; programs that it runs never do.
+    roots = [pid for pid in roots if session(pid) not in {None, own_session} and not _belongs_to(pid, others)]
+    return descendants(roots)
+
+
+def _belongs_to(pid: int, cookies: set[bytes]) -> bool:
+    cookie = variable(pid, _COOKIE)
+    if cookie is None and cookies:
+        # During exec a process briefly has no environment.
+        wait_gone([pid], _EXEC)
+        cookie = variable(pid, _COOKIE)
+    return cookie in cookies
+
+
+def _living(cookie: str, before: frozenset[int]) -> list[int]:
+    return [pid for pid in _strays(cookie, before) if is_alive(pid)]
+
+
+def _dead(cookie: str, before: frozenset[int]) -> list[int]:
+    return [pid for pid in _strays(cookie, before) if not is_alive(pid)]
+
+
+def _collect(cookie: str, before: frozenset[int]) -> None:
+    """Collect zombies, and end processes that continued in a child of their own."""
+    dead = _dead(cookie, before)
+    end_groups(dead)
+    _reap(dead)
+
+
+def _reap(pids: Iterable[int]) -> None:
+    """Collect adopted children that have ended, so that they do not remain zombies."""
     for pid in pids:
-        names = [f"/proc/{pid}/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")]
-        texts = [_text(name) for name in names]
-        if any(texts):
-            for line in "\n".join(texts).splitlines():
-                cells = line.split()
-                if len(cells) > 9 and cells[3] in _OPEN:
-                    yield cells[1], cells[2], cells[9]
-            return
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
-def _full(pids: Sequence[int]) -> str:
-    """Return the name of a limit that is reached, or ""."""
-    if _machine_is_full() or any(_address_space_is_full(pid) for pid in pids) or _group_is_full("memory", _MEMORY):
-        return "memory"
-    return "processes" if _group_is_full("pids", _PROCESSES) else ""
+def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
+    """Return whether a live process could have created `path`.
 
-
-def _machine_is_full() -> bool:
-    found = {}
-    for line in _text("/proc/meminfo").splitlines():
-        name, _, rest = line.partition(":")
-        if name in {"MemTotal", "MemAvailable"}:
-            found[name] = int(rest.split()[0])
-    return found.get("MemAvailable", 1) < _LEAST_FREE * found.get("MemTotal", 1)
-
-
-def _address_space_is_full(pid: int) -> bool:
-    for line in _text(f"/proc/{pid}/limits").splitlines():
-        if line.startswith("Max address space"):
-            limit = line.split()[3]
-            if not limit.isdecimal():
-                return False
-            pages = _text(f"/proc/{pid}/statm").split()
-            return bool(pages) and int(pages[0]) * os.sysconf("SC_PAGE_SIZE") >= _NEARLY * int(limit)
-    return False
-
-
-# Names of (what is used, how much may be) in control groups of version 2 and 1.
-_MEMORY = (("memory.current", "memory.max"), ("memory.usage_in_bytes", "memory.limit_in_bytes"))
-
-
-_PROCESSES = (("pids.current", "pids.max"),)
-
-
-def _group_is_full(controller: str, names: Sequence[tuple[str, str]]) -> bool:
-    """Return whether a control group of this process is at its limit; its descendants are in the same group."""
-    for line in _text("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers not in {"", controller}:
-            continue
-        folder = f"/sys/fs/cgroup/{controllers}{path}" if controllers else f"/sys/fs/cgroup{path}"
-        for used, most in names:
-            spent, limit = _text(f"{folder}/{used}").strip(), _text(f"{folder}/{most}").strip()
-            if spent.isdecimal() and limit.isdecimal() and int(spent) >= _NEARLY * int(limit):
-                return True
-    return False
-
-
-def _text(path: str) -> str:
+    Such a process runs a program whose name begins with `program` and works in one of `places`, or has `path` open.
+    Processes of users other than the file's owner are excluded. Returns True if the system does not show this.
+    """
+    if not sys.platform.startswith("linux"):
+        return True
     try:
-        return read(path).decode("utf-8", "replace")
+        owner = os.lstat(path).st_uid
+    except FileNotFoundError:
+        return False
+    roots = tuple(os.path.realpath(place) for place in places)
+    return any(_works_in(pid, program, roots) or _holds(pid, path) for pid in _owned_by(owner))
+
+
+def _owned_by(owner: int) -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and int(name) != os.getpid():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == owner:
+                    yield int(name)
+            except OSError:
+                continue
+
+
+def _works_in(pid: int, program: str, roots: tuple[str, ...]) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as stream:
+            if not stream.read().startswith(program):
+                return False
+        where = os.readlink(f"/proc/{pid}/cwd")
+    except FileNotFoundError:
+        return False  # ended, or a zombie
     except OSError:
-        return ""
+        return True
+    return any(where == root or where.startswith(f"{root.rstrip('/')}/") for root in roots)
+
+
+def _holds(pid: int, path: str) -> bool:
+    try:
+        return any(os.readlink(f"/proc/{pid}/fd/{one}") == path for one in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False

@@ -11,7 +11,7 @@ import pytest
 from idumb.git import discover, stale_locks
 from idumb.git.trees import GitTrees
 from idumb.system import host_identity
-from idumb.system.processes import foreign_processes
+from idumb.system.processes import process_tree
 from tests.support.gitrepo import GitSandbox
 
 SINCE = "2020-01-01T00:00:00+00:00"
@@ -22,7 +22,7 @@ OURS, OTHERS = "pid:[1]", "pid:[2]"
 def lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lock of git, seen from inside a container in which no git runs."""
     monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
-    monkeypatch.setattr(foreign_processes, "may_be_at_work", lambda *_: False)
+    monkeypatch.setattr(process_tree, "may_be_at_work", lambda *_: False)
     sandbox.commit()
     made = sandbox.git_dir / "index.lock"
     made.touch()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from idumb.system.processes import child_process, process_tree
+from idumb.system.processes import child_process, process_tree, supervision
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
@@ -88,7 +88,7 @@ def test_the_process_gets_the_given_environment_a_cookie_and_nothing_else(tmp_pa
     import json
 
     seen = json.loads(finished.output.text())
-    assert len(seen.pop(child_process.PROCESS_COOKIE)) == 24
+    assert len(seen.pop(process_tree.PROCESS_COOKIE)) == 24
     assert seen == {"A": "1", "LC_ALL": "C.UTF-8"}
 
 
@@ -244,7 +244,7 @@ def test_large_output_costs_little_memory(tmp_path: Path) -> None:
         check=True,
     )
     size, kept, truncated, peak, sha256 = done.stdout.split()
-    assert (size, kept, truncated) == ("300000000", str(child_process.HEAD + child_process.TAIL), "True")
+    assert (size, kept, truncated) == ("300000000", str(supervision.HEAD + supervision.TAIL), "True")
     assert int(peak) < 60_000  # KiB
     whole = hashlib.sha256()
     for _ in range(300):
@@ -270,21 +270,21 @@ def test_nul_and_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "size", [0, child_process.HEAD + child_process.TAIL, child_process.HEAD + child_process.TAIL + 1, 3_000_000]
+    "size", [0, supervision.HEAD + supervision.TAIL, supervision.HEAD + supervision.TAIL + 1, 3_000_000]
 )
 def test_output_that_is_not_kept_whole_is_passed_on_whole(tmp_path: Path, size: int) -> None:
     pieces: list[bytes] = []
     (tmp_path / "data").write_bytes(os.urandom(size))
     finished = child_process.run(["cat", "data"], cwd=str(tmp_path), environment=ENVIRONMENT, sink=pieces.append)
-    assert bool(pieces) is finished.output.truncated is (size > child_process.HEAD + child_process.TAIL)
+    assert bool(pieces) is finished.output.truncated is (size > supervision.HEAD + supervision.TAIL)
     assert b"".join(pieces) == ((tmp_path / "data").read_bytes() if pieces else b"")
 
 
 def test_our_own_children_are_no_leftovers(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as own:
         run("true", tmp_path)
-        assert own.pid not in child_process._strays("", frozenset())
-        assert child_process.end_strays() in {(), None}
+        assert own.pid not in process_tree._strays("", frozenset())
+        assert process_tree.end_strays() in {(), None}
         assert own.poll() is None
         own.kill()
 
@@ -330,7 +330,7 @@ def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
         subprocess.Popen(["sleep", "1000"], env=other, start_new_session=True) as spared,
     ):
         wait_for_environment(left.pid, spared.pid)
-        assert child_process.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
+        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
         assert left.wait() == -signal.SIGTERM
         assert spared.poll() is None
         spared.kill()
@@ -352,7 +352,7 @@ def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
         while (process_tree.status(left.pid) or [b""])[0] != b"Z":
             pass
         assert process_tree.is_alive(left.pid)
-        assert child_process.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
+        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
         left.wait()
         assert not process_tree.is_alive(left.pid)
 
@@ -360,7 +360,7 @@ def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
 @LINUX_ONLY
 def test_ending_the_processes_of_a_run_spares_who_asks_and_its_parents() -> None:
     name = f"run-{os.urandom(8).hex()}"
-    program = f"from idumb.system.processes import child_process; print(child_process.end_all('IDUMB_RUN', '{name}'))"
+    program = f"from idumb.system.processes import process_tree; print(process_tree.end_all('IDUMB_RUN', '{name}'))"
     root = str(Path(__file__).parents[3])
     environment = {**ENVIRONMENT, "PYTHONPATH": root, child_process.RUN_COOKIE: name, "PROGRAM": program}
     done = subprocess.run(

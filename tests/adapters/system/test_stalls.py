@@ -12,7 +12,7 @@ import pytest
 
 from idumb.system.processes import child_process, process_tree, stalls
 from idumb.system.processes.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Observation
-from idumb.system.processes.timeouts import Patience
+from idumb.system.processes.supervision import TimeLimits
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -46,7 +46,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
     ],
 )
 def test_what_was_seen_has_one_cause(seen: Observation, cause: str) -> None:
-    found = stalls.of(seen)
+    found = stalls.cause_of(seen)
     assert found.kind == cause
     assert found.words
 
@@ -143,7 +143,7 @@ def test_a_connection_inside_of_the_work_is_none_with_somebody_else() -> None:
         here = socket.create_connection(server.getsockname())
         there, _ = server.accept()
         with here, there:
-            mine = {row[2] for row in process_tree.connections([os.getpid()])}
+            mine = {row[2] for row in stalls.connections([os.getpid()])}
             assert str(os.fstat(here.fileno()).st_ino) not in mine
             assert str(os.fstat(there.fileno()).st_ino) not in mine
 
@@ -169,13 +169,13 @@ def test_who_computes_without_a_word_is_not_idle(tmp_path: Path) -> None:
 
 
 def test_a_look_that_output_made_stale_is_taken_again() -> None:
-    patience = Patience(100.0, None, 10.0, agent=True)
-    assert patience.next_look(None) == 108.0
-    assert patience.next_look(105.0) == 113.0
+    limits = TimeLimits(100.0, None, 10.0, agent=True)
+    assert limits.next_look(None) == 108.0
+    assert limits.next_look(105.0) == 113.0
 
 
 def test_without_limits_nothing_is_looked_at() -> None:
-    assert Patience(0.0, None, None, agent=False).next_look(None) is None
+    assert TimeLimits(0.0, None, None, agent=False).next_look(None) is None
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:
 
 @LINUX_ONLY
 def test_processes_are_seen_as_the_system_sees_them() -> None:
-    seen = process_tree.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
+    seen = stalls.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
     assert seen.states == "R"
-    assert process_tree.sample([os.getpid()]).cpu > 0
-    assert process_tree.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
+    assert stalls.sample([os.getpid()]).cpu > 0
+    assert stalls.look([2**22 + 1], None, limit=WALL, agent=False, silence=None).states == ""
     assert process_tree.status(2**22 + 1) is None

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from idumb.system.files.named_files import WatchedFile
 from idumb.system.processes import child_process, signals
-from idumb.system.processes.file_watch import WatchedFile
 from idumb.system.processes.signals import SignalInterrupts
 from idumb.system.processes.stalls import EXTERNAL, IDLE, WALL
 
@@ -108,7 +108,7 @@ def test_what_is_no_file_of_a_size_has_nothing_in_it_and_is_not_waited_for(place
 
 OPENED = """
 import os, sys
-from idumb.system.processes.file_watch import WatchedFile
+from idumb.system.files.named_files import WatchedFile
 place, opened = sys.argv[1], []
 sys.addaudithook(lambda event, given: opened.append(1) if event == "open" and given[0] == place else None)
 file = WatchedFile(place, 100)
