@@ -8,14 +8,16 @@ from typing import Any
 
 _TOO_DEEP = "it is nested too deep"
 
+flat = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+"""Return the canonical text of a value that is not nested deeply; any other value goes through `encode`."""
+
 
 def encode(value: Any) -> bytes:
     """Return the canonical form. Raises ValueError for values that JSON cannot express and for deep nesting."""
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return flat(value).encode("ascii")
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    return text.encode("ascii")
 
 
 def decode(text: str | bytes, **hooks: Any) -> Any:

@@ -12,12 +12,12 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from idumb.domain.errors import StoreError
 from idumb.store import anchor, event_chain, log_errors, schema, segments
-from idumb.store.anchored_copy import AnchoredCopy, Placed
-from idumb.store.log_identity import Witnesses, nothing_kept
+from idumb.store.event_chain import Line, Placed, Row
+from idumb.store.witnesses import AnchoredCopy, Witnesses, nothing_kept
 from idumb.system.files import user_folders
 
 BUSY_SECONDS = 5.0
@@ -27,11 +27,10 @@ _PLACED = (
     f"SELECT {event_chain.COLUMNS}, (SELECT worktree FROM runs WHERE id = events.run) FROM events"  # noqa: S608
     f" WHERE seq > ? ORDER BY seq LIMIT {_PAGE}"
 )
-_NOTHING: list[event_chain.Row] = []
+_NOTHING: list[Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
 T = TypeVar("T")
-translated = log_errors.translated
 
 # After a fork the child must not close the connection: closing could roll back the parent's work.
 _inherited: list[sqlite3.Connection] = []
@@ -45,13 +44,19 @@ class Database:
         common_dir: str,
         kept_refs: Callable[[], bool] = nothing_kept,
         may_create: Callable[[str], None] | None = None,
+        *,
+        copied: bool = True,
     ) -> None:
-        """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created."""
+        """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
+
+        A log that is not `copied` has no copy in the user's state directory.
+        """
         self.folder = os.path.join(common_dir, "idumb")
         self.path = os.path.join(self.folder, "store.db")
         self._common_dir = common_dir
         self.kept_refs = kept_refs
         self._may_create = may_create
+        self._copied = copied
         self._anchor = os.path.join(self.folder, "anchor.json")
         self._seen: Witnesses | None = None
         self._connection: sqlite3.Connection | None = None
@@ -64,9 +69,16 @@ class Database:
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
         """Return the result of `query`, or `empty` if there is no database yet. Raises StoreError."""
-        with self._lock, translated(self.path):
-            connection = self._open(create=False)
-            return empty if connection is None else query(connection)
+        with self._lock:
+            try:
+                connection = self._open(create=False)
+                return empty if connection is None else query(connection)
+            except log_errors.RAW as error:
+                raise log_errors.translate(self.path, error) from error
+
+    def rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a query; none if there is no database yet."""
+        return self.read(lambda db: db.execute(query, arguments).fetchall(), _NOTHING)
 
     def write(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
         """Run `transaction` inside BEGIN IMMEDIATE and commit it durably: on return it is on disk.
@@ -74,13 +86,13 @@ class Database:
         If another process interferes, the transaction is repeated from its start, so it must not have effects outside
         the database. Raises StoreError; then nothing is stored.
         """
-        with self._lock, translated(self.path):
+        with self._lock:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     return self._once(transaction)
-                except sqlite3.OperationalError as error:
+                except log_errors.RAW as error:
                     if attempt == ATTEMPTS or not log_errors.is_busy(error):
-                        raise
+                        raise log_errors.translate(self.path, error) from error
             raise AssertionError
 
     def close(self) -> None:
@@ -90,9 +102,9 @@ class Database:
 
     def set_anchor(self) -> None:
         """Record outside the database, in both places, how far the log has come, and force that to disk."""
-        found = self.read(_anchor_of, anchor.Anchor())
-        if found.seq:
-            anchor.write(self._anchor, found)
+        present = self.read(_anchor_of, anchor.Anchor())
+        if present.seq:
+            anchor.write(self._anchor, present)
             self.follow([])
             with contextlib.suppress(OSError):
                 self._witnesses().copy.sync()
@@ -101,27 +113,27 @@ class Database:
         """Return the newest event that anchor or copy know."""
         return self._witnesses().newest()
 
-    def follow(self, rows: Sequence[Placed]) -> None:
+    def follow(self, lines: Sequence[Line]) -> None:
         """Append the new events, and any missing ones, to the copy in the state directory.
 
         A failure does not fail the caller: the log has the events, and the copy catches up at the next write.
         """
         with contextlib.suppress(OSError, StoreError):
             witnesses = self._witnesses()
-            if witnesses.trusted() and not witnesses.copy.follow(rows, self._missed):
+            if witnesses.trusted() and not witnesses.copy.follow(lines, self._missed):
                 # A copy that does not match is set aside, and the log, if sound, makes a new one.
                 self.read(witnesses.require_newest, None)
                 witnesses.copy.set_aside()
                 witnesses.copy.follow([], self._missed)
 
-    def _missed(self, seq: int, head: str) -> Iterable[Placed] | None:
+    def _missed(self, seq: int, head: str) -> Iterable[Line] | None:
         """Return the events after number `seq`; None if the log has a different event there.
 
         Stops where the chain breaks.
         """
         if seq and self.read(lambda db: segments.hash_at(db, seq), None) not in (head, None):
             return None
-        return _sound(self.placed(after=seq), seq, head)
+        return _sound_lines(self.placed(after=seq), seq, head)
 
     def placed(self, after: int = 0) -> Iterator[Placed]:
         """Yield every event after a number with the working tree of its run, including segments, a page at a time."""
@@ -130,7 +142,7 @@ class Database:
             if segment.last > after:
                 yield from (p for p in segments.placed(self.folder, segment) if p[0][event_chain.SEQ] > after)
                 after = segment.last
-        while page := self.read(lambda db, start=after: db.execute(_PLACED, (start,)).fetchall(), _NOTHING):  # type: ignore[misc]
+        while page := self.rows(_PLACED, (after,)):
             yield from ((row[:-1], row[-1]) for row in page)
             after = page[-1][event_chain.SEQ]
 
@@ -240,13 +252,14 @@ class Database:
         self._witnesses().require_none()
 
     def _require_safe_copy(self) -> None:
-        why = self._witnesses().copy.problem()
+        why = self._witnesses().copy.problem() if self._copied else None
         if why is not None:
             raise log_errors.unsafe(why)
 
     def _witnesses(self) -> Witnesses:
         if self._seen is None:
-            self._seen = Witnesses(self.path, self._anchor, AnchoredCopy(self._common_dir), self.kept_refs)
+            copy = AnchoredCopy(self._common_dir)
+            self._seen = Witnesses(self.path, self._anchor, copy, self.kept_refs, copied=self._copied)
         return self._seen
 
     def _forget(self) -> None:
@@ -289,11 +302,11 @@ def _anchor_of(connection: sqlite3.Connection) -> anchor.Anchor:
         connection.execute("ROLLBACK")
 
 
-def _sound(rows: Iterable[Placed], seq: int, previous: str) -> Iterator[Placed]:
+def _sound_lines(rows: Iterable[Placed], seq: int, previous: str) -> Iterator[Line]:
     for row, worktree in rows:
         if event_chain.fault(row, seq + 1, previous) is not None:
             return
-        yield row, worktree
+        yield event_chain.line(row, worktree), row
         seq, previous = row[event_chain.SEQ], row[event_chain.HASH]
 
 

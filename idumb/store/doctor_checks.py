@@ -13,8 +13,8 @@ from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.store import anchor, owner_card, ownership, rebuild, segments, worktrees
-from idumb.store.anchored_copy import AnchoredCopy
 from idumb.store.connection import Database
+from idumb.store.witnesses import AnchoredCopy
 
 _REBUILT = frozenset({"store.corrupt", "store.missing", "store.older", "store.failed", "store.segment"})
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.runs.event import chain_hash
+from idumb.domain.runs.event import NewEvent
 
 COLUMNS = "seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, hash"
 SEQ, RUN, KIND, PAYLOAD, FENCE, AT, PREVIOUS, HASH = 0, 2, 5, 6, 8, 9, 10, 11
 
 Row = tuple[Any, ...]
+
+Placed = tuple[Row, str | None]
+"""A row and the working tree it was written from."""
+
+Line = tuple[bytes, Row]
+"""An event as a line of text, and its row."""
+
 _NAMES = COLUMNS.split(", ")
 PLACE = {name: place for place, name in enumerate(_NAMES)}
 
@@ -35,17 +43,31 @@ def own_fault(row: Row) -> str | None:
 
 
 def hash_of(row: Row) -> str:
-    return chain_hash(
-        seq=row[0], operation=row[1], run=row[2], task=row[3], attempt=row[4], kind=row[5], payload=row[6],
-        version=row[7], fence=row[8], at=row[9], previous=row[10],
-    )  # fmt: skip
+    """Return the SHA-256 over every field of an event but its hash; its payload is canonical JSON text."""
+    fields = canonical_json.flat([*row[:PAYLOAD], *row[PAYLOAD + 1 : HASH]])
+    return hashlib.sha256(fields.encode("ascii") + b"\n" + row[PAYLOAD].encode("ascii")).hexdigest()
+
+
+def chain(
+    events: Iterable[tuple[NewEvent, str]], seq: int, previous: str, *, operation: str, fence: int, at: str
+) -> list[Row]:
+    """Return the rows of new events, given with the text of their payloads, that follow event `seq`."""
+    rows = []
+    for new, payload in events:
+        seq += 1
+        row = (seq, operation, new.run, new.task, new.attempt, new.kind, payload, new.version, fence, at, previous)
+        previous = hash_of(row)
+        rows.append((*row, previous))
+    return rows
 
 
 def line(row: Row, worktree: str | None) -> bytes:
     """Return canonical JSON with a line end. `worktree` is where the event was written; the hash does not cover it."""
-    fields = dict(zip(_NAMES, row, strict=True))
-    fields["payload"] = json.loads(row[PAYLOAD])
-    return canonical_json.encode({**fields, "worktree": worktree}) + b"\n"
+    seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own = row
+    before = {"at": at, "attempt": attempt, "fence": fence, "hash": own, "kind": kind, "operation": operation}
+    after = {"previous": previous, "run": run, "seq": seq, "task": task, "version": version, "worktree": worktree}
+    text = f'{canonical_json.flat(before)[:-1]},"payload":{payload},{canonical_json.flat(after)[1:]}\n'
+    return text.encode()
 
 
 def row_of(text: bytes) -> tuple[Row, str | None] | None:

@@ -13,11 +13,10 @@ from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs import run
-from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
 from idumb.store import connection, event_chain, event_pages, log_errors, segments
 from idumb.store.event_chain import COLUMNS, Row
-from idumb.store.event_pages import rows
-from idumb.store.log_identity import nothing_kept
+from idumb.store.witnesses import nothing_kept
 
 if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
@@ -58,13 +57,14 @@ class SqliteEventLog:
         `expected` is the newest event of the run that the caller knows; Refusal `run.moved-on` if there are later ones.
         The returned payloads have been through JSON, so they equal what a later replay reads.
         """
-        redactor = None if self._redactor is None else self._redactor()
-        encoded = [(new, _encoded(new, redactor)) for new in events]
-        if not encoded:
+        if not events:
             return ()
+        payloads = _payloads(events, None if self._redactor is None else self._redactor())
+        encoded = tuple(zip(events, payloads, strict=True))
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
-        self.database.follow([(row, self._worktree) for row in rows])
-        return tuple(_events(rows))
+        written = tuple(_events(rows))
+        self.database.follow([(event_chain.line(row, self._worktree), row) for row in rows])
+        return written
 
     def events(
         self,
@@ -128,28 +128,30 @@ class SqliteEventLog:
         _require_fence(db, self._worktree, fence)
         if expected is not None:
             _require_newest(db, encoded[0][0].run, expected)
-        _require_readable_end(db)
-        seq, previous = segments.head(db)
         at = self._clock.now()
-        rows = []
-        for new, payload in encoded:
-            seq += 1
-            previous, row = _row(new, payload, seq, operation, fence, at, previous)
-            rows.append(row)
+        seq, previous = _readable_end(db)
+        rows = event_chain.chain(encoded, seq, previous, operation=operation, fence=fence, at=at)
         db.executemany(segments.INSERT_EVENT, rows)
         for (new, _), row in zip(encoded, rows, strict=True):
-            follow(db, new, row[0], self._worktree)
+            if new.kind in _INDEXED:
+                index(db, new, row[event_chain.SEQ], self._worktree)
         return rows
 
 
-def _encoded(new: NewEvent, redactor: Redactor | None) -> str:
-    if new.kind not in KINDS:
-        raise ValueError(f"no such kind of event: {new.kind}")
-    payload = dict(new.payload)
-    text = canonical_json.encode(payload).decode("ascii")
-    if redactor is None or not redactor.holds(text):
-        return text
-    clean = {name: value if name in EXACT else _clean(name, value, redactor) for name, value in payload.items()}
+def _payloads(events: Sequence[NewEvent], redactor: Redactor | None) -> list[str]:
+    """Return the canonical text of each payload, without known secrets."""
+    for new in events:
+        if new.kind not in KINDS:
+            raise ValueError(f"no such kind of event: {new.kind}")
+    texts = [canonical_json.encode(dict(new.payload)).decode("ascii") for new in events]
+    # Most events hold no secret, so that one scan of all of them is enough.
+    if redactor is None or not redactor.holds("\n".join(texts)):
+        return texts
+    return [_redacted(new, redactor) if redactor.holds(text) else text for new, text in zip(events, texts, strict=True)]
+
+
+def _redacted(new: NewEvent, redactor: Redactor) -> str:
+    clean = {name: value if name in EXACT else _clean(name, value, redactor) for name, value in new.payload.items()}
     return canonical_json.encode(clean).decode("ascii")
 
 
@@ -165,20 +167,7 @@ def _clean(name: str, value: Any, redactor: Redactor) -> Any:
     return value if name in IDENTITY else redactor.value(value)
 
 
-def _row(new: NewEvent, payload: str, seq: int, operation: str, fence: int, at: str, previous: str) -> tuple[str, Row]:
-    """Return (hash, row) of an event at its place."""
-    own = chain_hash(
-        seq=seq, operation=operation, run=new.run, task=new.task, attempt=new.attempt, kind=new.kind, payload=payload,
-        version=new.version, fence=fence, at=at, previous=previous,
-    )  # fmt: skip
-    return own, (
-        seq, operation, new.run, new.task, new.attempt, new.kind, payload, new.version, fence, at, previous, own,
-    )  # fmt: skip
-
-
 def _events(rows: Sequence[Row]) -> Iterator[Event]:
-    if not rows:
-        return
     # One call per page: starting the decoder costs as much as a small payload.
     payloads = json.loads("[" + ",".join([row[event_chain.PAYLOAD] for row in rows]) + "]")
     for row, payload in zip(rows, payloads, strict=True):
@@ -187,24 +176,27 @@ def _events(rows: Sequence[Row]) -> Iterator[Event]:
 
 
 def _require_sound(db: sqlite3.Connection) -> None:
-    found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if found != "ok":
-        raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], found)
+    answer = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if answer != "ok":
+        raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], answer)
 
 
-def _require_readable_end(db: sqlite3.Connection) -> None:
-    """Require that the last event is as written, before another is chained to it."""
+def _readable_end(db: sqlite3.Connection) -> tuple[int, str]:
+    """Return number and hash of the last event. StoreError if it is not as written: another is chained to it."""
     last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
-    why = None if last is None else event_chain.own_fault(last)
+    if last is None:
+        return segments.head(db)
+    why = event_chain.own_fault(last)
     if why is not None:
         raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], why)
+    return last[event_chain.SEQ], last[event_chain.HASH]
 
 
 def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:
     beside = ", ".join("?" * len(BESIDE))
     query = f"SELECT seq FROM events WHERE run = ? AND kind NOT IN ({beside}) ORDER BY seq DESC LIMIT 1"  # noqa: S608
-    found = db.execute(query, (run, *BESIDE)).fetchone()
-    newest = found[0] if found else 0
+    row = db.execute(query, (run, *BESIDE)).fetchone()
+    newest = row[0] if row else 0
     if newest > expected:
         raise Refusal(
             "run.moved-on",
@@ -235,6 +227,7 @@ _STATES: Mapping[str, str] = {
     "run.failed": run.FAILED,
     "rollback.completed": run.HALTED,
 }
+_INDEXED = frozenset({"run.started", *_STATES})
 
 
 class SqliteRunIndex:
@@ -246,22 +239,22 @@ class SqliteRunIndex:
 
     def latest(self, phase: str) -> str | None:
         query = "SELECT id FROM runs WHERE phase = ? AND worktree = ? ORDER BY started_seq DESC LIMIT 1"
-        found = rows(self._database, query, [phase, self._worktree])
-        return found[0][0] if found else None
+        rows = self._database.rows(query, (phase, self._worktree))
+        return rows[0][0] if rows else None
 
     def last_number(self, phase: str) -> int:
         """Number runs per working tree: two that start at once must not get the same number and id."""
         query = "SELECT MAX(number) FROM runs WHERE phase = ? AND worktree = ?"
-        found = rows(self._database, query, [phase, self._worktree])
-        return (found[0][0] or 0) if found else 0
+        rows = self._database.rows(query, (phase, self._worktree))
+        return (rows[0][0] or 0) if rows else 0
 
     def phases(self) -> tuple[str, ...]:
         """Return the phases that were run in this working tree, in the order of their first run."""
         query = "SELECT phase FROM runs WHERE worktree = ? GROUP BY phase ORDER BY MIN(started_seq)"
-        return tuple(row[0] for row in rows(self._database, query, [self._worktree]))
+        return tuple(row[0] for row in self._database.rows(query, (self._worktree,)))
 
 
-def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> None:
+def index(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> None:
     """Update the index for an event that is being appended as number `seq`."""
     if new.kind == "run.started":
         db.execute(
@@ -272,7 +265,7 @@ def follow(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> No
         db.execute("UPDATE runs SET state = ? WHERE id = ?", (_STATES[new.kind], new.run))
 
 
-def follow_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
-    """`follow` for an event that was written earlier."""
+def index_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
+    """`index` for an event that was written earlier."""
     payload = json.loads(row[event_chain.PAYLOAD]) if row[event_chain.KIND] == "run.started" else {}
-    follow(db, NewEvent(row[event_chain.KIND], payload, run=row[event_chain.RUN]), row[event_chain.SEQ], worktree)
+    index(db, NewEvent(row[event_chain.KIND], payload, run=row[event_chain.RUN]), row[event_chain.SEQ], worktree)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from idumb.store import connection, event_chain, log_errors, segments
 from idumb.store.event_chain import COLUMNS, Row
@@ -33,8 +32,7 @@ def everywhere(
     edge = _LAST
     parts = [_archived(database, where, newest_first=newest_first), None]
     for part in reversed(parts) if newest_first else parts:
-        found = pages(database, where, limit=left, newest_first=newest_first) if part is None else part
-        for page in found:
+        for page in pages(database, where, limit=left, newest_first=newest_first) if part is None else part:
             # Rows that were archived meanwhile come again if the newest are read first.
             kept = [row for row in page if row[event_chain.SEQ] < edge] if newest_first else page
             yield kept[:left]
@@ -61,8 +59,8 @@ def _archived(database: connection.Database, where: Where, *, newest_first: bool
 def _began_later(database: connection.Database, where: Where, archived: int) -> bool:
     """Return whether the requested run started after everything that was archived."""
     run = where.equal.get("run")
-    found = rows(database, "SELECT started_seq FROM runs WHERE id = ?", [run]) if run is not None else []
-    return bool(found) and found[0][0] > archived
+    rows = database.rows("SELECT started_seq FROM runs WHERE id = ?", (run,)) if run is not None else []
+    return bool(rows) and rows[0][0] > archived
 
 
 def _fits(row: Row, where: Where) -> bool:
@@ -85,18 +83,13 @@ def pages(
     lower, upper, left = _first(database, where), _LAST, _LAST if limit is None else limit
     while left > 0:
         size = min(PAGE, left)
-        page = rows(database, query, [*arguments, lower, upper, size])
+        page = database.rows(query, (*arguments, lower, upper, size))
         if page:
             yield page
         if len(page) < size:
             return
         left -= size
         lower, upper = (lower, page[-1][0]) if newest_first else (page[-1][0], upper)
-
-
-def rows(database: connection.Database, query: str, arguments: Sequence[Any]) -> list[Row]:
-    nothing: list[Row] = []
-    return database.read(lambda db: db.execute(query, arguments).fetchall(), nothing)
 
 
 def _condition(where: Where) -> tuple[str, list[str]]:
@@ -117,6 +110,6 @@ def _first(database: connection.Database, where: Where) -> int:
     if where.since is None:
         return where.after
     # Without the plus, SQLite searches the minimum row by row from the first event, past the time index.
-    found = rows(database, "SELECT MIN(+seq) FROM events WHERE at >= ?", [where.since])
-    earliest = found[0][0] if found else None
+    rows = database.rows("SELECT MIN(+seq) FROM events WHERE at >= ?", (where.since,))
+    earliest = rows[0][0] if rows else None
     return where.after if earliest is None else max(where.after, earliest - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import sqlite3
-from typing import NoReturn
+from collections.abc import Iterator
 
 from idumb.domain.errors import StoreError
 from idumb.system.files import file_systems
@@ -30,43 +30,40 @@ _ANSWERS = {
 }
 
 
-class translated(contextlib.AbstractContextManager[None]):  # noqa: N801 - used like a function
-    """Translate errors of SQLite and the system into StoreError, with the next step."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            _raise(self._path, error)
-        if isinstance(error, UnicodeDecodeError):
-            # SQLite's own messages quote the damaged text.
-            raise corrupt(self._path, "its text is unreadable") from error
-        if isinstance(error, OSError):
-            details = {"path": self._path}
-            raise StoreError("store.file", _words(self._path, error), hint=_LOOK, details=details) from error
+RAW = (sqlite3.Error, UnicodeDecodeError, OSError)
+"""Errors of SQLite and the system, which `translate` puts in words."""
 
 
-def _words(path: str, error: OSError) -> str:
-    left = file_systems.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{left}"
+@contextlib.contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Raise StoreError, with the next step, in place of errors of SQLite and the system."""
+    try:
+        yield
+    except RAW as error:
+        raise translate(path, error) from error
 
 
-def is_busy(error: sqlite3.Error) -> bool:
-    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def _code(error: sqlite3.Error) -> int:
-    """Return the primary result code, the low byte of an extended one."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def _raise(path: str, error: sqlite3.Error) -> NoReturn:
+def translate(path: str, error: Exception) -> StoreError:
+    if isinstance(error, UnicodeDecodeError):
+        return corrupt(path, "its text is unreadable")  # SQLite's own messages quote the damaged text
+    if isinstance(error, OSError):
+        left = file_systems.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        message = f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{left}"
+        return StoreError("store.file", message, hint=_LOOK, details={"path": path})
     code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", FIX))
     left = file_systems.described(path) if code == "store.full" else ""
     if code == "store.file" and (left := file_systems.nearly_full(path)):
         code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
-    raise StoreError(code, f"{message}: {path}: {error}{left}", hint=hint, details={"path": path}) from error
+    return StoreError(code, f"{message}: {path}: {error}{left}", hint=hint, details={"path": path})
+
+
+def is_busy(error: Exception) -> bool:
+    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _code(error: Exception) -> int:
+    """Return SQLite's primary result code, the low byte of an extended one."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def corrupt(path: str, why: str) -> StoreError:

@@ -16,7 +16,7 @@ from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.store import connection, event_chain, log_errors, new_database, rebuild, segments
-from idumb.store.anchored_copy import Placed
+from idumb.store.event_chain import Placed
 from idumb.system.files import atomic_write, user_folders
 
 SIZE = 5000
@@ -41,7 +41,7 @@ class SqliteLogFiles:
         if not os.path.isdir(folder):
             raise Refusal("backup.no-folder", f"There is no folder {folder}.", hint=f"mkdir -p {shlex.quote(folder)}")
         part = f"{path}.{os.getpid()}.part"
-        with connection.translated(path):
+        with log_errors.translated(path):
             try:
                 head = new_database.make(part, self._fill)
                 _put(part, path)
@@ -83,7 +83,7 @@ class SqliteLogFiles:
         A segment is on disk and was read back before its events leave the table.
         """
         made = []
-        with connection.translated(self._database.path):
+        with log_errors.translated(self._database.path):
             while (first := self._database.read(segments.archived, 0) + 1) <= last:
                 made.append(self._moved(first, min(last, first + SIZE - 1)))
             with contextlib.suppress(sqlite3.Error):

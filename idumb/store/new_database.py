@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 
 from idumb.store import event_chain, event_log, log_errors, schema, segments
-from idumb.store.anchored_copy import Placed
+from idumb.store.event_chain import Placed
 from idumb.system.files import atomic_write
 
 # Unknown owners may have taken a working tree without writing an event; none of their tokens may come back.
@@ -49,7 +49,7 @@ def insert(database: sqlite3.Connection, placed: Iterable[Placed], worktree: str
     for row, known in placed:
         if row[event_chain.SEQ] > archived:
             database.execute(segments.INSERT_EVENT, row)
-        event_log.follow_row(database, row, known or worktree)
+        event_log.index_row(database, row, known or worktree)
 
 
 def fence_off(database: sqlite3.Connection, worktrees: Iterable[str], fence: int, command: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
-from idumb.store import connection, owner_card
+from idumb.store import connection, log_errors, owner_card
 from idumb.system import host_identity
 from idumb.system.files import atomic_write, user_folders
 from idumb.system.processes import process_tree
@@ -27,6 +27,7 @@ PATIENCE = 1.0
 ASKED_SECONDS = 10.0
 _GRACE = 2.0
 _LOOKS = 20
+_FENCE = "SELECT fence FROM owners WHERE worktree = ?"
 
 
 class FileOwnership:
@@ -51,7 +52,7 @@ class FileOwnership:
         """Return the next token. `force` takes the working tree from an owner that cannot be proven dead."""
         if self._lock is not None:
             raise _held(owner_card.read(self._card))
-        with connection.translated(self._folder):
+        with log_errors.translated(self._folder):
             user_folders.make_private(self._folder)
             lock = self._taken(force=force)
             self._overtaken = self._still_there()
@@ -87,7 +88,8 @@ class FileOwnership:
     def check(self, fence: int) -> bool:
         if self._lock is None or not self._lock.holds():
             return False
-        return self._database.read(functools.partial(_fence, self._worktree), None) == fence
+        rows = self._database.rows(_FENCE, (self._worktree,))
+        return bool(rows) and rows[0][0] == fence
 
     def guard(self) -> None:
         """Refusal `lock.lost` if another process took the working tree.
@@ -199,18 +201,18 @@ class FileOwnership:
         """Write the card, take the token, write the card again: an owner that waits for the database is visible."""
         since = self._clock.now()
         before = owner_card.read(self._card).get("namespace")
-        with connection.translated(self._card):
+        with log_errors.translated(self._card):
             owner_card.write(self._card, command, since, None, before)
         fence = self._database.write(functools.partial(_next_fence, self._worktree, command, since, lock))
         if not lock.holds():
             raise lost()  # a card written now would overwrite that of the new owner
-        with connection.translated(self._card):
+        with log_errors.translated(self._card):
             owner_card.write(self._card, command, since, fence, before)
         return fence
 
     def _leave_word(self, path: str, holder: Mapping[str, Any], by: str, **more: str) -> None:
         word = {"fence": holder.get("fence"), "by": by, "at": self._clock.now(), **more}
-        with connection.translated(path):
+        with log_errors.translated(path):
             atomic_write.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
@@ -254,7 +256,8 @@ def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sq
     """Read inside the transaction, so that of two takeovers only the later one keeps its token."""
     if not lock.holds():
         raise lost()
-    fence = (_fence(worktree, db) or 0) + 1
+    row = db.execute(_FENCE, (worktree,)).fetchone()
+    fence = (row[0] if row else 0) + 1
     db.execute(
         "INSERT INTO owners (worktree, fence, command, since) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (worktree) DO UPDATE SET fence = excluded.fence, command = excluded.command,"
@@ -262,11 +265,6 @@ def _next_fence(worktree: str, command: str, since: str, lock: OwnerLock, db: sq
         (worktree, fence, command, since),
     )
     return fence
-
-
-def _fence(worktree: str, db: sqlite3.Connection) -> int | None:
-    row = db.execute("SELECT fence FROM owners WHERE worktree = ?", (worktree,)).fetchone()
-    return None if row is None else int(row[0])
 
 
 def lost() -> Refusal:

@@ -16,7 +16,8 @@ from typing import Protocol
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
 from idumb.store import anchor, connection, event_chain, log_errors, new_database, segments, worktrees
-from idumb.store.anchored_copy import AnchoredCopy, Placed, set_aside
+from idumb.store.event_chain import Placed
+from idumb.store.witnesses import AnchoredCopy, set_aside
 from idumb.system.files import atomic_write
 
 ANEW = (
@@ -81,7 +82,7 @@ def rebuild(common_dir: str, kept_refs: Callable[[], bool]) -> Report:
             hint=ANEW,
             details={"path": path, "events": recoverable.events, "known": recoverable.known},
         )
-    with connection.translated(path):
+    with log_errors.translated(path):
         fresh = f"{path}.new"
         _make(fresh, common_dir, recoverable)
         anchor.write(os.path.join(folder, "anchor.json"), anchor.Anchor(recoverable.events, recoverable.head))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.host import Clock
 from idumb.domain.consent.approval import StoredApproval
 from idumb.store import connection
-from idumb.store.anchored_copy import AnchoredCopy, Placed
 from idumb.store.consent import FileConsentStore
 from idumb.store.event_log import SqliteEventLog
-from idumb.store.log_identity import Witnesses
 
 if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
@@ -24,7 +22,7 @@ class ThrowAwayLog(SqliteEventLog):
         self, common_dir: str, worktree: str, clock: Clock, redactor: Callable[[], Redactor] | None = None
     ) -> None:
         super().__init__(common_dir, worktree, clock, redactor=redactor)
-        self.database = _Alone(common_dir)
+        self.database = connection.Database(common_dir, copied=False)
 
 
 class ForgetfulConsent(FileConsentStore):
@@ -57,33 +55,3 @@ class ForgetfulConsent(FileConsentStore):
 
     def approve(self, kept: StoredApproval) -> None:
         self._approved.append(kept)
-
-
-class _Alone(connection.Database):
-    def _witnesses(self) -> Witnesses:
-        if self._seen is None:
-            self._seen = Witnesses(self.path, self._anchor, _NoCopy(self._common_dir), self.kept_refs)
-        return self._seen
-
-
-class _NoCopy(AnchoredCopy):
-    """Stores nothing, and never contradicts a log."""
-
-    def __init__(self, common_dir: str) -> None:
-        super().__init__(common_dir)
-        self.path = f"{common_dir}/idumb/no-copy"
-
-    def problem(self) -> str | None:
-        return None
-
-    def tail(self) -> tuple[int, str] | None:
-        return None
-
-    def lines(self) -> Iterator[Placed]:
-        return iter(())
-
-    def follow(self, rows: Sequence[Placed], missed: Callable[[int, str], Iterable[Placed] | None]) -> bool:  # noqa: ARG002
-        return True
-
-    def sync(self) -> None:
-        """Nothing to force."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.store import event_chain
-from idumb.store.log_identity import Witnesses
+from idumb.store.witnesses import Witnesses
 from tests.crash import corruption, programme
 from tests.crash.programme import Tally
 from tests.support.warm import Warm

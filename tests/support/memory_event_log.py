@@ -9,7 +9,8 @@ from typing import Any
 from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.runs.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent, chain_hash
+from idumb.domain.runs.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent
+from idumb.store import event_chain
 
 
 class MemoryEventLog:
@@ -128,15 +129,13 @@ class MemoryEventLog:
 
     def _place(self, new: NewEvent, text: str, operation: str, at: str) -> Event:
         seq, previous = self.head()
-        fields: dict[str, Any] = {
-            "seq": seq + 1, "operation": operation, "run": new.run, "task": new.task, "attempt": new.attempt,
-            "kind": new.kind, "version": new.version, "fence": self.fence, "at": at, "previous": previous,
-        }  # fmt: skip
-        event = Event(**fields, payload=json.loads(text), hash=chain_hash(**fields, payload=text))
+        row = event_chain.chain([(new, text)], seq, previous, operation=operation, fence=self.fence, at=at)[0]
+        fields = dict(zip(event_chain.PLACE, row, strict=True))
+        event = Event(**{**fields, "payload": json.loads(text)})
         self.stored.append(event)
         return event
 
 
 def _hash(event: Event) -> str:
-    fields = {name: value for name, value in event.as_dict().items() if name not in {"payload", "hash"}}
-    return chain_hash(**fields, payload=canonical_json.encode(dict(event.payload)).decode("ascii"))
+    text = canonical_json.encode(dict(event.payload)).decode("ascii")
+    return event_chain.hash_of(tuple({**event.as_dict(), "payload": text}.values()))

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import canonical_json, outcome
+from idumb.domain import outcome
 
 PAYLOAD_VERSION = 1
 GENESIS = "0" * 64
@@ -193,22 +192,3 @@ class ChainCheck:
     broken_at: int | None = None
     why: str = ""
     witnessed: int = 0
-
-
-def chain_hash(
-    *,
-    seq: int,
-    operation: str,
-    run: str | None,
-    task: str | None,
-    attempt: int | None,
-    kind: str,
-    payload: str,
-    version: int,
-    fence: int,
-    at: str,
-    previous: str,
-) -> str:
-    """Return the SHA-256 over every field of the event; `payload` is its canonical JSON text."""
-    fields = canonical_json.encode([seq, operation, run, task, attempt, kind, version, fence, at, previous])
-    return hashlib.sha256(fields + b"\n" + payload.encode("ascii")).hexdigest()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idumb.domain.runs.event import NewEvent
-from idumb.store import log_identity
+from idumb.store import witnesses
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from tests.support.fixed_clock import FixedClock
@@ -18,7 +18,7 @@ class OpenedLog:
     """`folder` stands for the repository's common dir."""
 
     def __init__(
-        self, folder: Path, worktree: str = "main", kept_refs: Callable[[], bool] = log_identity.nothing_kept
+        self, folder: Path, worktree: str = "main", kept_refs: Callable[[], bool] = witnesses.nothing_kept
     ) -> None:
         self.folder = folder
         self.path = folder / "idumb" / "store.db"

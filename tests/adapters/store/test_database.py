@@ -16,9 +16,9 @@ import pytest
 
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import connection, event_pages, log_errors, rebuild, schema
+from idumb.store import connection, log_errors, rebuild, schema
 from idumb.store.event_chain import Row
-from idumb.store.log_identity import nothing_kept
+from idumb.store.witnesses import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.meta import source
 
@@ -76,13 +76,13 @@ def test_every_query_of_the_log_is_answered_from_an_index(
 ) -> None:
     opened.fill(3)
     plans: list[str] = []
-    unplanned = event_pages.rows
+    unplanned = connection.Database.rows
 
     def planned(database: connection.Database, query: str, arguments: Sequence[Any]) -> list[Row]:
         plans.extend(str(row[3]) for row in unplanned(database, f"EXPLAIN QUERY PLAN {query}", arguments))
         return unplanned(database, query, arguments)
 
-    monkeypatch.setattr(event_pages, "rows", planned)
+    monkeypatch.setattr(connection.Database, "rows", planned)
     list(opened.log.events(**asked))  # type: ignore[arg-type]
     assert any(index in plan for plan in plans), plans
     assert not [plan for plan in plans if plan.startswith("SCAN")]

@@ -14,7 +14,7 @@ from idumb.domain.errors import IdumbError, StoreError
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.store import log_files, rebuild
 from idumb.store.log_files import SqliteLogFiles
-from idumb.store.log_identity import nothing_kept
+from idumb.store.witnesses import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.fixed_clock import FixedClock
 

@@ -15,10 +15,9 @@ import pytest
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import anchored_copy, rebuild
-from idumb.store.anchored_copy import AnchoredCopy
+from idumb.store import rebuild, witnesses
 from idumb.store.event_log import SqliteRunIndex
-from idumb.store.log_identity import nothing_kept
+from idumb.store.witnesses import AnchoredCopy, nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 
 
@@ -387,7 +386,7 @@ def test_names_that_are_taken_are_never_overwritten(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"a.kept-{number}").write_text("old", encoding="utf-8")
     (tmp_path / "a").write_text("new", encoding="utf-8")
-    assert anchored_copy.set_aside(str(tmp_path / "a"), "kept") == str(tmp_path / "a.kept-3")
+    assert witnesses.set_aside(str(tmp_path / "a"), "kept") == str(tmp_path / "a.kept-3")
     assert (tmp_path / "a.kept-3").read_text(encoding="utf-8") == "new"
 
 

@@ -1,7 +1,8 @@
-"""A copy of the event log in the user's state directory: one line per event, append-only.
+"""Whether a database is the one that its witnesses know: anchor, refs, and a copy in the user's state directory.
 
-It follows the database, so it may lag behind and never runs ahead. It reveals a database that is missing, older or
-damaged, which can then be rebuilt from it. Nothing that happens in the repository's own folder can reach it.
+The copy has one line per event and follows the database, so it may lag behind and never runs ahead. It reveals a
+database that is missing, older or damaged, which can then be rebuilt from it. Nothing that happens in the repository's
+own folder can reach it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from idumb.domain.runs.event import GENESIS
-from idumb.store import event_chain
-from idumb.store.event_chain import Row
+from idumb.store import anchor, event_chain, log_errors, segments
+from idumb.store.event_chain import Line, Placed
 from idumb.system import host_identity
 from idumb.system.files import atomic_write, user_folders
 
@@ -22,8 +24,89 @@ _TAIL = 64 * 1024
 _TRIES = 40
 _LOOK = 0.005  # seconds between two tries
 
-Placed = tuple[Row, str | None]
-"""A row and the working tree it was written from."""
+
+ANCHOR = "anchor.json beside it"
+COPY = "its copy in the state directory"
+REFS = "refs/idumb in the repository"
+
+
+def nothing_kept() -> bool:
+    return False
+
+
+class Witnesses:
+    """What other files know about the database. `kept_refs` tells whether refs/idumb holds anything."""
+
+    def __init__(
+        self, path: str, anchor_path: str, copy: AnchoredCopy, kept_refs: Callable[[], bool], *, copied: bool = True
+    ) -> None:
+        self._path = path
+        self._anchor_path = anchor_path
+        self.copy = copy
+        self._kept_refs = kept_refs
+        self._trusted = None if copied else False
+
+    def require_none(self) -> None:
+        """Require that no witness knows of an earlier log, so that a new one may be created.
+
+        StoreError `store.missing`.
+        """
+        if anchor.exists(self._anchor_path):
+            raise log_errors.missing(self._path, f"{ANCHOR} says that")
+        if self._kept_refs():
+            raise log_errors.missing(self._path, f"{REFS} holds what it recorded, so")
+
+    def require_sound(self, connection: sqlite3.Connection) -> None:
+        """Require that every byte is as SQLite left it; if unknown, that tables and indexes match. StoreError."""
+        known = anchor.read(self._anchor_path)
+        altered = None if known is None else anchor.altered(connection, known)
+        if altered:
+            raise log_errors.corrupt(self._path, "bytes changed since idumb wrote them")
+        if altered is None and anchor.size(connection) <= anchor.LIMIT:
+            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if found != "ok":
+                raise log_errors.corrupt(self._path, found)
+
+    def require_newest(self, connection: sqlite3.Connection) -> None:
+        """StoreError `store.older` or `store.diverged` if a witness knows a later or different history."""
+        self._require_anchored(connection)
+        if self.trusted():
+            self._require_copied(connection)
+
+    def newest(self) -> int:
+        known = anchor.read(self._anchor_path)
+        tail = self.copy.tail() if self.trusted() else None
+        return max(0 if known is None else known.seq, 0 if tail is None else tail[0])
+
+    def trusted(self) -> bool:
+        """Return whether only the user can write the copy; any other copy is ignored."""
+        if self._trusted is None:
+            self._trusted = self.copy.problem() is None
+        return self._trusted
+
+    def _require_anchored(self, connection: sqlite3.Connection) -> None:
+        known = anchor.read(self._anchor_path)
+        if known is None or known.seq == 0:
+            return
+        found = segments.hash_at(connection, known.seq)
+        if found is None and known.seq > segments.archived(connection):
+            raise log_errors.older(self._path, known.seq, ANCHOR)
+        if found is not None and found != known.hash:
+            raise log_errors.diverged(self._path, known.seq, ANCHOR)
+
+    def _require_copied(self, connection: sqlite3.Connection) -> None:
+        tail = self.copy.tail()
+        if tail is None:
+            return
+        seq, known = tail
+        found = segments.hash_at(connection, seq)
+        if found == known or (found is None and seq <= segments.archived(connection)):
+            return
+        if found is None:
+            last, head = segments.head(connection)
+            if last == 0 or self.copy.hash_at(last) == head:
+                raise log_errors.older(self._path, seq, COPY)
+        raise log_errors.diverged(self._path, seq, COPY)
 
 
 class AnchoredCopy:
@@ -65,25 +148,26 @@ class AnchoredCopy:
             return GENESIS
         return next((row[event_chain.HASH] for row, _ in self.lines() if row[event_chain.SEQ] == seq), None)
 
-    def follow(self, rows: Sequence[Placed], missed: Callable[[int, str], Iterable[Placed] | None]) -> bool:
-        """Append the events just written to the log. Return whether the copy has them now.
+    def follow(self, lines: Sequence[Line], missed: Callable[[int, str], Iterable[Line] | None]) -> bool:
+        """Append the lines of the events just written to the log. Return whether the copy has them now.
 
         `missed(seq, hash)` returns the events after the copy's last one, or None if the log does not know that one.
         Raises OSError; the next call then cuts off a half-written line.
         """
-        user_folders.prepare(*self._parts)
+        if not os.path.isdir(self.folder):
+            user_folders.prepare(*self._parts)
         with self._opened(os.O_RDWR | os.O_CREAT) as descriptor:
             _lock(descriptor)
             last, end, whole = self._tail(descriptor)
             if not whole:
                 return False
             seq, head = last or (0, GENESIS)
-            wanted: Iterable[Placed] | None = rows
-            if not rows or rows[0][0][event_chain.PREVIOUS] != head:
-                wanted = () if rows and rows[-1][0][event_chain.SEQ] <= seq else missed(seq, head)
-            if wanted is None:
+            missing: Iterable[Line] | None = lines
+            if not lines or lines[0][1][event_chain.PREVIOUS] != head:
+                missing = () if lines and lines[-1][1][event_chain.SEQ] <= seq else missed(seq, head)
+            if missing is None:
                 return False
-            self._append(descriptor, end, wanted)
+            self._append(descriptor, end, missing)
             return True
 
     def sync(self) -> None:
@@ -137,13 +221,13 @@ class AnchoredCopy:
             last = (row[event_chain.SEQ], row[event_chain.HASH])
         return last
 
-    def _append(self, descriptor: int, end: int, rows: Iterable[Placed]) -> None:
+    def _append(self, descriptor: int, end: int, lines: Iterable[Line]) -> None:
         if os.fstat(descriptor).st_size != end:
             os.ftruncate(descriptor, end)
         self._known = None
         last: tuple[int, str] | None = None
         try:
-            for text, row in _blocks(rows):
+            for text, row in _blocks(lines):
                 end += _write_all(descriptor, text, end)
                 last = (row[event_chain.SEQ], row[event_chain.HASH])
         except OSError:
@@ -185,13 +269,13 @@ def _state(found: os.stat_result) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _blocks(rows: Iterable[Placed]) -> Iterator[tuple[bytes, Row]]:
+def _blocks(lines: Iterable[Line]) -> Iterator[Line]:
     """Join lines to blocks of some size, each with its last row."""
     block: list[bytes] = []
     size, row = 0, None
-    for row, worktree in rows:
-        block.append(event_chain.line(row, worktree))
-        size += len(block[-1])
+    for text, row in lines:
+        block.append(text)
+        size += len(text)
         if size > _TAIL:
             yield b"".join(block), row
             block, size = [], 0
