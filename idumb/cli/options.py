@@ -176,7 +176,7 @@ def services(
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
-    output.redact_by(lambda: container.secrets)
+    output.redact_by(lambda: container.redaction)
     if progress or writes:
         container.interrupts.install()
     try:

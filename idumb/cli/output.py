@@ -27,7 +27,7 @@ def redact_by(*redactor: Callable[[], Redactor]) -> None:
 
 
 def redacted(text: str) -> str:
-    return _redactors[0]().text(text) if _redactors else text
+    return _redactors[0]().redact(text) if _redactors else text
 
 
 def note(text: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.checks import Checks, Gate, Symbols
     from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
     from idumb.app.ports.event_log import LogFiles, RunIndex
-    from idumb.app.ports.host import Clock, Files, Redaction, Toolchain
+    from idumb.app.ports.host import Clock, Files, Toolchain
     from idumb.app.ports.ownership import Ownership
     from idumb.app.ports.planning import PlanFiles, Texts
     from idumb.app.ports.reports import Documents, Reports
@@ -75,19 +75,13 @@ class Container:
     @cached_property
     def toolchain(self) -> Toolchain:
         from idumb.git import git_program
-        from idumb.system.surroundings import LocalToolchain
+        from idumb.system.files.named_files import LocalToolchain
 
         def git_version() -> str:
             words = git_program.output(self.root, ["version"]).decode("ascii", "replace").split()
             return words[2] if len(words) > 2 else "unknown"
 
         return LocalToolchain(lambda: git_program.path(self.root), git_version)
-
-    @cached_property
-    def redaction(self) -> Redaction:
-        from idumb.system.surroundings import LocalRedaction
-
-        return LocalRedaction(self.redactor, self.secrets)
 
     @cached_property
     def clock(self) -> Clock:
@@ -105,7 +99,7 @@ class Container:
     def trees(self) -> GitTrees:
         from idumb.git.trees import GitTrees
 
-        return GitTrees(self.repository, has_secret=lambda names: bool(self.secrets.named([names])))
+        return GitTrees(self.repository, has_secret=lambda names: bool(self.redaction.find([names])))
 
     @cached_property
     def log(self) -> SqliteEventLog:
@@ -122,7 +116,7 @@ class Container:
             self.clock,
             kept_refs=partial(ref_presence.exist, common_dir),
             may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
-            redactor=lambda: self.secrets,
+            redactor=lambda: self.redaction,
         )
 
     @cached_property
@@ -174,7 +168,9 @@ class Container:
     def adapters(self) -> Agents:
         from idumb.agents import registry
 
-        return registry.build(registry.Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.text))
+        return registry.build(
+            registry.Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.redact)
+        )
 
     def present_settings(self) -> Settings:
         from idumb.markdown.settings import configuration
@@ -256,17 +252,18 @@ class Container:
         return self._redactor(self._variables)
 
     @cached_property
-    def secrets(self) -> Redactor:
+    def redaction(self) -> Redactor:
         """Redacts what idumb itself writes, file names included: only the variables that are certainly secrets."""
         from idumb.agents import registry
 
-        return self._redactor(registry.certain(self._variables))
+        return self._redactor(registry.certain(self._variables), self.redactor)
 
-    def _redactor(self, variables: Mapping[str, str]) -> Redactor:
+    def _redactor(self, variables: Mapping[str, str], output: Redactor | None = None) -> Redactor:
         from idumb.system.files import user_folders
         from idumb.system.redaction import Redactor
 
-        return Redactor(variables, key=user_folders.repository_id(self.repository.common_dir).encode("ascii"))
+        key = user_folders.repository_id(self.repository.common_dir).encode("ascii")
+        return Redactor(variables, key=key, output=output)
 
     @cached_property
     def _variables(self) -> Mapping[str, str]:
@@ -281,7 +278,7 @@ class Container:
 
     def redact(self, text: str) -> str:
         """Return `text` with known secrets replaced. The redactor is built at the first call."""
-        return self.secrets.text(text)
+        return self.redaction.redact(text)
 
     def open_workspace(self, kind: str, run: str) -> Workspace:
         if kind == "clone":
@@ -304,7 +301,7 @@ class Container:
 
         if not isinstance(workspace, Clone):
             raise TypeError("builders commit in a clone")
-        return BuilderClone(self.repository, self.trees, workspace, self.redactor.text)
+        return BuilderClone(self.repository, self.trees, workspace, self.redactor.redact)
 
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
@@ -323,7 +320,7 @@ class Container:
             self.settings,
             self.root,
             workspace.trees.apply_patch,
-            self.redactor.text,
+            self.redactor.redact,
             asker=self.asker,
             transcripts=os.path.join(folder, "transcripts", run),
             stream=self.redactor.stream,
@@ -343,7 +340,7 @@ class Container:
         return ShellChecks(
             workspace.trees.root,
             settings.environment,
-            self.redactor.text,
+            self.redactor.redact,
             run,
             idle_timeout=settings.run.check_idle_timeout,
             limits=settings.limits.chosen(),

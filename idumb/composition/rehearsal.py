@@ -28,7 +28,7 @@ class RehearsalContainer(Container):
         self.root, self.worktree = repository.root, repository.worktree_id
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
         self.consent, self.signatures = user.consent, user.signatures
-        self.redactor, self.secrets = user.redactor, user.secrets
+        self.redactor, self.redaction = user.redactor, user.redaction
         # Approvals bind these files and agents, so they are read in the user's repository.
         self.files, self.adapters = user.files, user.adapters
         self.reporter, self.interrupts, self.toolchain = user.reporter, user.interrupts, user.toolchain
@@ -38,7 +38,7 @@ class RehearsalContainer(Container):
     def log(self) -> SqliteEventLog:
         from idumb.store.temporary_log import ThrowAwayLog
 
-        return ThrowAwayLog(self.repository.common_dir, self.worktree, self.clock, lambda: self.secrets)
+        return ThrowAwayLog(self.repository.common_dir, self.worktree, self.clock, lambda: self.redaction)
 
     def close(self) -> None:
         """Close the log; a dry run saves no caches."""

@@ -54,7 +54,7 @@ def refresh(services: Container) -> dict[str, Any]:
     inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(repository.common_dir)]
     observed = status_view.observe(repository.state_dir, repository.root, inputs)
     view = status.view(services)
-    redactor = services.secrets
+    redactor = services.redaction
     if redactor.holds(json.dumps(view)):
         view = redactor.value(view)
     if all(row["run"] for row in view["phases"]):

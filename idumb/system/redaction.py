@@ -29,19 +29,28 @@ _EITHER = (True, False)
 
 
 class Redactor:
-    """`secrets` maps a variable's name to its value; values under 6 characters are too common to search for.
+    """Implements the port `Redaction`.
 
-    `key` makes the marks of one repository comparable with each other and with nothing else.
+    `secrets` maps a variable's name to its value; values under 6 characters are too common to search for.
+
+    `key` makes the marks of one repository comparable with each other and with nothing else. `output` redacts the
+    output of programs, where more values may be secrets.
     """
 
-    def __init__(self, secrets: Mapping[str, str] | None = None, *, key: bytes = b"") -> None:
+    def __init__(
+        self, secrets: Mapping[str, str] | None = None, *, key: bytes = b"", output: Redactor | None = None
+    ) -> None:
         self._key = key
+        self._output = output or self
         values = {name: value for name, value in (secrets or {}).items() if len(value) >= SHORTEST_VALUE}
         self._names = {_latin(text): name for name, value in sorted(values.items()) for text in spellings(value)}
         self._known = tuple(sorted(self._names))
         self.overlap = max(LONGEST, *map(len, self._known), 0)
 
-    def text(self, text: str) -> str:
+    def redact_output(self, text: str) -> str:
+        return self._output.redact(text)
+
+    def redact(self, text: str) -> str:
         return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def data(self, data: bytes) -> bytes:
@@ -56,20 +65,19 @@ class Redactor:
         """Return whether a text contains anything to redact, so that most values need only one scan."""
         return next(self._matches(_latin(text, "surrogatepass")), None) is not None
 
-    def may_hide(self, shown: str, text: str) -> bool:
-        """Return whether `shown` may be `text` with marks for secrets that are unknown now."""
+    def may_match(self, redacted: str, text: str) -> bool:
+        """Return whether `redacted` may be `text` with marks for secrets that are unknown now."""
         known = {self._mark("value", one) for one in self._known}
         # A token is recognised by its form, always.
-        if all(mark in known or not mark.startswith("[redacted:value:") for mark in MARK.findall(shown)):
+        if all(mark in known or not mark.startswith("[redacted:value:") for mark in MARK.findall(redacted)):
             return False
-        return re.fullmatch(".+".join(map(re.escape, MARK.split(shown))), text, re.DOTALL) is not None
+        return re.fullmatch(".+".join(map(re.escape, MARK.split(redacted))), text, re.DOTALL) is not None
 
-    @property
-    def knows(self) -> bool:
+    def knows_secrets(self) -> bool:
         """Return whether there is any value to search for; token forms are always known."""
         return bool(self._known)
 
-    def named(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
+    def find(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
         """Return variable and line of each known value in bytes that arrive in pieces, first lines first.
 
         Tokens known only by their form are excluded: tests and manuals are full of examples.
@@ -90,7 +98,7 @@ class Redactor:
             line, text = line + text.count(b"\n", 0, done), text[done:]
         return tuple((name, where) for where, name in sorted(found))
 
-    def names(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+    def variables_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
         """Return the given variables whose values occur in the bytes; read no further than the last one found."""
         sought: dict[str, list[bytes]] = {name: [] for name in wanted}
         for spelling, name in self._names.items():
@@ -112,7 +120,7 @@ class Redactor:
         Object ids and digests stay, even if a secret shares digits with them; one that is a secret is redacted.
         """
         if isinstance(value, str):
-            return value if _ID.fullmatch(value) and value not in self._known else self.text(value)
+            return value if _ID.fullmatch(value) and value not in self._known else self.redact(value)
         if isinstance(value, Mapping):
             return {self.value(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.system.surroundings import LocalToolchain
+from idumb.system.files.named_files import LocalToolchain
 from tests.cli.test_approve import FIELDS, STRICT, approve, run
 from tests.support import project as projects
 from tests.support.answer import Answer

@@ -124,7 +124,7 @@ def at_cuts(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally,
                 head = b"." * (HEAD - offset - 1) + b" " + data + b" "
                 tail = b" " + data + b" " + b"." * (TAIL - len(data) + offset - 1)
                 whole = head + b"." * (2 * MARGIN) + tail
-                shown = capture(folder / "output", whole).text(redactor.text).encode()
+                shown = capture(folder / "output", whole).text(redactor.redact).encode()
                 assert not canary.seen_in(shown), f"cut after {offset} bytes"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench import call_path
 
-FILES = 92
-SWITCHES = 649
+FILES = 87
+SWITCHES = 564
 
 
 def test_an_attempt_goes_through_no_more_files_and_switches_than_before() -> None:

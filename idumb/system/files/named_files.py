@@ -1,4 +1,4 @@
-"""Reads files that commands name or programs write, and detects whether they may have changed since.
+"""Reads files that commands name, attempts depend on or programs write, and detects whether they may have changed.
 
 A read never blocks, whatever is at the path.
 """
@@ -11,11 +11,44 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+
+from idumb.system.files import shipped_files
+
+ROLES = ("builder", "validator")
 
 _BLOCK = 1 << 20
 # A file system's clock ticks every few milliseconds; a write within one tick may not show.
 _GRAIN = 20_000_000
+
+
+class LocalToolchain:
+    """Implements the port `Toolchain`. `git` finds the git program, `git_version` runs it."""
+
+    def __init__(self, git: Callable[[], str], git_version: Callable[[], str]) -> None:
+        self._git = git
+        self._git_version = git_version
+
+    def files(self) -> tuple[str, ...]:
+        return self._files
+
+    @cached_property
+    def _files(self) -> tuple[str, ...]:
+        templates = (shipped_files.place(_template(role)) for role in ROLES)
+        return tuple(path for path in (self._git(), *templates) if path is not None)
+
+    def template(self, name: str) -> str:
+        return shipped_files.template(_template(name)) if shipped_files.place(_template(name)) else ""
+
+    def versions(self) -> Mapping[str, str]:
+        import platform
+
+        return {"python": platform.python_version(), "git": self._git_version()}
+
+
+def _template(role: str) -> str:
+    return f"prompts/{role}.md"
 
 
 class NamedFiles:

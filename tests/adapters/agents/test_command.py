@@ -98,7 +98,7 @@ def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_s
     redactor = Redactor({"KEY": "s3cret-key"})
     binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 300000; printf '\\377'"))
     made = CommandAgent(
-        binding, str(tmp_path), {"PATH": PATH}, redactor.text, str(tmp_path / "kept/run-1"), redactor.stream
+        binding, str(tmp_path), {"PATH": PATH}, redactor.redact, str(tmp_path / "kept/run-1"), redactor.stream
     )
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2, budget=Budget(output_bytes=200_005))
     result = made.run(request)
@@ -113,7 +113,7 @@ def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_s
         Binding("it", "command", ("true",)),
         str(tmp_path),
         {"PATH": PATH},
-        redactor.text,
+        redactor.redact,
         str(tmp_path),
         redactor.stream,
     )

@@ -27,7 +27,7 @@ def ask(root: Path, *answers: Said, deadline: float = 20.0, tools: bool = True) 
     with ChatServer(*answers).serving() as server:
         binding = Binding("m", "http", options={"base_url": server.url, "tools": tools})
         agents = registry.build(
-            registry.Equipment(Settings(bindings={"m": binding}), str(root), lambda *_: (False, ""), Redactor().text)
+            registry.Equipment(Settings(bindings={"m": binding}), str(root), lambda *_: (False, ""), Redactor().redact)
         )
         return agents.get("m").run(dataclasses.replace(a_request(root), deadline=deadline)), server
 
@@ -84,7 +84,7 @@ def test_a_handoff_holds_no_secret_and_is_for_its_owner_alone(tmp_path: Path) ->
             Settings(bindings={"away": Binding("away", "handoff")}),
             str(work),
             lambda *_: (False, ""),
-            Redactor().text,
+            Redactor().redact,
             handoffs=str(tmp_path / "handoffs"),
         )
     )

@@ -38,7 +38,7 @@ def request(root: Path) -> AgentRequest:
 
 
 def at_work(root: Path, **more: Any) -> model_tools.ModelTools:
-    return model_tools.ModelTools(request(root), Redactor().text, apply_patch=lambda *_: (True, "applied"), **more)
+    return model_tools.ModelTools(request(root), Redactor().redact, apply_patch=lambda *_: (True, "applied"), **more)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_mark_that_a_file_itself_holds_may_stay_there(root: Path, work: model_
 
 def test_declared_files_are_shown_without_secrets(root: Path) -> None:
     """R-ADAPT-2."""
-    shown = model_tools.declared_files(request(root), Redactor().text)
+    shown = model_tools.declared_files(request(root), Redactor().redact)
     assert "[redacted:github:" in shown
     assert TOKEN not in shown
 

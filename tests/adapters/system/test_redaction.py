@@ -60,7 +60,7 @@ def test_every_pattern_has_a_sample() -> None:
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_a_token_is_known_by_its_issuers_prefix(kind: str) -> None:
     secret, text = sample(kind)
-    out = Redactor().text(text)
+    out = Redactor().redact(text)
     assert secret not in out
     assert f"[redacted:{kind}:" in out
     before, after = text.split(secret)
@@ -71,7 +71,7 @@ def test_a_token_is_known_by_its_issuers_prefix(kind: str) -> None:
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_a_token_cut_in_two_by_the_end_of_a_piece_is_found(kind: str) -> None:
     _, text = sample(kind)
-    whole = Redactor().text(text)
+    whole = Redactor().redact(text)
     for cut in range(len(text)):
         stream = Redactor().stream()
         out = stream.feed(text[:cut].encode()) + stream.feed(text[cut:].encode()) + stream.finish()
@@ -123,7 +123,7 @@ def test_a_stream_lets_go_while_it_goes_on() -> None:
 )
 def test_a_known_value_is_found_in_every_spelling(spell: object) -> None:
     text = spell(SECRET)  # type: ignore[operator]
-    out = Redactor({"PASSWORD": SECRET}).text(f"x {text} y")
+    out = Redactor({"PASSWORD": SECRET}).redact(f"x {text} y")
     assert "[redacted:value:" in out
     core = SECRET.encode().hex()[8:-8]
     for form in (SECRET, text):
@@ -132,11 +132,13 @@ def test_a_known_value_is_found_in_every_spelling(spell: object) -> None:
 
 
 def test_a_value_too_short_to_be_looked_for_does_no_harm() -> None:
-    assert Redactor({"DEBUG": "1", "EMPTY": ""}).text("1 and 11") == "1 and 11"
+    assert Redactor({"DEBUG": "1", "EMPTY": ""}).redact("1 and 11") == "1 and 11"
 
 
 def test_one_value_inside_another_leaves_no_end_standing() -> None:
-    out = Redactor({"A": "secret-one", "B": "secret-one-and-more", "C": "more-still"}).text("secret-one-and-more-still")
+    out = Redactor({"A": "secret-one", "B": "secret-one-and-more", "C": "more-still"}).redact(
+        "secret-one-and-more-still"
+    )
     assert MARK.sub("", out) == ""
 
 
@@ -149,9 +151,9 @@ def test_bytes_that_are_no_text_pass_through() -> None:
 
 def test_equal_secrets_of_one_repository_have_equal_marks_and_other_repositories_others() -> None:
     secret, _ = sample("github")
-    first = Redactor(key=b"one").text(secret)
-    assert Redactor(key=b"one").text(f"again {secret}") == f"again {first}"
-    assert Redactor(key=b"two").text(secret) != first
+    first = Redactor(key=b"one").redact(secret)
+    assert Redactor(key=b"one").redact(f"again {secret}") == f"again {first}"
+    assert Redactor(key=b"two").redact(secret) != first
 
 
 def test_strings_in_a_json_value_are_redacted_wherever_they_stand() -> None:
@@ -172,12 +174,12 @@ def test_ordinary_output_stays_as_it_is() -> None:
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
     )
     text = "\n".join(lines)
-    assert Redactor().text(text) == text
+    assert Redactor().redact(text) == text
 
 
 def test_a_private_key_without_its_end_goes_too() -> None:
     cut = "-----BEGIN " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabcd"
-    out = Redactor().text(cut)
+    out = Redactor().redact(cut)
     assert MARK.fullmatch(out)
 
 
@@ -186,9 +188,9 @@ def test_a_private_key_without_its_end_goes_too() -> None:
 )
 def test_no_pattern_takes_more_than_linear_time(attack: str) -> None:
     """The test's own time limit is the judge: what is not linear takes minutes here."""
-    Redactor().text(attack * (400_000 // len(attack)))
-    Redactor().text(attack + "a" * 400_000)
-    Redactor().text((attack + "a" * 50) * 5_000)
+    Redactor().redact(attack * (400_000 // len(attack)))
+    Redactor().redact(attack + "a" * 400_000)
+    Redactor().redact((attack + "a" * 50) * 5_000)
 
 
 @given(st.lists(st.binary(max_size=200), max_size=8), st.sampled_from(sorted(SAMPLES)), st.integers(0, 7))
@@ -217,9 +219,9 @@ def test_a_known_value_is_found_with_its_line_however_the_bytes_are_cut(before: 
     """R-LOG-3."""
     whole = before + b"\n" * lines + b"key = hunter-Zq81\nrest\n"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-    found = Redactor({"API_TOKEN": "hunter-Zq81", "SHORT": "abc"}).named(pieces)
+    found = Redactor({"API_TOKEN": "hunter-Zq81", "SHORT": "abc"}).find(pieces)
     assert found == (("API_TOKEN", before.count(b"\n") + lines + 1),)
-    assert Redactor({}).named(pieces) == ()
+    assert Redactor({}).find(pieces) == ()
 
 
 def test_many_hits_cost_no_more_than_their_number() -> None:
@@ -237,7 +239,7 @@ def test_many_hits_cost_no_more_than_their_number() -> None:
             return Counted(bytes(other) + bytes(self))
 
     lines = Counted(b"hunter-Zq81\n" * 2_000)
-    assert len(Redactor({"A": "hunter-Zq81"}).named([lines])) == 2_000
+    assert len(Redactor({"A": "hunter-Zq81"}).find([lines])) == 2_000
     assert 0 < Counted.looked < 20 * len(lines)
 
 
@@ -247,7 +249,7 @@ def test_whether_bytes_hold_a_value_is_read_no_further_than_it(before: bytes, si
     whole = before + b"hunter-Zq81 and"
     pieces = iter([whole[at : at + size] for at in range(0, len(whole), size)] + [b"more"] * 9)
     redactor = Redactor({"A": "hunter-Zq81", "B": "nowhere-Zq82"})
-    assert redactor.names(pieces, frozenset({"A"})) == {"A"}
+    assert redactor.variables_in(pieces, frozenset({"A"})) == {"A"}
     assert len(list(pieces)) >= 9
-    assert redactor.names([whole], frozenset({"A", "B"})) == {"A"}
-    assert redactor.names([whole], frozenset({"B"})) == frozenset()
+    assert redactor.variables_in([whole], frozenset({"A", "B"})) == {"A"}
+    assert redactor.variables_in([whole], frozenset({"B"})) == frozenset()
