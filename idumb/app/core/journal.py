@@ -30,6 +30,7 @@ class Journal:
         written = self._log.append(events, operation=self.operation, fence=self.fence, expected=newest)
         for event in written:
             replay.apply(self.state, event)
+        for event in written:
             self._reporter.event(event)
         return written
 

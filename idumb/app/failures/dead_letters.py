@@ -18,7 +18,7 @@ from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs import dead_letter, replay_attempt, run
+from idumb.domain.runs import dead_letter, replay, run
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 
@@ -193,7 +193,7 @@ def _task_letter(services: Services, state: RunState, event: Event, phase: str, 
         event.task,
         dead_letter.failure_class(last.get("outcome"), last.get("cause"), builder.get("failure")),
         event.payload.get("reason") or task_state.reason,
-        sum(map(replay_attempt.counts, finished)),
+        sum(map(replay.counts, finished)),
         next((e.payload["builder"] for e in started), None),
         last.get("cause"),
         builder.get("failure"),

@@ -1,12 +1,17 @@
-"""Builds the state of a run from its events; each event family has a module of its own."""
+"""Builds the state of a run from its events: those of tasks and attempts here, the others in `replay_run`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from idumb.domain.runs import replay_attempt, replay_rollback, replay_run, replay_task
+from idumb.domain import agent, failures, outcome
+from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, INTERRUPTED, GuardedFiles, RunState
+from idumb.domain.runs.spending import Spent
+from idumb.domain.runs.task_state import AgentStatus, AttemptState, Checkpoint, TaskState
 
 _STATUS_KINDS = (
     "run.",
@@ -17,13 +22,6 @@ _STATUS_KINDS = (
     "undo.completed",
     "contract.",
 )
-_HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
-    **replay_run.HANDLERS,
-    **replay_task.HANDLERS,
-    **replay_attempt.HANDLERS,
-    **replay_task.DECISION_HANDLERS,
-    **replay_rollback.HANDLERS,
-}
 
 
 def replay(events: Iterable[Event]) -> RunState:
@@ -36,11 +34,293 @@ def replay(events: Iterable[Event]) -> RunState:
 
 def apply(state: RunState, event: Event) -> None:
     """Update the state by one event. Kinds that do not concern a run only advance its sequence number."""
-    handler = _HANDLERS.get(event.kind)
-    if handler is not None:
-        handler(state, event)
+    if event.kind in _OF_TASKS:
+        task = state.tasks[event.task or ""]
+        state.tasks[task.id] = _OF_TASKS[event.kind](state, task, event)
+    elif event.kind in _OF_RUNS:
+        _OF_RUNS[event.kind](state, event)
     if event.kind.startswith(_STATUS_KINDS):
         state.moved_at = event.at
     state.last_seq = event.seq
     if event.kind not in BESIDE:
         state.changed_at = event.at
+
+
+def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    envelope = p.get("envelope", {})
+    state.guarded = GuardedFiles(p.get("guarded", state.guarded.digests), unchecked=True)
+    state.attempted.setdefault(task.id, event.seq)
+    folders = tuple(dict.fromkeys((*task.work.folders, *p.get("folders", ()))))
+    return replace(
+        task,
+        status=outcome.RUNNING,
+        reason="",
+        intended=None,
+        attempt=AttemptState(
+            number=event.attempt or 1,
+            running=True,
+            adapter=envelope.get("adapter", ""),
+            crashed=task.attempt.crashed,
+            adopted=bool(p.get("adopted")),
+            unjudged=task.attempt.unjudged,
+        ),
+        work=replace(task.work, base=p["base"], snapshot=p["snapshot"], folders=folders),
+        context=replace(task.context, speaker=agent.speaker_digest(envelope)),
+    )
+
+
+def _opened(_: RunState, task: TaskState, event: Event) -> TaskState:
+    return replace(task, attempt=replace(task.attempt, opened={**event.payload, "at": event.at}))
+
+
+def _agent_status(_: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    status = AgentStatus(p["role"], p["state"], p["message"], p["number"], event.at)
+    return replace(task, attempt=replace(task.attempt, agent_status=status))
+
+
+def _step_finished(_: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    return replace(task, attempt=replace(task.attempt, failed_step=None if p["ok"] else p["index"]))
+
+
+def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    state.guarded = replace(state.guarded, unchecked=bool(p.get("guarded")))
+    used = Spent()
+    if not task.attempt.adopted:
+        used = Spent(attempts=1) + spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
+        spending.charge(state.spent, agent.BUILDER, used)
+    return replace(
+        task,
+        status=outcome.PENDING,
+        reason=p.get("reason", ""),
+        intended=None,
+        effect=p.get("effect") or task.effect,
+        attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
+        work=replace(task.work, left=p.get("left"), touched=tuple(p.get("touched", ()))),
+        progress=replace(task.progress, spent=task.progress.spent + used),
+    )
+
+
+def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    attempt, progress = task.attempt, task.progress
+    waits = p["outcome"] == outcome.WAITING
+    failure = (p.get("reason", ""), p["left"] or "")
+    state.guarded = replace(state.guarded, unchecked=False)
+    return replace(
+        task,
+        status=outcome.PENDING if p.get("failure") in failures.STOPPING else outcome.RUNNING,
+        reason=p.get("reason", ""),
+        effect=p.get("effect") or task.effect,
+        attempt=replace(
+            attempt,
+            running=False,
+            outcome=p["outcome"],
+            failure=p.get("failure"),
+            crashed=bool((p.get("builder") or {}).get("crashed")),
+            unjudged=waits and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
+            opened=None,
+            agent_status=None,
+        ),
+        work=replace(
+            task.work,
+            left=p["left"],
+            touched=tuple(p["touched"]),
+            deviations=tuple(p.get("deviations", ())),
+            accepted_paths=tuple(p.get("accepted_paths", ())),
+            symbols=tuple(p.get("symbols", ())),
+        ),
+        progress=replace(
+            progress,
+            attempts=progress.attempts + (counts(p) and not attempt.adopted),
+            settled=progress.settled if waits else event.attempt or attempt.number,
+            exhausted=progress.exhausted + (p.get("failure") == agent.CONTEXT_EXHAUSTED),
+            failure=failure,
+            repeated=progress.repeated + 1 if failure == progress.failure else 0,
+            seconds=progress.seconds + p.get("seconds", 0.0),
+            spent=progress.spent + _used(state, task, p),
+        ),
+        context=replace(
+            task.context,
+            # Waiting is no failure: the next attempt still needs to know what was wrong before.
+            feedback=task.context.feedback if waits else p.get("feedback", ""),
+            handover=p.get("handover", ""),
+            conversation=agent.continue_conversation(
+                task.context.conversation,
+                p,
+                attempt=attempt.number,
+                speaker=task.context.speaker,
+                contract=state.contract.hash,
+            ),
+        ),
+    )
+
+
+def counts(finished: Mapping[str, Any]) -> bool:
+    """Whether an attempt with this `attempt.finished` payload counts against the task's limit."""
+    return finished["outcome"] != outcome.WAITING and finished.get("failure") not in failures.UNCOUNTED
+
+
+def _used(state: RunState, task: TaskState, p: Mapping[str, Any]) -> Spent:
+    """Return what builder and validator of an attempt used, and add it to what the run used."""
+    if task.attempt.adopted:
+        return Spent()
+    built, judged = p.get("builder"), p.get("validator")
+    of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p.get("seconds", 0.0))
+    if built is not None:
+        of_builder += spending.spent_by_call(built["usage"], reports=task.attempt.adapter not in spending.FREE)
+    spending.charge(state.spent, agent.BUILDER, of_builder)
+    if judged is None:
+        return of_builder
+    of_validator = spending.spent_by_call(judged["usage"])
+    spending.charge(state.spent, agent.VALIDATOR, of_validator + Spent(attempts=1, seconds=judged["seconds"]))
+    return of_builder + of_validator
+
+
+def _checkpoint_intended(_: RunState, task: TaskState, event: Event) -> TaskState:
+    return replace(task, intended=dict(event.payload))
+
+
+def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskState:
+    """Keep the new checkpoint; one of an interrupted attempt does not replace one of an attempt that ended."""
+    p, before = event.payload, task.checkpoint
+    if p["status"] == INTERRUPTED and before is not None and before.status != INTERRUPTED:
+        return task
+    checkpoint = Checkpoint(
+        status=p["status"],
+        git_hash=p["git_hash"],
+        snapshot=p["snapshot"],
+        tree=p["tree"],
+        files=tuple(p["files"]),
+        attempt=event.attempt or 1,
+        seconds=p["seconds"],
+        at=event.at,
+        seq=event.seq,
+        error=p.get("error"),
+        commit=p.get("commit"),
+    )
+    work = replace(task.work, left=p.get("left") or task.work.left)
+    return replace(task, checkpoint=checkpoint, intended=None, work=work)
+
+
+def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    checkpoint = Checkpoint(**{**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])})
+    return replace(
+        task,
+        status=p["status"],
+        checkpoint=checkpoint,
+        carried_from=p["from_run"],
+        reason=p.get("reason", ""),
+        effect=p.get("effect", ""),
+        work=replace(task.work, left=checkpoint.tree),
+    )
+
+
+def _becomes(status: str) -> Callable[[RunState, TaskState, Event], TaskState]:
+    def handler(state: RunState, task: TaskState, event: Event) -> TaskState:
+        attempt = replace(task.attempt, running=False, opened=None)
+        if status in outcome.DONE:
+            state.failures_in_a_row = 0
+        elif status == outcome.FAILED:
+            state.failures_in_a_row += 1
+        return replace(task, status=status, reason=event.payload.get("reason", ""), attempt=attempt)
+
+    return handler
+
+
+def _accepted(state: RunState, task: TaskState, event: Event) -> TaskState:
+    """Keep the accepted files as the task's work, also if a person changed them by hand."""
+    p, work = event.payload, task.work
+    work = replace(work, left=p.get("left", work.left), touched=tuple(p.get("touched", work.touched)))
+    return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p.get("commit"), work=work)
+
+
+def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
+    p = event.payload
+    return replace(
+        task,
+        status=outcome.WAITING,
+        reason=p.get("reason", ""),
+        decisions=tuple(p.get("decisions", ())),
+        attempt=replace(task.attempt, running=False),
+    )
+
+
+def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
+    """Make a task pending again, and forget the answers about it unless an answer caused the reset."""
+    p = event.payload
+    why = p.get("reason")
+    attempts = p.get("attempts", task.progress.attempts if why == ELSEWHERE else 0)
+    state.failures_in_a_row = 0
+    if why not in {ANSWERED, ELSEWHERE}:
+        about = [id for id, question in state.decisions.items() if question.get("task") == task.id]
+        state.forget_answers(about)
+    return replace(
+        task,
+        status=outcome.PENDING,
+        reason="",
+        decisions=(),
+        once=bool(p.get("once")) or (task.once and why in {ANSWERED, ELSEWHERE}),
+        attempt=replace(task.attempt, running=False, unjudged=task.attempt.unjudged and why == ELSEWHERE),
+        progress=replace(task.progress, attempts=attempts, exhausted=0, repeated=0, failure=("", "")),
+    )
+
+
+def _role_asked(state: RunState, event: Event) -> None:
+    """Count a call of another role, such as the verifier: it uses the run's budget but is not an attempt."""
+    p = event.payload
+    used = spending.spent_by_call(p["usage"], reports=p["adapter"] not in spending.FREE)
+    spending.charge(state.spent, p["role"], used + Spent(seconds=p["seconds"]))
+
+
+_RETRIED = frozenset({EXHAUSTED, "failure", "deviation", "effect", "ceiling"})
+"""Kinds of questions after which the task can be retried; the guidance of their answers is for the next builder."""
+
+
+def _asked(state: RunState, event: Event) -> None:
+    state.decisions[event.payload["id"]] = event.payload
+
+
+def _answered(state: RunState, event: Event) -> None:
+    p = event.payload
+    state.answers[p["decision"]] = p
+    question = state.decisions.get(p["decision"], {})
+    if question.get("kind") in _RETRIED and question.get("task") in state.tasks and p.get("guidance"):
+        state.tasks[question["task"]] = _guided(state, state.tasks[question["task"]], event)
+
+
+def _guided(_: RunState, task: TaskState, event: Event) -> TaskState:
+    guidance = f"{event.payload['by']} says: {event.payload['guidance']}"
+    return replace(task, context=replace(task.context, guidance=guidance))
+
+
+_OF_TASKS: Mapping[str, Callable[[RunState, TaskState, Event], TaskState]] = {
+    "attempt.started": _started,
+    "attempt.opened": _opened,
+    "attempt.told": _agent_status,
+    "attempt.interrupted": _interrupted,
+    "attempt.finished": _finished,
+    "step.finished": _step_finished,
+    "checkpoint.intended": _checkpoint_intended,
+    "checkpoint.recorded": _checkpoint_recorded,
+    "task.carried": _carried,
+    "task.completed": _becomes(outcome.COMPLETED),
+    "task.failed": _becomes(outcome.FAILED),
+    "task.waiting": _waiting,
+    "task.accepted": _accepted,
+    "task.skipped": _becomes(outcome.SKIPPED),
+    "task.reset": _reset,
+    "task.guided": _guided,
+}
+"""What an event makes of its task. A handler may also change the run, but no other task."""
+
+_OF_RUNS: Mapping[str, Callable[[RunState, Event], None]] = {
+    **replay_run.HANDLERS,
+    "role.asked": _role_asked,
+    "decision.asked": _asked,
+    "decision.answered": _answered,
+}

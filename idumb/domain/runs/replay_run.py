@@ -1,11 +1,10 @@
-"""Replay of the events about a whole run: its life cycle, its contract, its envelopes and its verification."""
+"""Replay of the events about a whole run: its life cycle, contract, envelopes and verification, rollback and undo."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from idumb.domain.runs import replay_task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import (
     ACTIVE,
@@ -19,7 +18,7 @@ from idumb.domain.runs.run import (
     RunBase,
     RunState,
 )
-from idumb.domain.runs.task_state import TaskState
+from idumb.domain.runs.task_state import COMPENSATED, EFFECT, AttemptState, TaskProgress, TaskState
 
 
 def _started(state: RunState, event: Event) -> None:
@@ -113,7 +112,79 @@ def _verified(state: RunState, event: Event) -> None:
     """A failed verification voids the answers about the whole phase, because they are asked again after the fix."""
     state.verification = event.payload
     if event.payload.get("status") == "failed":
-        replay_task.forget(state, replay_task.answers_about(state, ()))
+        state.forget_answers(state.answers_about(()))
+
+
+def _restoring(state: RunState, event: Event) -> None:
+    state.restoring = event.payload
+
+
+def _restore_abandoned(state: RunState, _: Event) -> None:
+    state.restoring = None
+
+
+def _compensated(state: RunState, event: Event) -> None:
+    """Record the files that compensation commands changed as work of the tasks that touched them."""
+    task_id = event.task or ""
+    state.tasks[task_id] = replace(state.tasks[task_id], effect=COMPENSATED)
+    for task, tree in event.payload["left"].items():
+        if task in state.tasks:
+            state.tasks[task] = replace(state.tasks[task], work=replace(state.tasks[task].work, left=tree))
+
+
+def _rolled_back(state: RunState, event: Event) -> None:
+    """Reset the tasks after the checkpoint, and keep what they were for `undo`."""
+    state.restoring = None
+    tasks = [task for task in event.payload["tasks"] if task in state.tasks]
+    _keep(state, event, tasks)
+    for id in tasks:
+        task = state.tasks[id]
+        number = task.attempt.number
+        state.tasks[id] = TaskState(
+            id,
+            task.digest,
+            effect=EFFECT if task.effect == EFFECT else "",
+            attempt=AttemptState(number),
+            progress=TaskProgress(settled=number),
+        )
+        state.attempted.pop(id, None)
+    state.verification = None
+    state.failures_in_a_row = 0
+    state.state = HALTED
+    state.reason = f"rolled back to {event.payload['to']}"
+
+
+def _undone(state: RunState, event: Event) -> None:
+    """Restore what the undone operation removed, and keep the present for an undo of this undo."""
+    state.restoring = None
+    kept = state.operations.get(event.payload["undone"])
+    if kept is None:
+        return
+    _keep(state, event, kept["tasks"])
+    state.answers.update(kept["answers"])
+    state.tasks.update(kept["tasks"])
+    for task in kept["tasks"]:
+        state.attempted.pop(task, None)
+    state.attempted.update(kept["attempted"])
+    state.attempted = dict(sorted(state.attempted.items(), key=lambda item: item[1]))
+    state.verification = kept["verification"]
+    state.state = kept["state"]
+    state.reason = ""
+
+
+def _keep(state: RunState, event: Event, tasks: Iterable[str]) -> None:
+    """Keep these tasks and the answers about them under the operation that announced this, then drop the answers."""
+    before = {task: state.tasks[task] for task in tasks}
+    answers = state.answers_about(before)
+    operation = str(event.payload.get("operation", event.operation))  # another operation may have finished it
+    state.operations[operation] = {
+        "tasks": before,
+        "answers": answers,
+        "verification": state.verification,
+        "state": state.state,
+        "attempted": {task: seq for task, seq in state.attempted.items() if task in before},
+    }
+    state.forget_answers(answers)
 
 
 HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
@@ -131,4 +202,9 @@ HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "amendment.abandoned": _amendment_abandoned,
     "contract.amended": _amended,
     "verification.recorded": _verified,
+    "rollback.intended": _restoring,
+    "rollback.abandoned": _restore_abandoned,
+    "rollback.compensated": _compensated,
+    "rollback.completed": _rolled_back,
+    "undo.completed": _undone,
 }

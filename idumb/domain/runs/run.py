@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import TaskState
 
@@ -147,15 +145,14 @@ class RunState:
     def order(self) -> tuple[str, ...]:
         return tuple(self.tasks)
 
-    def task_of(self, event: Event) -> TaskState:
-        """Return the task that an event is about."""
-        return self.tasks[event.task or ""]
+    def answers_about(self, tasks: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the answers to questions about these tasks and about the phase as a whole."""
+        subjects = ((id, self.decisions.get(id, {}).get("task")) for id in self.answers)
+        return {id: self.answers[id] for id, task in subjects if task is None or task in tasks}
 
-    def update(self, task_id: str, **changes: Any) -> None:
-        self.tasks[task_id] = dataclasses.replace(self.tasks[task_id], **changes)
-
-    def spend(self, role: str, used: Spent) -> None:
-        self.spent[role] = self.spent.get(role, Spent()) + used
+    def forget_answers(self, ids: Iterable[str]) -> None:
+        for decision in ids:
+            self.answers.pop(decision, None)
 
 
 def run_id(contract_hash: str, base_commit: str | None, number: int, worktree: str = MAIN) -> str:

@@ -70,6 +70,11 @@ def plausible(usage: Usage) -> Usage:
     return Usage(amount(usage.tokens_in), amount(usage.tokens_out), amount(usage.cost_usd))
 
 
+def charge(accounts: dict[str, Spent], role: str, used: Spent) -> None:
+    """Add to what a role used."""
+    accounts[role] = accounts.get(role, Spent()) + used
+
+
 def total(parts: Iterable[Spent]) -> Spent:
     return sum(parts, Spent())
 
