@@ -62,7 +62,7 @@ def finish(command: str, result: Result, *, as_json: bool, quiet: bool = False, 
 
         write(sys.stdout, answer.render(shown_as or command, result.data))
     for warning in warnings:
-        _write_error(f"warning: {escaped(warning)}\n")
+        _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:
         _write_failure(*result.failure, details=result.details)
     return result.exit_code
@@ -88,11 +88,11 @@ def fail(command: str, problem: errors.IdumbError, *, as_json: bool) -> int:
         print_object(command, {}, error=error, warnings=_with_notes())
         return problem.exit_code
     for warning in _with_notes():
-        _write_error(f"warning: {escaped(warning)}\n")
+        _write_error(f"warning: {shown(warning)}\n")
     _write_failure(problem.code, problem.message, problem.hint, findings, details)
     for kind in ("tasks", "paths"):
         if details.get(kind):
-            _write_error(f"  {kind}: {escaped(', '.join(list(details[kind])[:20]))}\n")
+            _write_error(f"  {kind}: {shown(', '.join(list(details[kind])[:20]))}\n")
     return problem.exit_code
 
 
@@ -133,10 +133,11 @@ def as_line(value: Mapping[str, Any]) -> str:
     return text + "\n"
 
 
-def escaped(text: str) -> str:
+def shown(text: str) -> str:
+    """Return text for a terminal, without known secrets and with harmful characters as escapes."""
     from idumb.system import escaping
 
-    return escaping.show(text)
+    return escaping.show(_redactors[0]().text(text) if _redactors else text)
 
 
 def write(stream: Any, text: str) -> None:

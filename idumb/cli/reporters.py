@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from idumb.cli import output
+from idumb.views.terminal.plain_progress import PlainProgress, QuietStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ class EventLines:
     """Writes each durable event and each note as a JSON line. The run continues if the reader goes away."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream: TextIO | None = stream
+        self._stream = QuietStream(stream)
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         pass
@@ -42,13 +43,8 @@ class EventLines:
         self._write({"kind": "note", "task": None, "payload": {"text": text}})
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        if self._stream is None:
-            return
-        try:
-            self._stream.write(output.as_line(line))
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._stream = None
+        self._stream.write(output.as_line(line))
+        self._stream.flush()
 
 
 def for_people() -> Reporter:
@@ -61,11 +57,6 @@ def for_people() -> Reporter:
     if sys.stderr.isatty() and variables.get("TERM", "dumb") != "dumb" and "CI" not in variables:
         from idumb.views.terminal.live_progress import LiveProgress
 
-        return LiveProgress(sys.stderr, escape=_shown)
-    from idumb.views.terminal.plain_progress import PlainProgress
+        return LiveProgress(sys.stderr, escape=output.shown)
 
-    return PlainProgress(sys.stderr, escape=_shown)
-
-
-def _shown(text: str) -> str:
-    return output.escaped(output.redacted(text))
+    return PlainProgress(sys.stderr, escape=output.shown)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from idumb.domain import outcome
 from idumb.domain.runs.event import Event
 from idumb.views import markup, quantities
-from idumb.views.terminal import event_line, foreground
-from idumb.views.terminal.plain_progress import PlainProgress
+from idumb.views.terminal import foreground, plain_progress
+from idumb.views.terminal.plain_progress import LineContext, PlainProgress, QuietStream
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -50,7 +50,7 @@ _QUIET = frozenset({outcome.PENDING, outcome.READY})
 
 def _stays(event: Event) -> bool:
     if event.kind == "evidence.recorded":
-        return event.payload.get("result") in event_line.FAILED
+        return event.payload.get("result") in plain_progress.FAILED
     if event.kind == "attempt.finished":
         return event.payload.get("outcome") not in {outcome.COMPLETED, outcome.WAITING}
     return event.kind in _STAYING
@@ -60,7 +60,7 @@ def _stays(event: Event) -> bool:
 class Board:
     """The state shown, built from events alone; `since` and `took` are seconds of the monotonic clock."""
 
-    known: event_line.LineContext
+    context: LineContext
     status: dict[str, str] = field(default_factory=dict)
     since: dict[str, float] = field(default_factory=dict)
     took: dict[str, float] = field(default_factory=dict)
@@ -69,12 +69,12 @@ class Board:
     headed: tuple[str, int] = ("", 0)
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
-        self.known.begin(titles)
+        self.context.begin(titles)
         self.status = dict(statuses)
 
     def take(self, event: Event, now: float) -> str | None:
         """Update the board. Return the line of the event if it must stay readable above the table, else None."""
-        line = event_line.render(event, self.known)
+        line = plain_progress.render(event, self.context)
         if line is not None:
             self.last = line.partition("\n")[0].strip()
         self._place(event, now)
@@ -87,7 +87,7 @@ class Board:
             return line
         self.headed = heading
         number = f" … attempt {heading[1]}" if heading[1] else ""
-        return f"{self.known.named(event)}{number}\n{line}"
+        return f"{self.context.named(event)}{number}\n{line}"
 
     def _place(self, event: Event, now: float) -> None:
         task, status = event.task, _STATUS.get(event.kind)
@@ -102,7 +102,7 @@ class Board:
 
     def order(self) -> list[str]:
         """Return the tasks in order; if the run did not list them, those seen so far."""
-        return list(self.known.titles or self.known.positions or self.status)
+        return list(self.context.titles or self.context.positions or self.status)
 
     def window(self, rows: int) -> tuple[list[str], int, int]:
         """Return the tasks around the running one, and how many are hidden before and after them."""
@@ -127,32 +127,6 @@ class Board:
         return f"{', '.join(parts) or 'nothing done yet'} of {quantities.counted(total, 'task')}"
 
 
-class Patient:
-    """A stream that goes silent once it fails; rich would end the program when the reader is gone."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream: TextIO | None = stream
-        self.encoding = getattr(stream, "encoding", None) or "utf-8"
-
-    def write(self, text: str) -> int:
-        self._try(lambda stream: stream.write(text))
-        return len(text)
-
-    def flush(self) -> None:
-        self._try(lambda stream: stream.flush())
-
-    def isatty(self) -> bool:
-        return self._stream is not None and self._stream.isatty()
-
-    def _try(self, action: Callable[[TextIO], object]) -> None:
-        if self._stream is None:
-            return
-        try:
-            action(self._stream)
-        except (OSError, ValueError):
-            self._stream = None
-
-
 class LiveProgress:
     """A `Reporter` that redraws a table; on any other stream it writes plain lines."""
 
@@ -165,13 +139,13 @@ class LiveProgress:
     ) -> None:
         from rich.console import Console
 
-        known = event_line.LineContext({} if titles is None else titles, escape)
-        self.board = Board(known)
+        context = LineContext({} if titles is None else titles, escape)
+        self.board = Board(context)
         self._clock = clock
-        patient = cast("TextIO", Patient(stream))
-        self._console: Console = Console(file=patient, highlight=False, markup=False, emoji=False)
+        quiet = cast("TextIO", QuietStream(stream))
+        self._console: Console = Console(file=quiet, highlight=False, markup=False, emoji=False)
         capable = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._plain = None if capable else PlainProgress(stream, known.titles, escape)
+        self._plain = None if capable else PlainProgress(stream, context.titles, escape)
         self._live: Live | None = None
         self._held: list[str] | None = None  # lines held back during a question
 
@@ -194,7 +168,7 @@ class LiveProgress:
         if self._plain is not None:
             self._plain.note(text)
         else:
-            self._print(self.board.known.escape(text))
+            self._print(self.board.context.escape(text))
 
     def _print(self, line: str) -> None:
         from rich.text import Text
@@ -261,6 +235,6 @@ class LiveProgress:
         took = "" if seconds is None else quantities.duration(seconds)
         if self.board.attempt.get(task, 1) > 1:
             took += f" attempt {self.board.attempt[task]}"
-        title = markup.clip(self.board.known.text(self.board.known.titles.get(task, "")), _TITLE_WIDTH)
+        title = markup.clip(self.board.context.text(self.board.context.titles.get(task, "")), _TITLE_WIDTH)
         sign = Spinner("line", style=style) if status == outcome.RUNNING else Text(" ")
         return sign, Text(task), Text(title), Text(status, style=style), Text(took)

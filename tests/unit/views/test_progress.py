@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from idumb.domain.runs.event import GENESIS, Event
-from idumb.views.terminal import event_line, foreground, plain_progress
+from idumb.views.terminal import foreground, plain_progress
 from idumb.views.terminal.live_progress import Board, LiveProgress
 from tests.unit.views import examples
 
@@ -180,7 +180,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
     titles = {f"T1-{n:03d}": "x" for n in range(500)}
-    board = Board(event_line.LineContext())
+    board = Board(plain_progress.LineContext())
     board.begin(titles, dict.fromkeys(titles, "pending"))
     board.status.update({f"T1-{n:03d}": "completed" for n in range(250)} | {"T1-250": "running"})
     shown, before, after = board.window(10)
