@@ -137,7 +137,7 @@ def shown(text: str) -> str:
     """Return text for a terminal, without known secrets and with harmful characters as escapes."""
     from idumb.system import escaping
 
-    return escaping.show(_redactors[0]().text(text) if _redactors else text)
+    return escaping.show(_redactors[0]().redact(text) if _redactors else text)
 
 
 def write(stream: Any, text: str) -> None:

@@ -30,10 +30,6 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
-
-
 def prose(text: str) -> str:
     """Return foreign prose as one line of Markdown, with all Markdown and HTML escaped."""
     escaped = _MARKUP.sub(lambda m: _ENTITIES.get(m[0]) or "\\" + m[0], one_line(text))

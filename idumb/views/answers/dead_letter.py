@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 from idumb.views.answers import run
 
@@ -23,7 +24,7 @@ def _list(data: phrases.Data) -> str:
             one["class"],
             one["state"],
             quantities.counted(one["attempts"], "attempt"),
-            markup.clip(markup.one_line(one["reason"]), 80),
+            wording.clip(markup.one_line(one["reason"]), 80),
         )
         for one in data["dead_letters"]
     ]
