@@ -1,34 +1,77 @@
-"""The gates in the order in which they run, one row each, with their stage."""
+"""The built-in gates: the table in the order in which they run, one row each, and the gates themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from idumb.app.ports.checks import Gate
+from idumb.domain import paths, wording
+from idumb.domain.plans.plan import Limits, Plan, Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.ledger import Change
 
 STEP = "step"
 STAGES = ("planning", "pre", STEP, "post", "completion")
+LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`stage` is when the gate runs. `idumb.domain.levels` says what its failure means, by its name."""
+    """`stage` is when the gate runs. `idumb.domain.proof.levels` says what its failure means, by its name."""
 
     name: str
     stage: str
     make: Callable[[], Gate]
 
 
-def _limits() -> Gate:
-    from idumb.gates.limits import LimitsGate
-
-    return LimitsGate()
-
-
-ROWS: tuple[Row, ...] = (Row("limits", STEP, _limits),)
-
-
 def build(stage: str = STEP) -> tuple[Gate, ...]:
     """Return the gates of a stage, in order."""
     return tuple(row.make() for row in ROWS if row.stage == stage)
+
+
+class LimitsGate:
+    """Checks a task against its `Limits`, or the plan's. Binary files count as files but not as lines."""
+
+    name = "limits"
+
+    def judge(self, task: Task, plan: Plan, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
+        limits = task.limits or plan.limits
+        return () if limits is None else check(limits, changes, line_counts)
+
+
+def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
+    """Return one evidence per declared limit."""
+    found: list[Evidence] = []
+    if limits.files is not None:
+        found.append(_at_most("limit files", "files", len(changes), limits.files))
+    if limits.lines is not None:
+        found.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
+    if limits.paths:
+        found.append(_inside(limits.paths, changes))
+    return tuple(found)
+
+
+def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
+    """Return the number of lines added and removed in the changed files."""
+    counted = (line_counts.get(change.path, (None, None)) for change in changes)
+    return sum((added or 0) + (removed or 0) for added, removed in counted)
+
+
+def _at_most(subject: str, unit: str, found: int, allowed: int) -> Evidence:
+    result = evidence.PASSED if found <= allowed else evidence.FAILED
+    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{found} {unit} changed")
+
+
+def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
+    strays = [change.path for change in changes if not paths.matches_any(change.path, allowed)]
+    return Evidence(
+        "limit paths",
+        f"only {', '.join(allowed)} may change",
+        evidence.FAILED if strays else evidence.PASSED,
+        output=f"outside: {wording.listed(strays)}" if strays else f"all {len(changes)} changed paths are allowed",
+    )
+
+
+ROWS: tuple[Row, ...] = (Row("limits", STEP, LimitsGate),)

@@ -24,11 +24,9 @@ _CLAIMS = "taken over"
 
 def claimed(context: RunContext, task: Task) -> bool:
     """Return whether a task is judged before anything is built: once, and not after it was built or is to be."""
-    told = context.watched.get(_CLAIMS)
+    told = context.notes.get(_CLAIMS)
     if told is None:
-        told = context.watched[_CLAIMS] = legacy_claims.claims(
-            context.services, context.contract, context.journal.state
-        )
+        told = context.notes[_CLAIMS] = legacy_claims.claims(context.services, context.contract, context.journal.state)
     return task.id in told and not legacy.is_to_be_built(context.journal.state, task.id) and _is_there(context, task)
 
 
@@ -55,7 +53,7 @@ def measure(context: RunContext, attempt: Prepared) -> Measured:
     """Freeze the files, and run the task's own checks on them. Its declared files are there already."""
     services, task = context.services, attempt.task
     built = attempt.become(Built, result=None)
-    candidate, new_caches = judge.freeze(context, built)
+    candidate, new_caches, _ = judge.freeze(context, built)
     lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
     measured = built.become(
         Measured, candidate=candidate, changes=(), ledger=ledger.Ledger(lines), new_caches=new_caches

@@ -24,17 +24,17 @@ RUN = "run"
 
 def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str, Ceiling, Spent]]:
     """Yield each configured ceiling: what it limits, its height with what a person added, and what is used."""
-    known = state.tasks[task].progress.spent
-    spans = [
-        (TASK, settings.ceilings.get(TASK), known),
-        (RUN, settings.ceilings.get(RUN), spending.total(state.spent.values())),
-    ]
-    for role in (agent.BUILDER, agent.VALIDATOR):
-        own = settings.roles.get(role)
-        spans.append((role, own.ceiling if own else None, state.spent.get(role, Spent())))
-    for of, ceiling, spent in spans:
-        if ceiling is not None and ceiling != Ceiling():
-            yield of, spending.raise_ceiling(ceiling, _raises(state, task, of)), spent
+    roles = ((role, settings.roles.get(role)) for role in (agent.BUILDER, agent.VALIDATOR))
+    ceilings = {**settings.ceilings, **{role: own.ceiling for role, own in roles if own is not None}}
+    for of in (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
+        ceiling = ceilings.get(of)
+        if ceiling is None or ceiling == Ceiling():
+            continue
+        if of == TASK:
+            spent = state.tasks[task].progress.spent
+        else:
+            spent = spending.total(state.spent.values()) if of == RUN else state.spent.get(of, Spent())
+        yield of, spending.raise_ceiling(ceiling, _raises(state, task, of)), spent
 
 
 def _raises(state: RunState, task: str, of: str) -> int:
@@ -49,7 +49,8 @@ def _raises(state: RunState, task: str, of: str) -> int:
 
 def left(settings: Settings, state: RunState, task: str) -> Ceiling:
     """Return what the next attempt at a task may use."""
-    return spending.lowest(spending.remaining(ceiling, spent) for _, ceiling, spent in _spans(settings, state, task))
+    spans = tuple(_spans(settings, state, task))
+    return spending.lowest(spending.remaining(ceiling, spent) for _, ceiling, spent in spans) if spans else Ceiling()
 
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
@@ -130,7 +131,7 @@ def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -
 
 def _tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
-    told = context.watched.setdefault("blind", set())
+    told = context.notes.setdefault("blind", set())
     for of, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
         if spending.is_blind(ceiling, spent) and of not in told:
             told.add(of)

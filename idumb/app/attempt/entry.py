@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from idumb.app.attempt import (
     budget,
     builder_commits,
     proofs,
 )
-from idumb.app.contract import contract_lock, environment_lock
+from idumb.app.contract import envelopes, run_lock
 from idumb.app.core.run_context import Attempt, Prepared, RunContext
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
-from idumb.domain import agent, contract, outcome, paths
+from idumb.domain import agent, canonical_json, contract, outcome, paths
 from idumb.domain import contract as contracts
 from idumb.domain.agent import Conversation, capabilities
+from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import envelope_key
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
@@ -37,8 +38,7 @@ def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
             hint="idumb doctor shows the owner, and whether anything needs a fix",
         )
     preconditions.require_branch(services, context.journal.state)
-    contract_lock.require(context, attempt.task)
-    environment_lock.require(context, attempt)
+    run_lock.require(context, attempt)
     return attempt
 
 
@@ -61,7 +61,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
     caches = context.work.caches()
     # An adopted attempt builds nothing, so no envelope describes its builder.
     binding = "" if attempt.adopted else attempt.builder
-    envelope = {"adopted": True} if attempt.adopted else environment_lock.attempt_payload(context, attempt)
+    environment = {"adopted": True} if attempt.adopted else _environment_payload(context, attempt)
     context.journal.write(
         context.journal.event(
             "attempt.started",
@@ -73,13 +73,13 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
             present=present,
             builder=binding,
             **budget.told(services.settings, context.journal.state, task.id),
-            **envelope,
+            **environment,
             **_only_known_now(context, attempt, binding, before),
         )
     )
     # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
     before = dataclasses.replace(before, kept=services.history.expected_refs())
-    announced = {**envelope, "present": present}
+    announced = {**environment, "present": present}
     return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced, caches=caches)
 
 
@@ -89,20 +89,55 @@ def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before:
     if context.workspace.kind != context.journal.state.workspace:
         fields["workspace"] = context.workspace.kind
     if context.workspace.kind == "here" and binding == agent.STEPS:
-        folders = (str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory")
-        fields["folders"] = list(context.work.missing_folders(p for p in folders if not paths.problem(p.rstrip("/"))))
+        folders = [str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory"]
+        valid = [path for path in folders if not paths.problem(path.rstrip("/"))]
+        fields["folders"] = list(context.work.missing_folders(valid)) if valid else []
     guarded = dict(before.guarded)
     if guarded != context.journal.state.guarded.digests:
         fields["guarded"] = guarded
     return {name: value for name, value in fields.items() if value}
 
 
+def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
+    """Return the fields of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
+    key = envelope_key(attempt.builder, attempt.validator)
+    known = context.journal.state.contract.envelopes.get(key)
+    if known is None:
+        known = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
+    request = _request_digest(context, attempt, str(known["adapter"]))
+    wanted = envelope.context_paths(attempt.task)
+    entries = {path: context.work.entry(attempt.base, path) for path in wanted}
+    # A reference may name no file; a condition may name a folder, which has no hash.
+    needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
+    hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
+    parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}
+    sources: dict[str, Any] = {"context": hashes} if hashes else {}
+    if attempt.conversation is not None:
+        resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
+        parts["conversation"], sources["resumes"] = canonical_json.digest(resumes), resumes
+    return {"envelope": envelope.seal(known, **parts) if parts else dict(known), "request": request, **sources}
+
+
+def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
+    """Return a hash that distinguishes the requests of attempts under the same envelope.
+
+    The envelope includes plans and template. Steps ignore feedback.
+    """
+    task = context.journal.state.tasks[attempt.task.id].digest
+    if not attempt.feedback or agent.capabilities_of(adapter).deterministic:
+        return canonical_json.digest([task])
+    return canonical_json.digest([task, attempt.feedback, attempt.number])
+
+
 def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
     """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
     if attempt.awaits_verdict:  # they held when the work was done
         return attempt
-    begun = legacy.is_to_be_built(context.journal.state, attempt.task.id)
-    first = bool(attempt.task.tests) and not begun and context.work.scan(attempt.literal_paths) == attempt.base
+    first = (
+        bool(attempt.task.tests)
+        and not legacy.is_to_be_built(context.journal.state, attempt.task.id)
+        and context.work.scan(attempt.literal_paths) == attempt.base
+    )
     with context.services.interrupts.armed():
         found = proofs.check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
     attempt = dataclasses.replace(attempt, evidence=found)

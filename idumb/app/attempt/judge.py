@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from idumb.app.attempt import build, drift_check, proofs, questions, validator
+from idumb.app.attempt import build, proofs, questions, record, validator
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
 from idumb.app.worktree import drift, exposed_secrets
 from idumb.domain import agent, outcome, paths, settings, wording
 from idumb.domain.decision import Answer, Decision
+from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import HUMAN, STRICT, Task
 from idumb.domain.proof import evidence as evidence_words
@@ -28,38 +29,44 @@ _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence_words.WAITING})
 
 
 def end_processes(context: RunContext, attempt: Built) -> Built:
-    """End whatever the builder started, so that nothing writes while the files are frozen."""
+    """End whatever the builder started, so that nothing writes while the files are frozen; then check for drift.
+
+    Git reads the configuration only after it was compared: the builder may have tampered with it.
+    """
     if attempt.result is not None:
         context.checks.end_processes()
-    return attempt
+    return check_drift(context, attempt)
 
 
 def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
-    """Refuse to continue in a repository that was tampered with during the attempt."""
-    drift_check.require(context, attempt)
+    """Refuse to continue in a repository that was tampered with during the attempt, and record why it ended."""
+    try:
+        drift.require_unchanged(context, attempt)
+    except Refusal as refusal:
+        if refusal.code in drift.ENDING and context.journal.state.tasks[attempt.task.id].attempt.opened is None:
+            record.record_interruption(context, attempt.task, refusal.message)
+        raise
     return attempt
 
 
 def measure(context: RunContext, attempt: Built) -> Measured:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
-    candidate, new_caches = freeze(context, attempt)
-    changes = _task_changes(context, attempt, candidate)
+    candidate, new_caches, changes = freeze(context, attempt)
+    _report_lost(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    uncovered = {p for p in compared.paths(ledger.UNDECLARED, ledger.PROTECTED) if context.work.uncovered(p)}
+    uncovered = {p for p in compared.strays if context.work.uncovered(p)}
     if uncovered:
         # A task that changes ignore rules did not make the files that git no longer ignores.
         changes = tuple(c for c in changes if c.path not in uncovered)
         compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    _report_lost(context, attempt)
-    strays = compared.paths(ledger.UNDECLARED)
-    secret_names = exposed_secrets.words_of_names(context, attempt, compared.changed)
-    accepted = attempt.accepted_paths
-    if strays and not secret_names and _accepts(context, attempt, strays):
-        accepted = (*accepted, *strays)
+    secret_names = exposed_secrets.words_of_names(context, attempt, compared.changed) if compared.changed else ""
+    accepted, undeclared = attempt.accepted_paths, compared.undeclared
+    if undeclared and not secret_names and _accepts(context, attempt, undeclared):
+        accepted = (*accepted, *undeclared)
         compared = _compare(context, attempt, candidate, changes, accepted)
     compared = _compare_symbols(context, attempt.task, changes, compared)
     compared = _add_nested_changes(context, attempt, compared)
-    strays = compared.paths(ledger.UNDECLARED, ledger.PROTECTED)
+    strays = compared.strays
     measured = attempt.become(
         Measured,
         candidate=candidate,
@@ -78,19 +85,24 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     return measured
 
 
-def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...]]:
-    """Return the tree of the files as they are, and the caches of tools that appeared during the attempt.
+def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...], tuple[Change, ...]]:
+    """Return the tree of the files as they are, the caches of tools that appeared, and what the attempt changed.
 
     Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
     a tool's cache hides itself: both are reported.
     """
     tree = context.work.scan(attempt.literal_paths)
-    hidden = _hidden(context, _task_changes(context, attempt, tree))
+    changes = _task_changes(context, attempt, tree)
+    hidden = _hidden(context, changes)
     new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
     _report_hidden(context, attempt.task, hidden, new_caches)
-    declared = paths.cover(attempt.written)
-    strays = [path for path, rules in hidden.items() if not declared(rules)]
-    return (context.work.scan((*attempt.literal_paths, *strays)) if strays else tree), new_caches
+    if hidden:
+        declared = paths.cover(attempt.written)
+        strays = [path for path, rules in hidden.items() if not declared(rules)]
+        if strays:
+            tree = context.work.scan((*attempt.literal_paths, *strays))
+            changes = _task_changes(context, attempt, tree)
+    return tree, new_caches, changes
 
 
 def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
@@ -129,7 +141,7 @@ def _compare(
     context: RunContext, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
 ) -> Ledger:
     compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
-    if not legacy.is_to_be_built(context.journal.state, attempt.task.id):
+    if compared.holds or not legacy.is_to_be_built(context.journal.state, attempt.task.id):
         return compared
     return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
 
@@ -155,15 +167,18 @@ def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -
     """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
     if context.workspace.kind != "here":
         return compared
+    inner = context.services.trees.inner_changes(attempt.snapshot)
+    if not inner:
+        return compared
     listed = set(compared.paths(ledger.PROTECTED))
     lines = tuple(
         ledger.Line(
             one.path, ledger.PROTECTED, ledger.MODIFIED, None, one.repository, within=one.repository, kept=one.kept
         )
-        for one in context.services.trees.inner_changes(attempt.snapshot)
+        for one in inner
         if one.path not in listed
     )
-    return dataclasses.replace(compared, lines=(*compared.lines, *lines)) if lines else compared
+    return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 
 
 def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
@@ -266,6 +281,8 @@ def scan_again(context: RunContext, attempt: Measured, words: str, present: str 
     after = context.work.changes(attempt.candidate, present or context.work.scan(attempt.literal_paths))
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
+    if not after:
+        return attempt
     attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
     problems = [f"{words}: {wording.listed(spoiled)}"] if spoiled else []
     problems += filter(None, [exposed_secrets.words_of_names(context, attempt, residue)])
@@ -310,6 +327,8 @@ def _ask(context: RunContext, attempt: Measured, asked: Sequence[Decision]) -> M
 
 def _questions(attempt: Measured) -> tuple[Decision, ...]:
     """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
+    if attempt.validator is None and all(c.proof != HUMAN for c in attempt.task.acceptance):
+        return ()
     by_criterion = questions.criterion_questions(attempt.task, attempt.number, attempt.changes)
     for_validator = validator.question(attempt) if attempt.verdict_of_validator is not None else None
     if for_validator is not None:

@@ -38,7 +38,6 @@ ENTRY = (
 BUILD = (Stage(build.build, also_failed=True),)  # Prepared -> Built
 JUDGE = (
     Stage(judge.end_processes, also_failed=True),
-    Stage(judge.check_drift, also_failed=True),  # before git reads a configuration that may have been tampered with
     Stage(builder_commits.take, also_failed=True, when=_builders_commit),
     Stage(judge.measure, also_failed=True),  # Built -> Measured
     Stage(builder_commits.judge, also_failed=True, when=_builders_commit),

@@ -59,7 +59,6 @@ def check_after(
     limit = float(settings.run.check_timeout)
     effective = contract.proofs(task)
     for criterion in task.acceptance:
-        interrupts.check()
         with interrupts.armed():
             yield from _of_criterion(checks, criterion, effective[criterion.id], limit, tree)
     commands = [("verify", f"verify {i}", c, c) for i, c in enumerate(task.verify, 1)]
@@ -69,7 +68,6 @@ def check_after(
         ("invariant", f"invariant {i.id}", i.text, i.check) for i in plan.invariants if wanted is None or i.id in wanted
     ]
     for _, subject, text, command in commands:
-        interrupts.check()
         with interrupts.armed():
             yield checks.command(subject, text, command, timeout=limit, tree=tree)
     for i, condition in enumerate(task.postconditions, 1):

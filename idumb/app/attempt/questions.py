@@ -13,7 +13,6 @@ from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import (
     COMPENSATABLE,
     HUMAN,
-    REVERSIBLE,
     STRICT,
     Task,
 )
@@ -248,11 +247,6 @@ AGAIN = "again"
 
 
 EFFECT_MARK = ".again."
-
-
-def effect_payload(task: Task) -> dict[str, str]:
-    """Return the fields of an event about an attempt whose effects files alone cannot undo."""
-    return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
 def ask_about_effect(context: RunContext, task: Task) -> str | None:

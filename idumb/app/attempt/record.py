@@ -6,18 +6,19 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, projections, proofs, questions
+from idumb.app.attempt import builder_commits, handoff_writer, projections, proofs
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import abandoned_clones, preconditions, staged_changes, task_base
 from idumb.domain import agent, outcome, paths, settings, wording
 from idumb.domain.agent import AgentResult
-from idumb.domain.plans.plan import Task
+from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import INTERRUPTED, call_id
+from idumb.domain.runs.task_state import EFFECT
 
 
 def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
@@ -249,7 +250,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             reason=attempt.reason,
             left=left,
             touched=list(attempt.ledger.changed) if here else [],
-            deviations=list(attempt.ledger.paths(ledger.UNDECLARED, ledger.PROTECTED)) if here else [],
+            deviations=list(attempt.ledger.strays) if here else [],
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),
             symbols=[f"{s.actual} {s.name} in {s.path}" for s in attempt.ledger.symbols if s.actual],
@@ -259,10 +260,15 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             cause=result.cause if result else None,
             builder=_result_payload(result),
             **_told(context, attempt),
-            **(questions.effect_payload(attempt.task) if result is not None else {}),
+            **(_effect(attempt.task) if result is not None else {}),
         )
     )
     return events
+
+
+def _effect(task: Task) -> dict[str, str]:
+    """Return the fields of an event about an attempt whose effects files alone cannot undo."""
+    return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
 def _told(context: RunContext, attempt: Judged) -> dict[str, Any]:
@@ -430,7 +436,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
             ref=ref,
             reason=why,
             **({"guarded": list(tampered)} if tampered else {}),
-            **questions.effect_payload(task),
+            **_effect(task),
         ),
         context.journal.event(
             "checkpoint.recorded",

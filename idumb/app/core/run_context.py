@@ -36,11 +36,28 @@ class Pace:
     waiting: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Locked:
+    """What `run_lock` found last: fingerprints of the contract's `files`, of the `environment` and of the `approval`.
+
+    The approval is valid `until` then, and binds the files `named`. Changes that are `reported` are not reported again.
+    """
+
+    files: str | None = None
+    approval: str = ""
+    until: str = ""
+    named: tuple[str, ...] = ()
+    environment: str | None = None
+    programs: tuple[str, ...] = ()
+    reported: set[str] = field(default_factory=set)
+
+
 @dataclass(frozen=True)
 class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
-    `watched` is what `environment_lock` remembers between attempts. `commits` is set if builders commit themselves.
+    `notes` is what a part of an attempt remembers until the next one, by its name. `commits` is set if builders commit
+    themselves.
     """
 
     services: Services
@@ -55,17 +72,13 @@ class RunContext:
     pace: Pace
     begun: set[str] = field(default_factory=set)
     deterministic: bool = False
-    watched: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    locked: Locked = field(default_factory=Locked)
     commits: CommittingClone | None = None
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
         return self.contract.plan_by_task()
-
-    @cached_property
-    def locked(self) -> dict[str, Any]:
-        """What `contract_lock` found last."""
-        return {}
 
     @cached_property
     def work(self) -> Trees:

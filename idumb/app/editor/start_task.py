@@ -10,7 +10,7 @@ import dataclasses
 
 from idumb.app.attempt import adoption, build, entry, pipeline, projections
 from idumb.app.attempt.proofs import evidence_payload
-from idumb.app.contract import environment_lock
+from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -84,7 +84,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
 def _open(context: RunContext, task: Task, asked: Start) -> Prepared | Ending:
     """Prepare the attempt; return an Ending if the task cannot be opened now."""
     run_lifecycle.make_ready(context)
-    environment_lock.lock_in(context)
+    run_lock.lock_in(context)
     if asked.retry and context.journal.state.tasks[task.id].status == outcome.FAILED:
         context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(context, task)

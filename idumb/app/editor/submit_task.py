@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.app.attempt import pipeline, projections
 from idumb.app.attempt.proofs import evidence_payload
-from idumb.app.contract import changed_contract, environment_lock, loading
+from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -65,7 +65,7 @@ def submit(services: Services, asked: Submit) -> Result:
         judged=request.verify,
     )
     preconditions.require_branch(services, state)
-    environment_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
+    run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with operation.owned(services, "submit") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
@@ -80,7 +80,7 @@ def submit(services: Services, asked: Submit) -> Result:
 
 def _judge(context: RunContext, task: Task, said: str) -> tuple[Recorded | None, Ending | None]:
     recovery.recover(context)
-    environment_lock.lock_in(context)
+    run_lock.lock_in(context)
     known = context.journal.state.tasks[task.id]
     if known.attempt.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
         return None, None if known.status in outcome.DONE else runner.AGAIN

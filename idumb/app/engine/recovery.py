@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import adoption, budget, builder_commits, drift_check, projections, questions, record
+from idumb.app.attempt import adoption, budget, builder_commits, projections, questions, record
 from idumb.app.core.run_context import Judged, RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
 from idumb.app.ports.repository import BuilderCommits, Conflict, RepositoryState, Snapshot
-from idumb.app.worktree import exposed_secrets, staged_changes, task_base
+from idumb.app.worktree import drift, exposed_secrets, staged_changes, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer
@@ -179,7 +179,7 @@ def _recover(context: RunContext, task: Task, known: TaskState) -> None:
             )
     elif known.attempt.running:
         if task_base.made_in(context, known) == "here":
-            drift_check.report_after_crash(context, task, known)
+            drift.report_after_crash(context, task, known)
         record.record_interruption(context, task, _why_halted(context, task) or record.KILLED)
     elif known.attempt.adopted:
         context.journal.write(*adoption.asked(context, task))

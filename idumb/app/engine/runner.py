@@ -10,7 +10,6 @@ from idumb.app.attempt import (
     adoption,
     budget,
     builder_commits,
-    drift_check,
     entry,
     handoff_writer,
     pipeline,
@@ -23,7 +22,7 @@ from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.run_context import Attempt, Recorded, RunContext
 from idumb.app.engine import task_failure
-from idumb.app.worktree import task_base
+from idumb.app.worktree import drift, task_base
 from idumb.domain import agent, failures, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
@@ -161,7 +160,7 @@ def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, 
         # was begun in the editor is as it was, and is submitted once more.
         if known.intended is None and known.attempt.opened is None:
             if known.attempt.running and context.workspace.kind == "here":
-                drift_check.report_after_crash(context, task, known)
+                drift.report_after_crash(context, task, known)
             took = context.services.clock.monotonic() - attempt.started
             record.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
         raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from idumb.app.consent import agent_programs, approval_parts, approvals
-from idumb.app.contract import contract_lock, loading, plan_checks
+from idumb.app.contract import loading, plan_checks, run_lock
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -34,7 +34,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     `mode` strict judges a guided phase as if it were strict.
     """
     loaded = loading.load_phase(services, phase)
-    untracked = contract_lock.untracked_inputs(services, loaded.paths)
+    untracked = run_lock.untracked_inputs(services, loaded.paths)
     hashes = {path: hashlib.sha256(data).hexdigest() for path, data in loaded.sources}
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
@@ -64,7 +64,7 @@ def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[
         except AdapterError as problem:
             if problem.code in _WRONG_ANYWHERE:
                 line, column = services.setting_place("bindings", name)
-                place = (contract_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
+                place = (run_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
                 yield Finding(
                     problem.code,
                     ERROR,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.attempt import questions, record
-from idumb.app.contract import carried_tasks, contract_versions, environment_lock, legacy_claims
+from idumb.app.contract import carried_tasks, contract_versions, legacy_claims, run_lock
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -94,7 +94,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
         )
     else:
         accepted = request.accept_changed
-        environment_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
+        run_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
     return contract, newest
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Collection
 
 from idumb.app.attempt import builder_commits, questions
-from idumb.app.contract import changed_contract, environment_lock, loading
+from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -72,7 +72,7 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
             run_lifecycle.finish_reports(services, owned, contract, state)
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
     preconditions.require_branch(services, state)
-    environment_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
+    run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
         warnings = previous_owner.takeovers_since_resumed(services, state)

@@ -11,9 +11,8 @@ from idumb.app.consent import approvals
 from idumb.app.contract import (
     carried_tasks,
     changed_contract,
-    contract_lock,
-    environment_lock,
     plan_answers,
+    run_lock,
 )
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -54,7 +53,7 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
 
         changed_contract.require_same(services, contract, state)
         preconditions.require_branch(services, state)
-        environment_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+        run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
         restore.finish_interrupted(services, journal, contract)
         journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
     return journal
@@ -74,7 +73,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         services.reporter.note(words)
     same_branch = previous is not None and previous.branch == head.branch
     reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()
-    sources = contract_lock.require_sources(services, contract)
+    sources = run_lock.require_sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
     digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
@@ -177,7 +176,7 @@ def run_tasks(context: RunContext) -> runner.Ending:
     for task in (context.contract.tasks[t] for t in context.contract.order):
         if context.journal.state.tasks[task.id].status in schedule.RUNNABLE:
             task_base.refuse_foreign_changes(context, task, ahead=True)
-    environment_lock.lock_in(context)
+    run_lock.lock_in(context)
     return runner.run_tasks(context)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import (
-    contract_lock,
+    run_lock,
 )
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
 from idumb.app.core.result import Result
@@ -50,7 +50,7 @@ def build(
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
-        "untracked": contract_lock.untracked_inputs(services, (p.path for p in contract.plans)),
+        "untracked": run_lock.untracked_inputs(services, (p.path for p in contract.plans)),
         "decisions": questions,
         "blocked": blocked_tasks.groups(contract, state, statuses),
         "next": next_steps.next_commands(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from idumb.app.core import next_actions, previous_owner
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.repository import CommitAttempt
-from idumb.app.worktree import drift
+from idumb.app.ports.repository import CommitAttempt, Head
 from idumb.domain import wording
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.runs.run import RunState
@@ -65,9 +64,9 @@ def require_repository(services: Services) -> None:
         )
 
 
-def require_branch(services: Services, state: RunState) -> None:
-    """Refuse to continue or roll back a run on another branch than its own."""
-    head = services.history.head()
+def require_branch(services: Services, state: RunState, head: Head | None = None) -> None:
+    """Refuse to continue or roll back a run on another branch than its own. `head` is read unless it is given."""
+    head = head or services.history.head()
     if head.branch != state.branch:
         back = _way_back(services, state)
         raise Refusal(
@@ -110,7 +109,7 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     """
     if state is None or not state.guarded.unchecked or state.guarded.digests is None:
         return ()
-    changed = drift.changed_names(state.guarded.digests, services.history.state().guarded)
+    changed = changed_names(state.guarded.digests, services.history.state().guarded)
     rest = [name for name in changed if name not in accepted]
     if rest:
         raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
@@ -128,7 +127,12 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
     """Return which of git's own files changed since the last attempt began."""
     before = state.guarded.digests
-    return () if before is None else drift.changed_names(before, services.history.state().guarded)
+    return () if before is None else changed_names(before, services.history.state().guarded)
+
+
+def changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names with another value, or only in one of two mappings."""
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
 def require_same_guarded(state: RunState, task: str, changed: Sequence[str]) -> None:

@@ -186,7 +186,7 @@ def undeclared(
     claims, allowed = tuple(files or ()), tuple(accepted)
     for commit in chain:
         found = ledger.compare(claims, commit.changes, protected, allowed)
-        strays = found.paths(ledger.UNDECLARED, ledger.PROTECTED)
+        strays = found.strays
         if strays:
             named = wording.listed(strays)
             return (

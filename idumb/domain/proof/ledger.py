@@ -91,6 +91,11 @@ class Ledger:
         return self.paths(UNDECLARED)
 
     @cached_property
+    def strays(self) -> tuple[str, ...]:
+        """Return the changed paths that the task may not change."""
+        return self.paths(UNDECLARED, PROTECTED)
+
+    @cached_property
     def holds(self) -> bool:
         return all(line.status == DECLARED for line in self.lines) and all(line.holds for line in self.symbols)
 

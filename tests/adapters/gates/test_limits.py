@@ -7,7 +7,7 @@ import pytest
 from idumb.domain.plans.plan import Limits, Plan, Task
 from idumb.domain.proof import evidence, levels
 from idumb.domain.proof.ledger import CREATED, MODIFIED, Change
-from idumb.gates import limits, registry
+from idumb.gates import registry
 
 CHANGES = (Change("src/a.py", CREATED, None, None), Change("docs/b.md", MODIFIED, None, None))
 COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
@@ -29,18 +29,18 @@ COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
 )
 def test_what_changed_is_held_against_each_limit(declared: Limits, results: list[str], words: str) -> None:
     """R-PLAN-3, R-RUN-3."""
-    found = limits.check(declared, CHANGES, COUNTS)
+    found = registry.check(declared, CHANGES, COUNTS)
     assert [e.result for e in found] == results
     assert words in "".join(e.output for e in found)
 
 
 def test_binary_files_count_as_files_and_not_as_lines() -> None:
-    assert limits.changed_lines(CHANGES, {"src/a.py": (None, None)}) == 0
+    assert registry.changed_lines(CHANGES, {"src/a.py": (None, None)}) == 0
 
 
 def test_many_strays_are_named_in_short() -> None:
     many = [Change(f"x/{i}", CREATED, None, None) for i in range(9)]
-    (found,) = limits.check(Limits(paths=("src/**",)), many, {})
+    (found,) = registry.check(Limits(paths=("src/**",)), many, {})
     assert found.output == "outside: x/0, x/1, x/2, x/3, x/4 and 4 more"
 
 

@@ -1,0 +1,388 @@
+"""The lock of a run: its plans, configuration, policy and environment must be as they were when the run was locked.
+
+A changed contract stops the run. A changed environment stops a strict run; a guided one records it and continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from idumb.app.consent import approval_parts, approvals, irreversible
+from idumb.app.contract import envelopes
+from idumb.app.core import next_actions
+from idumb.app.core.run_context import Attempt, RunContext
+from idumb.app.core.services import Services
+from idumb.domain import canonical_json, confidence, outcome, wording
+from idumb.domain import contract as contracts
+from idumb.domain.consent import approval as approval_words
+from idumb.domain.consent import envelope
+from idumb.domain.consent.envelope import NOTHING, Change
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
+from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.intake import registry
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
+from idumb.domain.proof import levels
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import Settings
+
+CONFIGURATION = ".idumb/config.yaml"
+POLICY = ".idumb/policy/tools.yaml"
+PROMPTS = ".idumb/prompts"
+
+ADAPTER = "adapter"
+ENVELOPE = "envelope"
+
+_LIVE = ("program", "tools", envelope.CHECKS)
+"""Parts whose changes take effect during a run. Other changes take effect with the next command."""
+
+
+def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
+    """Return the bytes of a contract's plans. Refusal `lock.plan-changed` if they changed after they were loaded."""
+    plans = services.plans.plans(contract.folder)
+    if {path: _sha256(data) for path, data in plans} != {p.path: p.sha256 for p in contract.plans}:
+        raise Refusal(
+            "lock.plan-changed",
+            f"A plan of phase {contract.phase} changed while this command started. Nothing ran.",
+            hint=f"idumb check-plan {contract.phase}",
+            details={
+                "phase": contract.phase,
+                "run": step_plan.run_command(contract.phase),
+                "changed": [path for path, _ in plans],
+            },
+        )
+    return plans
+
+
+def untracked_inputs(services: Services, plans: Iterable[str]) -> Mapping[str, Any] | None:
+    """The untracked files that a run depends on, with the command that adds them; None if git tracks them all.
+
+    Reports are committed, so a clone would have the reports without the plan. Ignored files are excluded.
+    """
+    policy = (path for path, _ in services.policy.sources if not path.startswith("/"))
+    prompts = (f"{PROMPTS}/{name}.md" for name in services.settings.prompts)
+    missing = services.history.untracked((*plans, CONFIGURATION, *policy, *prompts))
+    return {"paths": list(missing), "command": f"git add -- {shlex.join(missing)}"} if missing else None
+
+
+def lock_in(context: RunContext) -> None:
+    """Record the environment of the run with its checks and confidence, or the changes if it is already recorded.
+
+    The user accepted these changes before the run continued. Plans, configuration and policy must be unchanged.
+    """
+    _require_files(context)
+    state, services, locked = context.journal.state, context.services, context.locked
+    current = envelopes.present(services, context.agents, context.contract)
+    locked.programs = tuple(current.programs)
+    locked.environment = _environment_mark(context)
+    if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != context.contract.hash:
+        context.journal.write(context.journal.event("run.locked", **_lock_payload(context, current)))
+        return
+    changes = envelope.changes(state.contract.envelopes, current.envelopes)
+    if changes or set(current.envelopes) - set(state.contract.envelopes):
+        _record_changes(context, changes, current, current.envelopes, during=False)
+
+
+def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
+    services, known = context.services, context.contract
+    rules = levels.rules(services.settings)
+    findings = registry.findings(known, services.settings, services.policy)
+    used = _blocking_agents(known, services.settings)
+    judged = confidence.assess(known, findings, [name for name in used if _starts(context, name)], used)
+    return {
+        "contract_hash": known.hash,
+        "checks": {"errors": 0, "warnings": len(findings)},
+        "levels": [rule.as_dict() for rule in rules],
+        "confidence": judged.score,
+        "parts": [part.as_dict() for part in judged.parts],
+        "envelopes": current.envelopes,
+        "sources": current.sources,
+    }
+
+
+def _blocking_agents(known: Contract, settings: Settings) -> tuple[str, ...]:
+    """The agents whose failure blocks execution: builders, and validators of level 1 and above."""
+    blocking = levels.rule(settings, "validator").level > levels.INFORMATIONAL
+    pairs = envelopes.builder_validator_pairs(known, settings).values()
+    names = [name for pair in pairs for name in (pair[0], pair[1] if blocking else None)]
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _starts(context: RunContext, name: str) -> bool:
+    try:
+        context.agents.get(name).describe()
+    except AdapterError:
+        return False
+    return True
+
+
+def require(context: RunContext, attempt: Attempt) -> None:
+    """Require, before each attempt, that nothing changed since the lock, and in strict mode a valid approval.
+
+    Refusal `lock.plan-changed`, `lock.configuration-changed`, `envelope.changed` or that of the approval.
+    """
+    signature = _require_files(context)
+    if _is_strict(context):
+        _require_approval(context, signature)
+    if attempt.task.rollback.kind == IRREVERSIBLE:
+        irreversible.require(context.services, context.contract, attempt.task)
+    _require_environment(context, attempt)
+
+
+def _is_strict(context: RunContext) -> bool:
+    return STRICT in (context.contract.mode, context.journal.state.mode)
+
+
+def _require_files(context: RunContext) -> str | None:
+    """Require that the locked files are unchanged, and return their fingerprint; None if one changed just now.
+
+    Files are read only if their size, times or location show that they may have changed.
+    """
+    signature = context.services.files.signature(_watched_files(context))
+    if signature is None or signature != context.locked.files:
+        _require_same_files(context)
+    context.locked.files = signature
+    return signature
+
+
+def _require_approval(context: RunContext, signature: str | None) -> None:
+    services, locked = context.services, context.locked
+    mark = f"{signature}.{services.consent.mark()}"
+    if signature is None or mark != locked.approval or (locked.until and locked.until <= services.clock.now()):
+        kept = approvals.require(services, context.contract)
+        locked.approval, locked.until = mark, kept.approval.expires or ""
+        locked.named = tuple(approval_parts.bound_files(kept.approval))
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _watched_files(context: RunContext) -> tuple[str, ...]:
+    """Plans, their folder, configuration, templates and policy; in strict mode also the files that commands name."""
+    return (
+        context.contract.folder,
+        CONFIGURATION,
+        POLICY,
+        *(path for path, _ in context.journal.state.contract.plans),
+        *(path for path, _ in context.services.policy.sources),
+        PROMPTS,
+        *(f"{PROMPTS}/{name}.md" for name in context.services.settings.prompts),
+        *context.locked.named,
+    )
+
+
+def _require_same_files(context: RunContext) -> None:
+    """Refuse if plans, configuration or policy differ from the newest lock."""
+    services, locked = context.services, dict(context.journal.state.contract.plans)
+    try:
+        present = {path: _sha256(data) for path, data in services.plans.plans(context.contract.folder)}
+        settings, policy = services.present_settings(), services.present_policy()
+    except InputError as problem:
+        raise _contract_refusal(
+            context, "plan" if problem.code.startswith("plan") else "configuration", [problem.message]
+        ) from None
+    changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
+    if changed:
+        raise _contract_refusal(context, "plan", changed)
+    both = (settings, services.settings)
+    if settings != services.settings and len({_settings_digest(context, each) for each in both}) > 1:
+        raise _contract_refusal(context, "configuration", [CONFIGURATION])
+    if policy.digest != services.policy.digest:
+        raise _contract_refusal(context, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
+
+
+def _settings_digest(context: RunContext, settings: Settings) -> str:
+    return contracts.governing_settings(context.contract.plans, settings).digest()
+
+
+def _contract_refusal(context: RunContext, what: str, changed: Sequence[str]) -> Refusal:
+    from idumb.app.contract import changed_contract  # only a refusal needs it
+
+    phase = context.contract.phase
+    state = context.journal.state
+    choices = changed_contract.choices(context.services, state, changed if what == "plan" else ())
+    why = f"{wording.listed(changed)} changed during the run of phase {phase}"
+    return Refusal(
+        f"lock.{what}-changed",
+        f"{why}; it runs only as locked, so it stopped before the next task.",
+        hint=changed_contract.hint(state, choices),
+        details=next_actions.offer(
+            f"Continue phase {phase}",
+            why,
+            changed,
+            choices,
+            changed=list(changed),
+            part=approval_words.PARTS[0] if what == "plan" else what,
+        ),
+    )
+
+
+def _require_environment(context: RunContext, attempt: Attempt) -> None:
+    """Require the environment of the lock in strict mode; in guided mode, record what changed and continue."""
+    locked, state = context.locked, context.journal.state
+    mark = _environment_mark(context)
+    if mark is not None and mark == locked.environment:
+        return
+    locked.environment = mark
+    current = envelopes.present(context.services, context.agents, context.contract)
+    changes = envelope.changes(state.contract.envelopes, current.envelopes)
+    new = tuple(c for c in changes if canonical_json.digest(c.as_dict()) not in locked.reported)
+    if not new:
+        return
+    if STRICT in (attempt.plan.mode, state.mode):
+        raise _environment_refusal(state, new)
+    locked.reported.update(canonical_json.digest(c.as_dict()) for c in new)
+    taken = {
+        key: envelope.seal(state.contract.envelopes[key], **{part: made[part] for part in _LIVE})
+        for key, made in current.envelopes.items()
+        if key in state.contract.envelopes
+    }
+    _record_changes(context, new, current, taken, during=True)
+
+
+def _environment_mark(context: RunContext) -> str | None:
+    """Return a fingerprint of the programs and templates that attempts use."""
+    return context.services.files.signature((*context.services.toolchain.files(), *context.locked.programs))
+
+
+def _changes_since(services: Services, state: RunState, known: Contract) -> tuple[Change, ...]:
+    """The parts that changed since the run was locked; () if it never was.
+
+    An equivalent newer template is no change. Neither is the contract, which is compared separately.
+    """
+    if not state.contract.envelopes:
+        return ()
+    current = envelopes.present(services, services.adapters, known)
+    differ = envelope.changes(state.contract.envelopes, current.envelopes)
+    return tuple(c for c in differ if c.part != "validator" or current.grown.get(c.now) != c.was)
+
+
+def _record_changes(
+    context: RunContext,
+    changes: Sequence[Change],
+    current: envelopes.EnvelopeSet,
+    taken: Mapping[str, dict[str, Any]],
+    *,
+    during: bool,
+) -> None:
+    """Record the changes and report them. `taken` are the envelopes for the next attempts."""
+    kept = {digest: current.sources[digest] for digest in _hashes(taken) if digest in current.sources}
+    context.journal.write(
+        context.journal.event(
+            "envelope.changed", changes=[c.as_dict() for c in changes], envelopes=dict(taken), sources=kept
+        )
+    )
+    for part in envelope.changed_agents(changes):
+        late = "; the change takes effect with the next command" if during and part not in _LIVE else ""
+        context.services.reporter.note(f"{_describe(part)} changed after this run was locked{late}")
+
+
+def _hashes(envelopes: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    return (value for made in envelopes.values() for value in made.values() if isinstance(value, str))
+
+
+_WORDS = {
+    "idumb": "idumb's own version",
+    "adapter": "the agent's adapter",
+    "adapter_version": "the version of the agent's adapter",
+    "program": "the agent's program",
+    "model": "the model",
+    "prompt": "the prompt template",
+    "validator": "the validator",
+    "rules": "the rules of gates and roles",
+    "tools": "a tool's version",
+    envelope.CHECKS: "a program that checks start",
+    "policy": "the policy of tools",
+    "configuration": "the configuration",
+}
+
+
+def _describe(part: str) -> str:
+    return _WORDS.get(part, part)
+
+
+def require_same(
+    services: Services, state: RunState, known: Contract, *, mode: str | None, accepted: Sequence[str]
+) -> None:
+    """Require that the environment is unchanged before a run continues. Refusal `envelope.changed`.
+
+    A change of the agent refuses in any mode, another change only in strict mode. `accepted` has what the user accepts:
+    `adapter`, or `envelope` for everything. Nothing is refused if the run has no attempts.
+    """
+    if not state.attempted or ENVELOPE in accepted:
+        return
+    changes = _changes_since(services, state, known)
+    refused = changes if STRICT in (mode, state.mode, known.mode) else [c for c in changes if _is_adapter_change(c)]
+    if ADAPTER in accepted:
+        refused = [c for c in refused if not _is_adapter_change(c)]
+    if refused:
+        _require_usable(services, state, refused)
+        raise _environment_refusal(state, refused)
+
+
+def _require_usable(services: Services, state: RunState, changes: Sequence[Change]) -> None:
+    """Refuse first if the agent cannot be used now, as without its key or program: that is not another version."""
+    for change in changes:
+        builder, _, validator = change.binding.partition(" + ")
+        name = {"program": builder, "validator": validator}.get(change.part, "")
+        try:
+            _ = services.adapters.get(name).describe() if name else ()
+        except AdapterError as problem:
+            words = f"Run {state.number} of phase {state.phase} cannot continue with {name}: {problem.message}"
+            raise Refusal(problem.code, words, hint=problem.hint) from problem
+
+
+def _is_adapter_change(change: Change) -> bool:
+    return change.part in envelope.ADAPTER_PARTS
+
+
+def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
+    """Build the refusal: the user decides whether to continue, go back or start again."""
+    parts = envelope.changed_agents(changes)
+    names = ", ".join(_describe(part) for part in parts)
+    why = f"{names[:1].upper()}{names[1:]} changed after run {state.number} of phase {state.phase} was locked"
+    offered = _choices(state, ADAPTER if all(_is_adapter_change(c) for c in changes) else ENVELOPE)
+    return Refusal(
+        "envelope.changed",
+        f"{why}; finished work was done before this change.",
+        hint=f"{offered[0].command} continues anyway; {offered[-1].command} rolls back its work",
+        details=next_actions.offer(
+            f"Continue run {state.number} of phase {state.phase}",
+            why,
+            [f"{c.binding}: {_describe(c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
+            offered,
+            parts=list(parts),
+            changes=[c.as_dict() for c in changes],
+        ),
+    )
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    text = value if isinstance(value, str) else envelopes.readable(value).replace("\n", "")
+    return text[:16] if len(text) == len(NOTHING) else text
+
+
+def _choices(state: RunState, accept: str) -> tuple[Choice, ...]:
+    """The choices for a run whose environment changed."""
+    go_on = f"idumb resume {state.phase} --accept-changed {accept}"
+    done = [t for t in state.attempted if state.tasks[t].status in outcome.DONE]
+    back = [
+        Choice(
+            "go-back",
+            "go back to the last checkpoint first",
+            "later work is rolled back and kept in a snapshot; then the run continues in the present environment",
+            f"idumb rollback {state.phase} --to {task}; {go_on}",
+        )
+        for task in done[-1:]
+    ]
+    kept = Choice(
+        "go-on", "continue in the present environment", "the change is recorded; finished tasks stay finished", go_on
+    )
+    return (kept, *back, next_actions.start_fresh(state.phase))
