@@ -10,7 +10,6 @@ from idumb.domain.plans.plan import FILE_VERBS, FileClaim, SymbolClaim
 from idumb.markdown.syntax import inline, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value, yaml_text
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.problems import Problems
 
 SYMBOL_VERBS = ("add", "remove")
 
@@ -48,10 +47,9 @@ def words(text: Text) -> Iterator[Word]:
 class _Claims:
     """Reads one value. A verb applies until the next verb or the end of the value."""
 
-    def __init__(self, value: Value, verbs: tuple[str, ...], problems: Problems) -> None:
+    def __init__(self, value: Value, verbs: tuple[str, ...]) -> None:
         self.value = value
         self.verbs = verbs
-        self.problems = problems
         self.found: list[tuple[str, str, str | None]] = []
 
     def read(self) -> list[tuple[str, str, str | None]]:
@@ -96,7 +94,7 @@ class _Claims:
         if text.literal and verb and verb != "move":
             self.found.append((verb, inline.unquote(text.s), None))
             return
-        for item in scalars.split(text, self.value.label, self.problems):
+        for item in scalars.split(text, self.value):
             verb = self._item(item, verb)
 
     def _item(self, item: Text, verb: str | None) -> str | None:
@@ -151,20 +149,18 @@ class _Claims:
 
     def _error(self, code: str, at: int, message: str, found: str, mend: str = "") -> None:
         accepted = ", ".join(self.verbs) + " and paths" if self.verbs is FILE_VERBS else "add or remove, and names"
-        self.problems.error(
-            code, at, message, field=self.value.label, found=found, accepted=accepted, mend=mend or "write " + accepted
-        )
+        self.value.error(code, at, message, found, accepted, mend or "write " + accepted)
 
 
-def files(value: Value, problems: Problems) -> tuple[FileClaim, ...]:
+def files(value: Value) -> tuple[FileClaim, ...]:
     """Read `create`, `modify`, `delete` or `read` with paths, and `move A to B`."""
     if value.is_none:
         return ()
-    return tuple(FileClaim(*claim) for claim in _Claims(value, FILE_VERBS, problems).read())
+    return tuple(FileClaim(*claim) for claim in _Claims(value, FILE_VERBS).read())
 
 
-def symbols(value: Value, problems: Problems) -> tuple[SymbolClaim, ...]:
+def symbols(value: Value) -> tuple[SymbolClaim, ...]:
     """Read `add` or `remove` with names."""
     if value.is_none:
         return ()
-    return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(value, SYMBOL_VERBS, problems).read())
+    return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(value, SYMBOL_VERBS).read())

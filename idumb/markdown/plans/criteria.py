@@ -12,7 +12,7 @@ from idumb.domain.plans.plan import Criterion, Span
 from idumb.markdown.syntax import inline, scalars
 from idumb.markdown.syntax.field_values import Bullet
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field
 
 BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 BROKEN_BOX = re.compile(
@@ -45,144 +45,129 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Rules:
-    """Context of a list of criteria: its label, whether it belongs to a task, and the commands of Verify."""
+class Rules(Field):
+    """Context of a list of criteria: whether it belongs to a task, and the commands of Verify."""
 
-    label: str
     task: bool = True
     commands: tuple[str, ...] = ()
 
 
-def from_bullets(bullets: Iterable[Bullet], rules: Rules, problems: Problems) -> list[Draft]:
-    return [draft for bullet in bullets if (draft := _from_bullet(bullet, rules, problems))]
+def from_bullets(bullets: Iterable[Bullet], rules: Rules) -> list[Draft]:
+    return [draft for bullet in bullets if (draft := _from_bullet(bullet, rules))]
 
 
-def _from_bullet(bullet: Bullet, rules: Rules, problems: Problems) -> Draft | None:
-    text = _without_box(bullet.text, bullet.start, rules, problems)
+def _from_bullet(bullet: Bullet, rules: Rules) -> Draft | None:
+    text = _without_box(bullet.text, bullet.start, rules)
     if text is None:
         return None
-    draft = from_text(text, rules, problems, fences=bullet)
+    draft = from_text(text, rules, fences=bullet)
     if draft:
-        _nested(draft, bullet, rules, problems)
+        _nested(draft, bullet, rules)
     return draft
 
 
-def _without_box(text: Text, start: int, rules: Rules, problems: Problems) -> Text | None:
+def _without_box(text: Text, start: int, rules: Rules) -> Text | None:
     box = BOX.match(text.s)
     if box:
         if box[1] != " ":
-            problems.warning(
+            rules.warning(
                 "criterion.ticked",
                 start,
                 "This criterion is ticked, but plans do not record status",
-                field=rules.label,
-                found=box[0].strip(),
-                mend="write [ ]",
+                box[0].strip(),
+                "write [ ]",
             )
         return text.part(box.end())
     if BROKEN_BOX.match(text.s) or _MARKED_BOX.match(text.s):
-        problems.error(
+        rules.error(
             "box.malformed",
             text.at(0),
             "This looks like a checkbox but is not one",
-            field=rules.label,
-            found=text.s[:40],
-            accepted="- [ ] text",
-            mend="write - [ ] with one space inside the brackets and one after them",
+            text.s[:40],
+            "- [ ] text",
+            "write - [ ] with one space inside the brackets and one after them",
         )
         return None
-    problems.warning(
-        "criterion.no-box",
-        start,
-        "This criterion has no checkbox",
-        field=rules.label,
-        found=text.s,
-        mend="write - [ ] before it",
-    )
+    rules.warning("criterion.no-box", start, "This criterion has no checkbox", text.s, "write - [ ] before it")
     return text
 
 
-def from_text(text: Text, rules: Rules, problems: Problems, fences: Bullet | None = None) -> Draft | None:
+def from_text(text: Text, rules: Rules, fences: Bullet | None = None) -> Draft | None:
     """Read one criterion: id, text, dash, proof."""
-    number, text = _number(text, rules, problems)
+    number, text = _number(text, rules)
     last = text.at(len(text.s) - 1) + 1 if text.s else text.at(0)
-    line = problems.source.place(text.at(0))[0]
+    line = rules.problems.source.place(text.at(0))[0]
     draft = Draft(text.s, text.at(0), Span(text.at(0), last, line), number)
     dash = inline.last_dash(text.s)
     if dash:
-        _proof(draft, text, dash, rules, problems, fences)
-    _strays(draft, text, rules, problems)
+        _proof(draft, text, dash, rules, fences)
+    _strays(draft, text, rules)
     if draft.text:
         return draft
-    problems.error(
+    rules.error(
         "criterion.no-text",
         text.at(0),
         "This criterion has no text",
-        field=rules.label,
-        found=text.s,
-        accepted="- [ ] text — proof",
-        mend="write what must be true",
+        text.s,
+        "- [ ] text — proof",
+        "write what must be true",
     )
     return None
 
 
-def _number(text: Text, rules: Rules, problems: Problems) -> tuple[str, Text]:
+def _number(text: Text, rules: Rules) -> tuple[str, Text]:
     m = ID.match(text.s)
     if m:
         return m[0].strip().removesuffix(":"), text.part(m.end())
     if _NEAR_ID.match(text.s):
-        problems.error(
+        rules.error(
             "criterion.bad-id",
             text.at(0),
             "This looks like a criterion id but is not one",
-            field=rules.label,
-            found=text.s[:40],
-            accepted="AC-1: text",
-            mend="write AC-, a number and a colon, without bold or brackets",
+            text.s[:40],
+            "AC-1: text",
+            "write AC-, a number and a colon, without bold or brackets",
         )
     return "", text
 
 
-def _proof(
-    draft: Draft, text: Text, dash: re.Match[str], rules: Rules, problems: Problems, fences: Bullet | None
-) -> None:
+def _proof(draft: Draft, text: Text, dash: re.Match[str], rules: Rules, fences: Bullet | None) -> None:
     tail = text.part(dash.end())
     before = text.s[: dash.start()].rstrip(" \t—–")
     check = _CHECK.match(tail.s)
     if check:
         draft.text, draft.proof = before, plan.CHECK
-        draft.command = _check(tail.part(check.end()), rules, problems, fences)
+        draft.command = _check(tail.part(check.end()), rules, fences)
     elif tail.s in MARKS:
         draft.text, draft.proof = before, tail.s
         if tail.s == plan.VERIFY and not rules.task:
-            _near_miss(tail, rules, problems)
+            _near_miss(tail, rules)
     elif _PROOF.match(tail.s):
         draft.text, draft.proof = before, plan.UNPROVEN
-        _near_miss(tail, rules, problems)
+        _near_miss(tail, rules)
 
 
-def _check(text: Text, rules: Rules, problems: Problems, fences: Bullet | None) -> str | None:
+def _check(text: Text, rules: Rules, fences: Bullet | None) -> str | None:
     if text.s:
-        return scalars.one_command(text, rules.label, problems)
+        return scalars.one_command(text, rules)
     if fences and fences.fences:
-        return scalars.fenced(fences.fences[0], rules.label, problems)
-    scalars.bare_command(text, rules.label, problems, empty=True)
+        return scalars.fenced(fences.fences[0], rules)
+    scalars.bare_command(text, rules, empty=True)
     return None
 
 
-def _near_miss(tail: Text, rules: Rules, problems: Problems) -> None:
-    problems.error(
+def _near_miss(tail: Text, rules: Rules) -> None:
+    rules.error(
         "criterion.bad-proof",
         tail.at(0),
         f"`{tail.s}` looks like a proof but is not one",
-        field=rules.label,
-        found=tail.s,
-        accepted=PROOFS if rules.task else PROOFS.replace("— verify, ", ""),
-        mend="write the proof exactly as shown, or put the word in backticks",
+        tail.s,
+        PROOFS if rules.task else PROOFS.replace("— verify, ", ""),
+        "write the proof exactly as shown, or put the word in backticks",
     )
 
 
-def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
+def _strays(draft: Draft, text: Text, rules: Rules) -> None:
     """Report a second proof, or a proof without a dash before it."""
     blotted = inline.masked(draft.text)
     dashes = list(inline.DASH.finditer(blotted))
@@ -190,37 +175,36 @@ def _strays(draft: Draft, text: Text, rules: Rules, problems: Problems) -> None:
     second = next((d for d, end in parts if _is_proof(blotted[d.end() : end].strip())), None) if draft.proof else None
     stray = None if second else _STRAY.search(blotted)
     if second:
-        problems.error(
+        rules.error(
             "criterion.two-proofs",
             text.at(second.start()),
             "This criterion has two proofs",
-            field=rules.label,
-            found=text.s,
-            accepted="one proof",
-            mend="split it into two criteria, or join the commands with &&",
+            text.s,
+            "one proof",
+            "split it into two criteria, or join the commands with &&",
         )
     elif stray and draft.proof != plan.UNPROVEN:
         draft.proof = draft.proof or plan.UNPROVEN  # reported here; do not also report it as unproven
-        _near_miss(text.part(stray.start()), rules, problems)
+        _near_miss(text.part(stray.start()), rules)
 
 
 def _is_proof(text: str) -> bool:
     return bool(_CHECK.match(text)) or text in MARKS
 
 
-def _nested(draft: Draft, bullet: Bullet, rules: Rules, problems: Problems) -> None:
+def _nested(draft: Draft, bullet: Bullet, rules: Rules) -> None:
     """Read nested bullets: a check, or notes."""
     notes: list[str] = []
     for child in bullet.children:
         check = _CHECK.match(child.text.s)
         if check:
-            _nested_check(draft, child, child.text.part(check.end()), rules, problems)
+            _nested_check(draft, child, child.text.part(check.end()), rules)
         elif BOX.match(child.text.s) or BROKEN_BOX.match(child.text.s):
-            _nested_box(child, rules, problems)
+            _nested_box(child, rules)
         elif _is_near_proof(child.text.s):
-            _near_miss(child.text, rules, problems)
+            _near_miss(child.text, rules)
         else:
-            notes += _remarks(child, rules, problems)
+            notes += _remarks(child, rules)
     draft.notes = tuple(notes)
 
 
@@ -228,105 +212,100 @@ def _is_near_proof(text: str) -> bool:
     return bool(_STRAY.match(inline.masked(text))) or text.casefold() in MARKS
 
 
-def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules, problems: Problems) -> None:
+def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules) -> None:
     if draft.proof is None:
         draft.proof = plan.CHECK
-        draft.command = _check(command, rules, problems, child)
+        draft.command = _check(command, rules, child)
         return
-    problems.error(
+    rules.error(
         "criterion.two-proofs",
         child.start,
         "This criterion has two proofs",
-        field=rules.label,
-        found=child.text.s,
-        accepted="one proof",
-        mend="split it into two criteria, or join the commands with &&",
+        child.text.s,
+        "one proof",
+        "split it into two criteria, or join the commands with &&",
     )
 
 
-def _nested_box(child: Bullet, rules: Rules, problems: Problems) -> None:
-    problems.error(
+def _nested_box(child: Bullet, rules: Rules) -> None:
+    rules.error(
         "criterion.nested-box",
         child.start,
         "This checkbox is below a criterion and would be ignored",
-        field=rules.label,
-        found=child.text.s,
-        accepted="bullets without a checkbox",
-        mend="make it a separate criterion, or remove its checkbox",
+        child.text.s,
+        "bullets without a checkbox",
+        "make it a separate criterion, or remove its checkbox",
     )
 
 
-def _remarks(child: Bullet, rules: Rules, problems: Problems, depth: int = 0) -> list[str]:
+def _remarks(child: Bullet, rules: Rules, depth: int = 0) -> list[str]:
     notes = ["  " * depth + child.text.s]
     for grandchild in child.children:
         if BOX.match(grandchild.text.s) or BROKEN_BOX.match(grandchild.text.s):
-            _nested_box(grandchild, rules, problems)
+            _nested_box(grandchild, rules)
         else:
-            notes += _remarks(grandchild, rules, problems, depth + 1)
+            notes += _remarks(grandchild, rules, depth + 1)
     return notes
 
 
-def settle(drafts: list[Draft], rules: Rules, problems: Problems) -> tuple[Criterion, ...]:
+def settle(drafts: list[Draft], rules: Rules) -> tuple[Criterion, ...]:
     """Assign missing ids, and apply Verify to criteria without a proof of their own."""
-    ids = _ids(drafts, rules, problems)
+    ids = _ids(drafts, rules)
     any_mark = any(d.proof for d in drafts)
     covered = bool(rules.commands) and not any_mark
     found = []
     for draft, id in zip(drafts, ids, strict=True):
         proof = draft.proof or (plan.VERIFY if covered else plan.UNPROVEN)
         if proof == plan.VERIFY and not rules.commands and rules.task:
-            _nothing_to_verify(draft, rules, problems)
+            _nothing_to_verify(draft, rules)
         elif proof == plan.UNPROVEN and draft.proof is None:
-            _unproven(draft, rules, problems)
+            _unproven(draft, rules)
         found.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span))
     return tuple(found)
 
 
-def _nothing_to_verify(draft: Draft, rules: Rules, problems: Problems) -> None:
-    problems.error(
+def _nothing_to_verify(draft: Draft, rules: Rules) -> None:
+    rules.error(
         "criterion.nothing-to-verify",
         draft.at,
         "This criterion is proven by Verify, but the task has no Verify",
-        field=rules.label,
-        found="verify",
-        accepted="a field Verify with commands",
-        mend="add - **Verify:** and a command",
+        "verify",
+        "a field Verify with commands",
+        "add - **Verify:** and a command",
     )
 
 
-def _unproven(draft: Draft, rules: Rules, problems: Problems) -> None:
+def _unproven(draft: Draft, rules: Rules) -> None:
     """Warn about an unproven criterion of an invalid plan. In a valid one, intake reports it, depending on the mode."""
     message = f"Nothing proves “{draft.text}”"
     mend = "add — check: and a command in backticks, or — human"
-    problems.warning("criterion.unproven", draft.at, message, field=rules.label, found=draft.text, mend=mend)
+    rules.warning("criterion.unproven", draft.at, message, draft.text, mend)
 
 
-def _ids(drafts: list[Draft], rules: Rules, problems: Problems) -> list[str]:
+def _ids(drafts: list[Draft], rules: Rules) -> list[str]:
     taken: dict[int | None, Draft] = {}
     for draft in drafts:
         if not draft.number:
             continue
         number = whole_numbers.parse(draft.number[3:])
         if number is None:
-            problems.error(
+            rules.error(
                 "criterion.bad-id",
                 draft.at,
                 "The number of this criterion is too large",
-                field=rules.label,
-                found=draft.number,
-                accepted="AC- and at most 18 digits",
-                mend="give it another number",
+                draft.number,
+                "AC- and at most 18 digits",
+                "give it another number",
             )
         elif number in taken:
             first = taken[number].span.line
-            problems.error(
+            rules.error(
                 "criterion.duplicate-id",
                 draft.at,
                 f"Duplicate id {draft.number}, first used on line {first}",
-                field=rules.label,
-                found=draft.number,
-                accepted="unique ids",
-                mend="give it another number",
+                draft.number,
+                "unique ids",
+                "give it another number",
             )
         taken.setdefault(number, draft)
     ids = []

@@ -122,7 +122,7 @@ def _run(run: list[Item], body: Body, checker: NearMissChecker, *, fields_here: 
             if label and label.name:
                 _misplaced(item, label, problems, indent)
         elif known and label and label.name and label.colon:
-            body.values.append(_value(item, text, label, problems.source))
+            body.values.append(_value(item, text, label, problems))
             body.taken.append((item.line, item.end_line))
         elif known and text.s[:1] != "[":  # malformed checkboxes are reported separately
             _unknown(item, text, label, problems, found[number - 1][0] if number else None)
@@ -133,14 +133,14 @@ def _first(item: Item) -> tuple[Text, Label | None]:
     return text, label_of(text.s)
 
 
-def _value(item: Item, text: Text, label: Label, source: Source) -> Value:
+def _value(item: Item, text: Text, label: Label, problems: Problems) -> Value:
     _, rest = first_text(item)
-    bullets, fences, others = content(rest, source)
+    bullets, fences, others = content(rest, problems.source)
     inline = text.part(label.end)
-    end = source.end_of(item.end_line - 1)
+    end = problems.source.end_of(item.end_line - 1)
     start = inline.at(0) if inline.s else (bullets[0].start if bullets else min(text.at(len(text.s) - 1) + 1, end))
     name = label.name or ""
-    return Value(name, label.shown, item.start, inline, bullets, start, end, fences, others)
+    return Value(label.shown, problems, name, item.start, inline, bullets, start, end, fences, others)
 
 
 def _other(block: Block, checker: NearMissChecker) -> None:

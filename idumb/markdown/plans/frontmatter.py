@@ -13,7 +13,7 @@ from idumb.domain.finding import nearest
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
 from idumb.markdown.plans import criteria, structured_values, yaml_criteria
 from idumb.markdown.syntax import inline, yaml_nodes
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
 
@@ -249,8 +249,8 @@ class _Reader:
         return tuple(found)
 
     def success_criteria(self, name: str, node: Node) -> None:
-        rules = criteria.Rules("success_criteria", task=False)
-        self.found.criteria = yaml_criteria.from_nodes(self._list(name, node), rules, self.problems)
+        rules = criteria.Rules("success_criteria", self.problems, task=False)
+        self.found.criteria = yaml_criteria.from_nodes(self._list(name, node), rules)
 
     def texts(self, name: str, node: Node) -> tuple[str, ...]:
         return self._texts_of(name, node)
@@ -271,7 +271,7 @@ class _Reader:
 
     def limits(self, name: str, node: Node) -> Limits | None:
         if isinstance(node, Mapping):
-            return structured_values.limits_of(node, name, self.problems)
+            return structured_values.limits_of(node, Field(name, self.problems))
         self._bad(name, node)
         return None
 

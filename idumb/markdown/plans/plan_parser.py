@@ -167,7 +167,7 @@ def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> No
 
 
 def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Criterion, ...]:
-    rules = criteria.Rules("success_criteria", task=False)
+    rules = criteria.Rules("success_criteria", problems, task=False)
     source = problems.source
     if drawn.success is not None and head.criteria is not None:
         problems.error(
@@ -180,5 +180,5 @@ def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Cri
         )
     drafts = head.criteria
     if drafts is None and drawn.success is not None:
-        drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules, problems)
-    return criteria.settle(drafts or [], rules, problems)
+        drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules)
+    return criteria.settle(drafts or [], rules)

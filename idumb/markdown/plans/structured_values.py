@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from idumb.markdown.plans import claims
 from idumb.markdown.syntax import inline, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value, yaml_bullet, yaml_text
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 
 _PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
 _DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
@@ -27,29 +28,22 @@ _CONDITIONS = (
 )
 
 
-def _malformed(code: str, text: Text, label: str, accepted: str, problems: Problems) -> None:
-    problems.error(
-        code,
-        text.at(0),
-        f"`{text.s}` is not a valid value of {label}",
-        field=label,
-        found=text.s,
-        accepted=accepted,
-        mend=f"write {accepted}",
-    )
+def _malformed(code: str, text: Text, field: Field, accepted: str) -> None:
+    message = f"`{text.s}` is not a valid value of {field.label}"
+    field.error(code, text.at(0), message, text.s, accepted, f"write {accepted}")
 
 
-def tests(value: Value, problems: Problems) -> tuple[TestIntent, ...]:
+def tests(value: Value) -> tuple[TestIntent, ...]:
     """Read test intents: command, dash, when it passes, colon, intent."""
     found = []
     for text in [] if value.is_none else value.texts():
-        one = _test(text, value.label, problems)
+        one = _test(text, value)
         found += [one] if one else []
-    scalars.below(value, problems)
+    scalars.below(value)
     return tuple(found)
 
 
-def _test(text: Text, label: str, problems: Problems) -> TestIntent | None:
+def _test(text: Text, field: Field) -> TestIntent | None:
     accepted = "`command` — fails before, passes after: intent"
     spans = inline.code_spans(text.s)
     if spans and spans[0][0] == 0 and (dash := _DASH.match(text.s, spans[0][1])):
@@ -57,18 +51,18 @@ def _test(text: Text, label: str, problems: Problems) -> TestIntent | None:
         command = inline.span_content(text.s, spans[0])
         if words.strip() in _PHASES and intent.strip() and command.strip():
             return TestIntent(command, *_PHASES[words.strip()], intent=intent.strip())
-    _malformed("test.malformed", text, label, accepted, problems)
+    _malformed("test.malformed", text, field, accepted)
     return None
 
 
-def conditions(value: Value, problems: Problems) -> tuple[Condition, ...]:
+def conditions(value: Value) -> tuple[Condition, ...]:
     found = []
-    for text in [] if value.is_none else scalars.listed(value, problems):
+    for text in [] if value.is_none else scalars.listed(value):
         one = _condition(text)
         if one:
             found.append(one)
         else:
-            _malformed("condition.malformed", text, value.label, _CONDITIONS, problems)
+            _malformed("condition.malformed", text, value, _CONDITIONS)
     return tuple(found)
 
 
@@ -89,20 +83,20 @@ def _condition(text: Text) -> Condition | None:
     return None
 
 
-def interfaces(value: Value, problems: Problems) -> tuple[Interface, ...]:
+def interfaces(value: Value) -> tuple[Interface, ...]:
     """Read interfaces: one public name per bullet, with its properties in nested bullets."""
     if value.is_none:
         return ()
     if value.inline.s:
         accepted = "one public name per bullet, with its properties in nested bullets"
-        _malformed("interface.malformed", value.inline, value.label, accepted, problems)
+        _malformed("interface.malformed", value.inline, value, accepted)
     bullets = value.bullets or list(_interface_nodes(value.node))
     beside = next((b for b in value.bullets if _BESIDE.match(b.text.s)), None)
     if beside is not None:
         accepted = "one public name per bullet, with its properties in nested bullets"
-        _malformed("interface.malformed", beside.text, value.label, accepted, problems)
+        _malformed("interface.malformed", beside.text, value, accepted)
         return ()
-    return tuple(_interface(bullet, value.label, problems) for bullet in bullets)
+    return tuple(_interface(bullet, value) for bullet in bullets)
 
 
 def _interface_nodes(node: yaml_nodes.Node | None) -> Iterator[Bullet]:
@@ -114,10 +108,10 @@ def _interface_nodes(node: yaml_nodes.Node | None) -> Iterator[Bullet]:
         yield bullet
 
 
-def _interface(bullet: Bullet, label: str, problems: Problems) -> Interface:
+def _interface(bullet: Bullet, field: Field) -> Interface:
     name = inline.unquote(bullet.text.s)
     if name == bullet.text.s and re.search(r"[\s:,]", name):
-        _malformed("interface.malformed", bullet.text, label, "one public name per bullet, in backticks", problems)
+        _malformed("interface.malformed", bullet.text, field, "one public name per bullet, in backticks")
     properties: dict[str, str] = {}
     for child in bullet.children:
         key, colon, text = child.text.s.partition(":")
@@ -125,32 +119,32 @@ def _interface(bullet: Bullet, label: str, problems: Problems) -> Interface:
         if key in properties or key not in _PROPERTIES or (not text.strip() and (colon or key != "async")):
             near = nearest(key, _PROPERTIES)
             accepted = ", ".join(_PROPERTIES) + (f" (did you mean {near}?)" if near and near != key else "")
-            _malformed("interface.bad-property", child.text, label, accepted, problems)
+            _malformed("interface.bad-property", child.text, field, accepted)
         properties[key] = text.strip() or "yes"
     return Interface(name, properties)
 
 
-def limits(value: Value, problems: Problems) -> Limits | None:
+def limits(value: Value) -> Limits | None:
     """Read `files N`, `lines N`, `paths GLOB…`."""
     if value.is_none:
         return None
     found: dict[str, Any] = {"paths": []}
     if isinstance(value.node, yaml_nodes.Mapping):
-        _limits_mapping(value.node, found, value.label, problems)
+        _limits_mapping(value.node, found, value)
     for text in value.texts():
         kind = ""
-        for item in scalars.split(text, value.label, problems):
-            kind = _limit(item, kind, found, value.label, problems)
+        for item in scalars.split(text, value):
+            kind = _limit(item, kind, found, value)
     for bullet in value.bullets:
         for child in bullet.children:
             if bullet.text.s.removesuffix(":") == "paths":
                 found["paths"] += [w.text for w in claims.words(child.text)]
             else:
-                _malformed("limits.malformed", child.text, value.label, "files N, lines N, paths GLOB", problems)
+                _malformed("limits.malformed", child.text, value, "files N, lines N, paths GLOB")
     return Limits(found.get("files"), found.get("lines"), tuple(found["paths"]))
 
 
-def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: Problems) -> str:
+def _limit(item: Text, kind: str, found: dict[str, Any], field: Field) -> str:
     """Read one item of the comma list; `paths` also applies to the items after it."""
     parts = list(claims.words(item))
     head = parts[0].text.removesuffix(":") if parts[0].bare else ""
@@ -164,11 +158,11 @@ def _limit(item: Text, kind: str, found: dict[str, Any], label: str, problems: P
     if kind == "paths" and head not in {"files", "lines"}:
         found["paths"] += [w.text for w in parts]
         return kind
-    _malformed("limits.malformed", item, label, "files N, lines N, paths GLOB", problems)
+    _malformed("limits.malformed", item, field, "files N, lines N, paths GLOB")
     return ""
 
 
-def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], label: str, problems: Problems) -> None:
+def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], field: Field) -> None:
     for key, value in node.pairs:
         plain = isinstance(value, yaml_nodes.Scalar) and value.plain and value.value.isdecimal()
         number = whole_numbers.parse(value.value) if plain and isinstance(value, yaml_nodes.Scalar) else None
@@ -178,37 +172,36 @@ def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], label: str,
             found["paths"] += [i.value for i in value.items if isinstance(i, yaml_nodes.Scalar)]
         else:
             text = Text(key.value, [(0, key.start)])
-            _malformed("limits.malformed", text, label, "{files: N, lines: N, paths: [GLOB]}", problems)
+            _malformed("limits.malformed", text, field, "{files: N, lines: N, paths: [GLOB]}")
 
 
-def limits_of(node: yaml_nodes.Mapping, label: str, problems: Problems) -> Limits:
+def limits_of(node: yaml_nodes.Mapping, field: Field) -> Limits:
     """Read the limits in the frontmatter of a plan."""
     found: dict[str, Any] = {"paths": []}
-    _limits_mapping(node, found, label, problems)
+    _limits_mapping(node, found, field)
     return Limits(found.get("files"), found.get("lines"), tuple(found["paths"]))
 
 
-def rollback(value: Value, problems: Problems) -> RollbackClass:
+def rollback(value: Value) -> RollbackClass:
     """Read `reversible`, `compensatable` with commands below it, or `irreversible: reason`."""
     accepted = "reversible, compensatable with commands in nested bullets, or irreversible: reason"
     text = value.inline
     if text.s == "reversible" and not value.bullets:
         return RollbackClass()
     if text.s in {"compensatable", "compensatable:"} and (value.bullets or value.fences):
-        given = Value(value.name, value.label, value.label_at, Text("", [(0, value.start)]), value.bullets, 0, 0)
-        given.fences = value.fences
-        return RollbackClass("compensatable", scalars.commands(given, problems))
+        given = dataclasses.replace(value, inline=Text("", [(0, value.start)]), others=[], node=None)
+        return RollbackClass("compensatable", scalars.commands(given))
     kind, colon, reason = text.s.partition(":")
     if kind == "irreversible" and colon and reason.strip() and not value.bullets:
         return RollbackClass("irreversible", (), reason.strip())
     if isinstance(value.node, yaml_nodes.Mapping):
-        return _rollback_mapping(value.node, value, accepted, problems)
+        return _rollback_mapping(value.node, value, accepted)
     shown = text if text.s else next(value.texts(), text)
-    _malformed("rollback.malformed", shown, value.label, accepted, problems)
+    _malformed("rollback.malformed", shown, value, accepted)
     return RollbackClass()
 
 
-def _rollback_mapping(node: yaml_nodes.Mapping, value: Value, accepted: str, problems: Problems) -> RollbackClass:
+def _rollback_mapping(node: yaml_nodes.Mapping, value: Value, accepted: str) -> RollbackClass:
     if len(node.pairs) == 1:
         key, below = node.pairs[0]
         entries = below.items if isinstance(below, yaml_nodes.Sequence) else [below]
@@ -218,11 +211,11 @@ def _rollback_mapping(node: yaml_nodes.Mapping, value: Value, accepted: str, pro
                 return RollbackClass("compensatable", tuple(inline.code(t) or t for t in texts))
             if key.value == "irreversible" and len(texts) == 1:
                 return RollbackClass("irreversible", (), texts[0])
-    _malformed("rollback.malformed", Text("rollback", [(0, node.start)]), value.label, accepted, problems)
+    _malformed("rollback.malformed", Text("rollback", [(0, node.start)]), value, accepted)
     return RollbackClass()
 
 
-def options(value: Value, problems: Problems) -> tuple[Option, ...]:
+def options(value: Value) -> tuple[Option, ...]:
     """Read bullets `id: text`."""
     found: dict[str, Option] = {}
     texts = [] if value.is_none else [*value.texts(), *_option_nodes(value.node)]
@@ -231,8 +224,8 @@ def options(value: Value, problems: Problems) -> tuple[Option, ...]:
         if m and m[1] not in found:
             found[m[1]] = Option(m[1], m[2])
         else:
-            _malformed("option.malformed", text, value.label, "bullets `id: text` with unique ids", problems)
-    scalars.below(value, problems)
+            _malformed("option.malformed", text, value, "bullets `id: text` with unique ids")
+    scalars.below(value)
     return tuple(found.values())
 
 
@@ -242,7 +235,7 @@ def _option_nodes(node: yaml_nodes.Node | None) -> Iterator[Text]:
         yield Text(f"{key.value}: {shown}", [(0, key.start)])
 
 
-def handoffs(value: Value, problems: Problems) -> tuple[Handoff, ...]:
+def handoffs(value: Value) -> tuple[Handoff, ...]:
     """Read agents, each with an optional type in brackets."""
     found = []
     for text in [] if value.is_none else value.texts():
@@ -250,12 +243,12 @@ def handoffs(value: Value, problems: Problems) -> tuple[Handoff, ...]:
         if m:
             found.append(Handoff(m[1], m[2].strip() if m[2] else None))
         else:
-            _malformed("handoff.malformed", text, value.label, "agent (type); several in bullets", problems)
-    scalars.below(value, problems)
+            _malformed("handoff.malformed", text, value, "agent (type); several in bullets")
+    scalars.below(value)
     return tuple(found)
 
 
-def free_text(value: Value, _: Problems) -> str:
+def free_text(value: Value) -> str:
     """Return free text with wrapped lines joined and nested bullets kept."""
     if value.is_none:
         return ""
@@ -270,16 +263,18 @@ def _outline(bullets: list[Bullet], depth: int = 0) -> Iterator[str]:
         yield from _outline(bullet.children, depth + 1)
 
 
-def yes(value: Value, problems: Problems) -> bool:
+def yes(value: Value) -> bool:
     """Read `yes` or `no`; YAML also allows `true` and `false`."""
     if isinstance(value.node, yaml_nodes.Scalar) and value.node.plain and value.node.value in {"true", "false"}:
         return value.node.value == "true"
-    return scalars.choice(value, ("yes", "no"), problems) == "yes"
+    return scalars.choice(value, ("yes", "no")) == "yes"
 
 
-def yaml_value(name: str, key: yaml_nodes.Scalar, node: yaml_nodes.Node) -> Value:
+def yaml_value(name: str, key: yaml_nodes.Scalar, node: yaml_nodes.Node, problems: Problems) -> Value:
     """Return a key of a YAML task as a field value."""
-    value = Value(name, key.value, key.start, Text("", [(0, node.start)]), [], node.start, node.end, node=node)
+    value = Value(
+        key.value, problems, name, key.start, Text("", [(0, node.start)]), [], node.start, node.end, node=node
+    )
     if isinstance(node, yaml_nodes.Scalar):
         value.inline = yaml_text(node, literal=name == "verify")
     elif isinstance(node, yaml_nodes.Sequence):

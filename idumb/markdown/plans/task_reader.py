@@ -58,20 +58,20 @@ def read_field(reading: Reading, value: Value, context: Context) -> None:
         _twice(reading, value, problems)
         return
     reading.spans[name] = (value.start, value.end)
-    if not usable(value, problems):
+    if not usable(value):
         return
     if name.startswith("x-"):
-        reading.given.setdefault("extra", {})[name] = structured_values.free_text(value, problems)
+        reading.given.setdefault("extra", {})[name] = structured_values.free_text(value)
     elif name == "acceptance":
         reading.acceptance = value
     elif name == "requirements":
-        reading.given[name] = _ids(value, context.requirements, "requirement", context)
+        reading.given[name] = scalars.declared_ids(value, context.requirements, "requirement")
     elif name == "invariants":
-        reading.given[name] = _ids(value, context.invariants, "invariant", context)
+        reading.given[name] = scalars.declared_ids(value, context.invariants, "invariant")
     elif name == "depends_on":
         reading.given[name] = _dependencies(reading, value, context)
     else:
-        found = _READERS[name](value, problems)
+        found = _READERS[name](value)
         if found is not None:
             reading.given[name] = found
 
@@ -90,18 +90,10 @@ def _twice(reading: Reading, value: Value, problems: Problems) -> None:
     )
 
 
-def _ids(value: Value, declared: Iterable[str], what: str, context: Context) -> tuple[str, ...]:
-    found = scalars.names(value, context.problems)
-    label = labels.SHOWN[value.name]
-    code = f"task.unknown-{what}"
-    scalars.unknown_ids(found, declared, context.problems, code=code, label=label, what=what)
-    return tuple(one for one, _ in found)
-
-
 def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str, ...]:
     found: list[str] = []
     several = value.start < value.end and len(value.bullets) > 1
-    for one, at in scalars.names(value, context.problems):
+    for one, at in scalars.names(value):
         if context.phase is not None and not is_id(one, context.phase):
             _bad_dependency(one, at, context)
             continue
@@ -155,11 +147,11 @@ def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> No
         reading.given["steps"] = steps.from_fence(fence, problems)
 
 
-def _choice(*choices: str) -> Callable[[Value, Problems], Any]:
-    return lambda value, problems: scalars.choice(value, choices, problems)
+def _choice(*choices: str) -> Callable[[Value], Any]:
+    return lambda value: scalars.choice(value, choices)
 
 
-_READERS: dict[str, Callable[[Value, Problems], Any]] = {
+_READERS: dict[str, Callable[[Value], Any]] = {
     "kind": _choice(*plan.KINDS),
     "files": claims.files,
     "symbols": claims.symbols,
@@ -220,19 +212,19 @@ def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...
             _no_acceptance(reading, problems)
         return ()
     commands = reading.given.get("verify", ())
-    rules = criteria.Rules(labels.SHOWN["acceptance"], commands=commands)
-    return criteria.settle(_criteria(value, rules, problems), rules, problems)
+    rules = criteria.Rules(labels.SHOWN["acceptance"], problems, commands=commands)
+    return criteria.settle(_criteria(value, rules), rules)
 
 
-def _criteria(value: Value, rules: criteria.Rules, problems: Problems) -> list[criteria.Draft]:
+def _criteria(value: Value, rules: criteria.Rules) -> list[criteria.Draft]:
     node = value.node
     if node is not None:
         nodes = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
-        return yaml_criteria.from_nodes(nodes, rules, problems)
+        return yaml_criteria.from_nodes(nodes, rules)
     if value.bullets:
-        return criteria.from_bullets(value.bullets, rules, problems)
+        return criteria.from_bullets(value.bullets, rules)
     text = Text(value.inline.s, value.inline.marks)
-    return criteria.from_bullets([Bullet(text, text.at(0))], rules, problems)
+    return criteria.from_bullets([Bullet(text, text.at(0))], rules)
 
 
 def _no_acceptance(reading: Reading, problems: Problems) -> None:
@@ -276,52 +268,49 @@ _WITH_FENCES = frozenset({"verify", "rollback"})
 _BOTH = frozenset({"rollback", "limits"})
 
 
-def usable(value: Value, problems: Problems) -> bool:
+def usable(value: Value) -> bool:
     """Whether the value has a shape that its reader accepts. Reports it otherwise."""
     if value.node is not None:
-        return _usable_node(value, problems)
+        return _usable_node(value)
     below = bool(value.bullets or (value.fences and value.name in _WITH_FENCES))
     if not value.inline.s and not below:
         if not value.others:
-            _empty_value(value, problems)
+            _empty_value(value)
             return False
     elif value.inline.s and value.bullets and value.name not in _BOTH:
-        problems.error(
+        value.error(
             "field.two-places",
             value.label_at,
             f"{value.label} has both a value on its line and bullets below it",
-            field=value.label,
-            found=value.inline.s,
-            accepted="one of them",
-            mend="move everything into the bullets",
+            value.inline.s,
+            "one of them",
+            "move everything into the bullets",
         )
         return False
-    return _no_strays(value, problems)
+    return _no_strays(value)
 
 
-def _no_strays(value: Value, problems: Problems) -> bool:
-    strays: list[int] = [problems.source.starts[b.line] for b in value.others]
+def _no_strays(value: Value) -> bool:
+    strays: list[int] = [value.problems.source.starts[b.line] for b in value.others]
     strays += [f.start for f in value.fences if value.name not in _WITH_FENCES]
     if value.name != "acceptance":
-        strays += [problems.source.starts[b.line] for bullet in value.bullets for b in bullet.others]
+        strays += [value.problems.source.starts[b.line] for bullet in value.bullets for b in bullet.others]
     for at in strays[:1]:
-        problems.error(
+        value.error(
             "field.unexpected-content",
             at,
             f"{value.label} cannot hold this content",
-            field=value.label,
             accepted="a value on the line, or bullets below it",
             mend="write it as bullets, or move it into the description",
         )
     return not strays
 
 
-def _empty_value(value: Value, problems: Problems) -> None:
-    problems.error(
+def _empty_value(value: Value) -> None:
+    value.error(
         "field.empty",
         value.label_at,
         f"{value.label} has no value",
-        field=value.label,
         accepted="a value, or none",
         mend=f"{'indent its value below it, or ' * (value.node is not None)}write none",
     )
@@ -331,29 +320,28 @@ def _empty_value(value: Value, problems: Problems) -> None:
 _MAPPINGS = frozenset({"files", "interfaces", "limits", "rollback", "options", "acceptance"})
 
 
-def _usable_node(value: Value, problems: Problems) -> bool:
+def _usable_node(value: Value) -> bool:
     node = value.node
     if isinstance(node, yaml_nodes.Scalar):
         if node.value.strip():
-            return value.name != "files" or value.is_none or _bad_node(value, node, problems)
-        _empty_value(value, problems)
+            return value.name != "files" or value.is_none or _bad_node(value, node)
+        _empty_value(value)
         return False
     if isinstance(node, yaml_nodes.Sequence):
         odd = next((i for i in node.items if not isinstance(i, yaml_nodes.Scalar) or not i.value.strip()), None)
         wrong = value.name == "files" and node.items
         if value.name == "acceptance" or (odd is None and not wrong):
             return True
-        return _bad_node(value, odd or node, problems)
-    return value.name in _MAPPINGS - {"acceptance"} or _bad_node(value, node, problems)
+        return _bad_node(value, odd or node)
+    return value.name in _MAPPINGS - {"acceptance"} or _bad_node(value, node)
 
 
-def _bad_node(value: Value, node: yaml_nodes.Node | None, problems: Problems) -> bool:
+def _bad_node(value: Value, node: yaml_nodes.Node | None) -> bool:
     accepted = "a map of verbs to lists of paths" if value.name == "files" else "a text or a list of texts"
-    problems.error(
+    value.error(
         "field.not-text",
         node.start if node else value.label_at,
         f"{value.label} must be {accepted}",
-        field=value.label,
         accepted=accepted,
         mend=f"write {accepted}",
     )

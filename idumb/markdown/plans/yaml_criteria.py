@@ -11,16 +11,15 @@ from idumb.markdown.plans import criteria
 from idumb.markdown.syntax import inline, yaml_nodes
 from idumb.markdown.syntax.field_values import yaml_text
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.problems import Problems
 
 _KEYS = ("id", "text", "check", "verify", "human", "opinion", "changed")
 
 
-def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: criteria.Rules, problems: Problems) -> list[criteria.Draft]:
-    return [draft for node in nodes if (draft := _from_node(node, rules, problems))]
+def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: criteria.Rules) -> list[criteria.Draft]:
+    return [draft for node in nodes if (draft := _from_node(node, rules))]
 
 
-def _from_node(node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems) -> criteria.Draft | None:
+def _from_node(node: yaml_nodes.Node, rules: criteria.Rules) -> criteria.Draft | None:
     if isinstance(node, yaml_nodes.Scalar) and not node.is_null:
         text = yaml_text(node)
         if criteria.BOX.match(text.s) or criteria.BROKEN_BOX.match(text.s):
@@ -29,64 +28,57 @@ def _from_node(node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems)
                 "A criterion in YAML must not have a checkbox",
                 text.s,
                 rules,
-                problems,
                 "criterion.box-in-yaml",
             )
             return None
-        return criteria.from_text(Text(text.s, text.marks), rules, problems)
+        return criteria.from_text(Text(text.s, text.marks), rules)
     if isinstance(node, yaml_nodes.Mapping):
-        return _from_mapping(node, rules, problems)
-    _bad_node(node.start, "A criterion must be a text or a mapping", "", rules, problems, "criterion.not-text")
+        return _from_mapping(node, rules)
+    _bad_node(node.start, "A criterion must be a text or a mapping", "", rules, "criterion.not-text")
     return None
 
 
-def _bad_node(
-    at: int, message: str, found: str, rules: criteria.Rules, problems: Problems, code: str, mend: str = ""
-) -> None:
+def _bad_node(at: int, message: str, found: str, rules: criteria.Rules, code: str, mend: str = "") -> None:
     accepted = "a text, or {id?, text, check | verify | human | opinion | changed}"
-    problems.error(
-        code, at, message, field=rules.label, found=found, accepted=accepted, mend=mend or "write " + accepted
-    )
+    rules.error(code, at, message, found, accepted, mend or "write " + accepted)
 
 
-def _from_mapping(node: yaml_nodes.Mapping, rules: criteria.Rules, problems: Problems) -> criteria.Draft | None:
+def _from_mapping(node: yaml_nodes.Mapping, rules: criteria.Rules) -> criteria.Draft | None:
     pairs = {key.value: (key, value) for key, value in node.pairs}
     for key, _ in pairs.values():
         if key.value not in _KEYS:
             near = nearest(key.value, _KEYS)
             mend = f"did you mean {near}?" if near else ""
-            _bad_node(
-                key.start, f"Unknown key `{key.value}`", key.value, rules, problems, "criterion.unknown-key", mend
-            )
+            _bad_node(key.start, f"Unknown key `{key.value}`", key.value, rules, "criterion.unknown-key", mend)
     text = pairs["text"][1] if "text" in pairs else None
     if not isinstance(text, yaml_nodes.Scalar) or text.is_null:
-        _bad_node(node.start, "This criterion has no text", "", rules, problems, "criterion.no-text")
+        _bad_node(node.start, "This criterion has no text", "", rules, "criterion.no-text")
         return None
-    line = problems.source.place(node.start)[0]
+    line = rules.problems.source.place(node.start)[0]
     draft = criteria.Draft(text.value.strip(), node.start, Span(node.start, node.end, line))
-    _mapping_id(draft, pairs, rules, problems)
-    _mapping_proof(draft, pairs, rules, problems)
+    _mapping_id(draft, pairs, rules)
+    _mapping_proof(draft, pairs, rules)
     return draft
 
 
 _Pairs = dict[str, tuple[yaml_nodes.Scalar, yaml_nodes.Node]]
 
 
-def _mapping_id(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, problems: Problems) -> None:
+def _mapping_id(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules) -> None:
     if "id" not in pairs:
         return
     key, node = pairs["id"]
     if isinstance(node, yaml_nodes.Scalar) and criteria.ID.fullmatch(node.value + ":"):
         draft.number = node.value
     else:
-        _bad_node(key.start, "A criterion id must be AC- and a number", "", rules, problems, "criterion.bad-id")
+        _bad_node(key.start, "A criterion id must be AC- and a number", "", rules, "criterion.bad-id")
 
 
-def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, problems: Problems) -> None:
+def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules) -> None:
     given = [name for name in (plan.CHECK, *criteria.MARKS, plan.CHANGED) if name in pairs]
     if len(given) > 1:
         at = pairs[given[1]][0].start
-        _bad_node(at, "This criterion has two proofs", ", ".join(given), rules, problems, "criterion.two-proofs")
+        _bad_node(at, "This criterion has two proofs", ", ".join(given), rules, "criterion.two-proofs")
     if not given:
         return
     key, node = pairs[given[0]]
@@ -95,27 +87,22 @@ def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules, 
         if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
             draft.command = inline.code(node.value.strip()) or node.value.strip()
         else:
-            _bad_node(key.start, "check must be a command", "", rules, problems, "command.empty")
+            _bad_node(key.start, "check must be a command", "", rules, "command.empty")
     elif draft.proof == plan.VERIFY and not rules.task:
-        _bad_node(
-            key.start, "Success criteria cannot be proven by verify", "verify", rules, problems, "criterion.bad-proof"
-        )
+        _bad_node(key.start, "Success criteria cannot be proven by verify", "verify", rules, "criterion.bad-proof")
     elif draft.proof == plan.CHANGED and not rules.task:
         _bad_node(
             key.start,
             "Success criteria cannot be proven by changed files",
             "changed",
             rules,
-            problems,
             "criterion.bad-proof",
         )
     else:
-        _mapping_mark(draft, key, node, rules, problems)
+        _mapping_mark(draft, key, node, rules)
 
 
-def _mapping_mark(
-    draft: criteria.Draft, key: yaml_nodes.Scalar, node: yaml_nodes.Node, rules: criteria.Rules, problems: Problems
-) -> None:
+def _mapping_mark(draft: criteria.Draft, key: yaml_nodes.Scalar, node: yaml_nodes.Node, rules: criteria.Rules) -> None:
     if isinstance(node, yaml_nodes.Scalar) and node.plain and node.value in {"true", "True", "TRUE"}:
         return
     entries = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
@@ -124,4 +111,4 @@ def _mapping_mark(
     if draft.proof == plan.HUMAN and texts and len(texts) == len(entries) and not false:
         draft.notes = tuple(texts)
         return
-    _bad_node(key.start, f"{draft.proof} must be true or absent", "", rules, problems, "criterion.bad-proof")
+    _bad_node(key.start, f"{draft.proof} must be true or absent", "", rules, "criterion.bad-proof")

@@ -119,9 +119,9 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
         task.spans["steps"] = (node.start, node.end)
         task.given["steps"] = steps.from_nodes(node, problems)
     elif key.value[:2] == "x-" and len(key.value) > 2:
-        task_reader.read_field(task, structured_values.yaml_value(key.value, key, node), context)
+        task_reader.read_field(task, structured_values.yaml_value(key.value, key, node, problems), context)
     elif name:
-        task_reader.read_field(task, structured_values.yaml_value(name, key, node), context)
+        task_reader.read_field(task, structured_values.yaml_value(name, key, node, problems), context)
     else:
         near = labels.nearest_key(key.value, _YAML_ONLY)
         problems.error(

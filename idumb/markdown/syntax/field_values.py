@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.inline import Text, joined
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
+from idumb.markdown.syntax.problems import Field
 from idumb.markdown.syntax.source import Source
 
 
@@ -23,11 +24,10 @@ class Bullet:
 
 
 @dataclass(slots=True)
-class Value:
+class Value(Field):
     """The value of one field. `label_at` is the start of the field, `[start, end)` the range of the value."""
 
     name: str
-    label: str
     label_at: int
     inline: Text
     bullets: list[Bullet]

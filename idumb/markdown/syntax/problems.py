@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from idumb.domain import wording
 from idumb.domain.finding import ERROR, WARNING, Finding
@@ -73,6 +73,20 @@ class Problems:
                 reported.append(_and_more(finding, more) if more else finding)
         reported += (_once(found) for found in habits.values())
         return tuple(sorted(reported, key=lambda f: (f.line, f.column, f.code)))
+
+
+@dataclass(slots=True)
+class Field:
+    """A named part of a document, for problems in it."""
+
+    label: str
+    problems: Problems
+
+    def error(self, code: str, at: int, message: str, found: str = "", accepted: str = "", mend: str = "") -> None:
+        self.problems.error(code, at, message, field=self.label, found=found, accepted=accepted, mend=mend)
+
+    def warning(self, code: str, at: int, message: str, found: str = "", mend: str = "") -> None:
+        self.problems.warning(code, at, message, field=self.label, found=found, mend=mend)
 
 
 def _once(found: list[Finding]) -> Finding:
