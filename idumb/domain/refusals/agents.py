@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from idumb.domain import failures, outcome
-from idumb.domain.refusals.row import DOCTOR, READ_ONLY, STATUS, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, STATUS, Row, look, row, way
 
 _START = "Start the agent"
 _ASK = "Call an agent"
@@ -15,7 +15,7 @@ _CONFIGURE = way(
     "this changes the contract, so you are asked for consent again",
 )
 _OTHER = way("other", "choose another binding for that role", "you are asked for consent again")
-_REINSTALL = way("reinstall", "reinstall the package", "then run the command again")
+_REINSTALL = way("reinstall", "reinstall the package")
 
 _NO_ANSWER = row(
     "Use the agent's answer", way("again", "run the command again", "the agent is called once more"), _OTHER
@@ -40,9 +40,7 @@ ROWS: Mapping[str, Row] = {
         way("http", "use the adapter http, which needs no package", "you are asked for consent again"),
     ),
     "agent.no-prompt": row(_START, _REINSTALL),
-    "agent.no-recording": row(
-        "Replay a run", way("look", "see the runs of a phase", READ_ONLY, "idumb log"), _CONFIGURE
-    ),
+    "agent.no-recording": row("Replay a run", look("see the runs of a phase", "idumb log"), _CONFIGURE),
     "agent.not-a-person": row(
         "Give a person's consent or answer",
         way("person", "ask a person to run this command in their own terminal", "it is recorded as their decision"),
@@ -72,7 +70,7 @@ ROWS: Mapping[str, Row] = {
             "raise the ceiling in .idumb/config.yaml",
             "the agent may use more; you are asked for consent again",
         ),
-        way("leave", "do not call the agent", READ_ONLY, "idumb status"),
+        look("do not call the agent", "idumb status", "leave"),
     ),
     "role.changed-tree": row(
         "Use the agent's answer", DOCTOR, way("again", "run the command again", "the agent is called once more")
@@ -99,8 +97,6 @@ ROWS: Mapping[str, Row] = {
     "install.refused": row(
         "Write the commands", way("permit", "make that path readable and writable", "commands written before it stay")
     ),
-    "script.invalid": row("Serve this script", way("correct", "correct the script", "then run the command again")),
-    "script.unreadable": row(
-        "Serve this script", way("permit", "make the file readable", "then run the command again")
-    ),
+    "script.invalid": row("Serve this script", way("correct", "correct the script")),
+    "script.unreadable": row("Serve this script", way("permit", "make the file readable")),
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import DOCTOR, HINT, READ_ONLY, STATUS, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, HINT, STATUS, Row, look, row, way
 
 _RUN = "Work in this repository"
 _READ = "Read this repository"
 _CONTINUE = "Continue the run"
-_GIT_STATUS = way("look", "see the state of the repository", READ_ONLY, "git status")
+_GIT_STATUS = look("see the state of the repository", "git status")
 _FSCK = way("check", "check git's objects", "nothing is changed; git names damaged and missing objects", "git fsck")
 _FETCH = way(
     "fetch",
@@ -17,7 +17,7 @@ _FETCH = way(
     "git fetches every object that the remote has; then run the command again",
     "git fetch --refetch",
 )
-_WORKTREES = way("look", "list the working trees", READ_ONLY, "git worktree list")
+_WORKTREES = look("list the working trees", "git worktree list")
 
 
 def _finish(name: str, done: str, dropped: str, abort: str) -> tuple[str, Row]:
@@ -43,7 +43,7 @@ ROWS: Mapping[str, Row] = {
     "git.branch-exists": row(
         "Start the run on that branch",
         way("rename", "choose another name: --branch NAME", "the run starts on a new branch"),
-        way("look", "list the branches", READ_ONLY, "git branch --list"),
+        look("list the branches", "git branch --list"),
     ),
     "git.branch-name": row(
         "Start the run on that branch",
@@ -51,7 +51,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "git.branch-rewritten": row(
         _CONTINUE,
-        way("look", "see what happened to the branch", READ_ONLY, "git reflog"),
+        look("see what happened to the branch", "git reflog"),
         way("keep", "keep the old commits on a branch", "nothing else is moved", "git branch idumb-before {was}"),
         way("go-on", "continue from where HEAD is now", "the task is retried on top of it", "{go_on}"),
     ),
@@ -62,7 +62,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "git.clone-gone": row(
         "Build the task in its private clone",
-        way("look", "see the state of the run", READ_ONLY, "idumb status"),
+        STATUS,
         way("move", "move away whatever is at its path, then resume", "the task restarts in a new clone"),
     ),
     "git.clone-stays": row(
@@ -77,7 +77,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "git.committed-meanwhile": row(
         _CONTINUE,
-        way("look", "see the commits", READ_ONLY, "git log --stat {is}"),
+        look("see the commits", "git log --stat {is}"),
         way("go-on", "keep them and continue", "the task is retried on top of them", "{go_on}"),
         way(
             "accept",
@@ -125,7 +125,7 @@ ROWS: Mapping[str, Row] = {
     "git.other-branch": row(
         _CONTINUE,
         way("switch", "switch to the run's branch", "the run continues there", "{back}"),
-        way("look", "see the state of the run", READ_ONLY, "idumb status"),
+        STATUS,
     ),
     "git.own-refs-changed": row(
         _CONTINUE,
@@ -134,12 +134,10 @@ ROWS: Mapping[str, Row] = {
     ),
     "git.ownership": row(
         _READ,
-        way("look", "see which entry git requires", READ_ONLY, "git status"),
+        look("see which entry git requires", "git status"),
         way("own", "take ownership of the folder, or add it to safe.directory", "git then trusts it"),
     ),
-    "git.program-missing": row(
-        _RUN, way("install", "install git 2.31 or newer, or add it to PATH", "then run the command again")
-    ),
+    "git.program-missing": row(_RUN, way("install", "install git 2.31 or newer, or add it to PATH")),
     "git.ref-moved": row(
         "Move one of idumb's refs",
         STATUS,
@@ -158,11 +156,7 @@ ROWS: Mapping[str, Row] = {
         way("go-on", "keep them as they are and continue", "the task is retried", "{go_on}"),
     ),
     "git.snapshot-unreadable": row("Read a snapshot", _FSCK, DOCTOR),
-    "git.unmerged": row(
-        _RUN,
-        _GIT_STATUS,
-        way("settle", "resolve the conflicts and git add each file", "then run the command again"),
-    ),
+    "git.unmerged": row(_RUN, _GIT_STATUS, way("settle", "resolve the conflicts and git add each file")),
     "git.unreadable": row(_READ, _GIT_STATUS, _FSCK),
     "git.unreadable-file": row(
         "Snapshot the working tree before a task",
@@ -170,9 +164,7 @@ ROWS: Mapping[str, Row] = {
         way("ignore", "add it to .gitignore", "snapshots omit it, and idumb never changes it"),
     ),
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
-    "git.unsupported-format": row(
-        _RUN, way("look", "list the settings of the repository", READ_ONLY, "git config --list --local")
-    ),
+    "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
     "git.work-tree-elsewhere": row(
         _RUN,
         way(

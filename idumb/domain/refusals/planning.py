@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import DOCTOR, HINT, READ_ONLY, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, HINT, Row, look, row, way
 
 _RUN = "Run the phase"
 _READ = "Read the plan"
 _AMEND = "Amend the plan"
 _FIND = "Find the phase"
 _CONFIGURATION = "Read the configuration"
-_CORRECT = way("correct", "correct the errors", "then run the command again")
-_PERMIT = way("permit", "make the file readable", "then run the command again")
-_ROADMAP = way("list", "list the phases", READ_ONLY, "idumb roadmap")
-_HELP = way("help", "see the arguments and options of the command", READ_ONLY, "idumb amend --help")
-_CHECK = way("check", "see every error with its line", READ_ONLY, "idumb check-plan {phase}")
+_CORRECT = way("correct", "correct the errors")
+_PERMIT = way("permit", "make the file readable")
+_ROADMAP = look("list the phases", "idumb roadmap", "list")
+_HELP = look("see the arguments and options of the command", "idumb amend --help", "help")
+_CHECK = look("see every error with its line", "idumb check-plan {phase}", "check")
 _APPROVE = way(
     "approve",
     "approve the phase as it is now",
     "you see first what will run; strict runs follow this approval",
     "idumb approve {phase}",
 )
-_DIFF = way("look", "see what changed", READ_ONLY, "idumb plan-diff {phase}")
+_DIFF = look("see what changed", "idumb plan-diff {phase}")
 _FROM_FILE = way(
     "edit",
     "change the plan in an editor, then amend the run from the file",
@@ -52,8 +52,7 @@ ROWS: Mapping[str, Row] = {
     "policy.invalid": row("Read the policy", _CORRECT),
     "policy.unreadable": row("Read the policy", _PERMIT),
     "prompt.missing": row(
-        "Read a prompt template",
-        way("write", "write the template, or remove its name from the configuration", "then run the command again"),
+        "Read a prompt template", way("write", "write the template, or remove its name from the configuration")
     ),
     "prompt.unreadable": row("Read a prompt template", _PERMIT),
     "phase.ambiguous": row(
@@ -95,7 +94,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "plan.exists": row(
         "Write the plan",
-        way("keep", "keep the existing plan", READ_ONLY, "idumb status"),
+        look("keep the existing plan", "idumb status", "keep"),
         way("compare", "compare the two and merge them by hand", "no plan is replaced"),
     ),
     "plan.gaps-illegal": row(
@@ -106,22 +105,18 @@ ROWS: Mapping[str, Row] = {
         "Write the plan",
         way("correct", "correct the errors in the draft", "the plan is written when the draft is valid"),
     ),
-    "plan.invalid": row(
-        _READ,
-        way("correct", "correct the first error", "then check the plan again"),
-        _CHECK,
-    ),
+    "plan.invalid": row(_READ, way("correct", "correct the first error", "then check the plan again"), _CHECK),
     "plan.kept-gone": row(
         "Read the locked plan",
         DOCTOR,
-        way("find", "list the commits that no ref reaches", READ_ONLY, "git fsck --unreachable --no-reflogs"),
+        look("list the commits that no ref reaches", "git fsck --unreachable --no-reflogs", "find"),
     ),
     "plan.link": row("Write the plan", way("folder", "replace the link with a folder", "the plan is written there")),
-    "plan.no-gaps": row("Plan the gaps", way("next", "see the next step", READ_ONLY, "idumb next")),
+    "plan.no-gaps": row("Plan the gaps", look("see the next step", "idumb next", "next")),
     "plan.no-step-plan": row(
         "Run the step plan",
         way("phase", "run a phase by its number", "its plans run", "idumb roadmap"),
-        way("rename", "rename the step plan to end in .yaml, .yml or .json", "then run the command again"),
+        way("rename", "rename the step plan to end in .yaml, .yml or .json"),
     ),
     "plan.no-verification": row(
         "Plan the gaps", way("verify", "verify the phase first", "VERIFICATION.md lists the gaps", HINT)
@@ -191,9 +186,7 @@ ROWS: Mapping[str, Row] = {
         "Write the approval", way("rename", "choose another name, or move the file away", "nothing is replaced")
     ),
     "approval.no-signers": _SIGNERS,
-    "approval.no-ssh-keygen": row(
-        "Make or verify a signature", way("install", "install OpenSSH 8.2 or newer", "then run the command again")
-    ),
+    "approval.no-ssh-keygen": row("Make or verify a signature", way("install", "install OpenSSH 8.2 or newer")),
     "approval.none": row("Revoke the approval", _CHECK),
     "approval.not-given": row("Approve the phase"),
     "approval.not-irreversible": row("Accept the task as irreversible", _CHECK),
@@ -224,11 +217,11 @@ ROWS: Mapping[str, Row] = {
         ),
         way("replace", "replace the link with the file", "idumb can then write it"),
     ),
-    "amend.no-dependency": row(_AMEND, way("look", "see what the task depends on", READ_ONLY, "idumb show {task}")),
-    "amend.no-deviation": row(_AMEND, way("look", "see what the task changed", READ_ONLY, "idumb show {task}")),
+    "amend.no-dependency": row(_AMEND, look("see what the task depends on", "idumb show {task}")),
+    "amend.no-deviation": row(_AMEND, look("see what the task changed", "idumb show {task}")),
     "amend.not-confirmed": row(_AMEND),
     "amend.nothing": row(_AMEND, _HELP),
-    "amend.other-contract": row(_AMEND, way("look", "see what changes now", READ_ONLY, "{command}")),
+    "amend.other-contract": row(_AMEND, look("see what changes now", "{command}")),
     "amend.plan-removed": _FORBIDDEN,
     "amend.several-plans": row(
         _AMEND, way("one", "amend one plan at a time", "each amendment makes a new version"), _FROM_FILE

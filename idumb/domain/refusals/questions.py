@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import HINT, READ_ONLY, STATUS, Row, row, way
+from idumb.domain.refusals.row import HINT, STATUS, Row, look, row, way
 
-_LETTERS = way("list", "list all dead letters", READ_ONLY, "idumb dlq list --all")
-_HANDOFFS = way("list", "list all handoffs", READ_ONLY, "idumb handoff list")
-_QUESTIONS = way("list", "list the open questions", READ_ONLY, "idumb decisions")
+_LETTERS = look("list all dead letters", "idumb dlq list --all", "list")
+_HANDOFFS = look("list all handoffs", "idumb handoff list", "list")
+_QUESTIONS = look("list the open questions", "idumb decisions", "list")
 _NAME = way("rename", "choose another name", "no existing file is replaced")
 
 ROWS: Mapping[str, Row] = {
@@ -18,7 +18,7 @@ ROWS: Mapping[str, Row] = {
     "dead-letter.removed": row("Remove the dead letter", _LETTERS),
     "dead-letter.unknown": row("Find the dead letter", _LETTERS),
     "debug.file-exists": row("Write the report", _NAME),
-    "debug.nothing": row("Debug a failed task", way("look", "see the state of the run", READ_ONLY, "idumb status")),
+    "debug.nothing": row("Debug a failed task", STATUS),
     "decision.answered": row(
         "Answer the question", _QUESTIONS, way("go-on", "continue the run", "it uses your answer", HINT)
     ),
@@ -27,7 +27,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "decision.not-confirmed": row("Remember the answer"),
     "decision.not-known": row(
-        "Forget the answer", way("list", "list the remembered answers", READ_ONLY, "idumb decisions --remembered")
+        "Forget the answer", look("list the remembered answers", "idumb decisions --remembered", "list")
     ),
     "decision.not-remembered": row(
         "Remember the answer",
@@ -45,7 +45,7 @@ ROWS: Mapping[str, Row] = {
         ),
         way("no", "change nothing", "everything stays as it is"),
     ),
-    "file.unreadable": row("Read the file", way("look", "check its path and its mode", "then run the command again")),
+    "file.unreadable": row("Read the file", way("look", "check its path and its mode")),
     "handoff.ambiguous": row("Find the handoff", _HANDOFFS),
     "handoff.bad-status": row("Change the handoff", way("status", "choose a valid status", "it is recorded", HINT)),
     "handoff.unknown": row("Find the handoff", _HANDOFFS),

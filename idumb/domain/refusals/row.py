@@ -26,9 +26,14 @@ def row(what: str, *ways: Choice) -> Row:
     return Row(what, ways)
 
 
-def way(id: str, text: str, consequence: str, command: str | None = None) -> Choice:
+def way(id: str, text: str, consequence: str = "then run the command again", command: str | None = None) -> Choice:
     """Return a choice; without a command if a person must do something that no command does."""
     return Choice(id, text, consequence, command)
+
+
+def look(text: str, command: str, id: str = "look") -> Choice:
+    """Return a choice that changes nothing."""
+    return Choice(id, text, READ_ONLY, command)
 
 
 def names(command: str) -> tuple[str, ...]:
@@ -48,8 +53,8 @@ def filled(command: str | None, hint: str | None, details: Mapping[str, Any]) ->
 
 
 READ_ONLY = "this only reads"
-STATUS = way("look", "see the state of the run", READ_ONLY, "idumb status")
-DOCTOR = way("examine", "see what is wrong and how to fix it", READ_ONLY, "idumb doctor")
+STATUS = look("see the state of the run", "idumb status")
+DOCTOR = look("see what is wrong and how to fix it", "idumb doctor", "examine")
 FIX = way(
     "fix", "fix everything that is safe to fix", "idumb keeps a copy of every file it replaces", "idumb doctor --fix"
 )

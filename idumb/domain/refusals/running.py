@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import HINT, READ_ONLY, STATUS, Row, row, way
+from idumb.domain.refusals.row import HINT, STATUS, Row, look, row, way
 
 _CONTINUE = "Continue the run"
 _START = "Start the task"
@@ -12,8 +12,8 @@ _RESUME = way("resume", "continue the run", "completed tasks stay completed", "i
 _RETRY = way(
     "retry", "retry the failed tasks", "each gets its full number of attempts", "idumb resume {phase} --retry-failed"
 )
-_NEXT = way("next", "see what can run now", READ_ONLY, "idumb next")
-_SHOW = way("show", "see what happened to the task", READ_ONLY, "idumb show {task}")
+_NEXT = look("see what can run now", "idumb next", "next")
+_SHOW = look("see what happened to the task", "idumb show {task}", "show")
 _SKIP = way("skip", "skip the task", "tasks that depend on it stay blocked", "idumb skip {task} --why REASON")
 _ACCEPT = way(
     "accept",
@@ -22,8 +22,8 @@ _ACCEPT = way(
     "idumb accept {task} --why REASON",
 )
 _AGAIN = "idumb accept {task} --why REASON"
-_TASKS = way("list", "list the tasks of the phase", READ_ONLY, "idumb graph {phase}")
-_QUESTIONS = way("list", "list the open questions", READ_ONLY, "idumb decisions")
+_TASKS = look("list the tasks of the phase", "idumb graph {phase}", "list")
+_QUESTIONS = look("list the open questions", "idumb decisions", "list")
 _MOVE = way(
     "move", "commit your changes or move them away, then continue", "the task is retried", "idumb resume {phase}"
 )
@@ -75,13 +75,13 @@ ROWS: Mapping[str, Row] = {
     "run.none": row("Find the run", way("run", "run the phase", "you are asked for consent first", "{run}")),
     "run.paused": row(_CONTINUE),
     "skip.not-confirmed": row("Skip the task"),
-    "run.unknown": row("Find the run", way("list", "list the runs of the phase", READ_ONLY, HINT)),
+    "run.unknown": row("Find the run", look("list the runs of the phase", HINT, "list")),
     "run.waiting": row(_CONTINUE, _QUESTIONS, _RESUME),
     "dry-run.failed": row("Finish the dry run"),
     "dry-run.waiting": row("Finish the dry run"),
     "lock.plan-changed": row(
         _CONTINUE,
-        way("check", "see every error with its line", READ_ONLY, "idumb check-plan {phase}"),
+        look("see every error with its line", "idumb check-plan {phase}", "check"),
         way("run", "run it as it is now", "you are asked for consent first", "{run}"),
     ),
     "lock.configuration-changed": _LOCKED,
@@ -150,19 +150,19 @@ ROWS: Mapping[str, Row] = {
     "undo.amended": row(
         "Undo it",
         way("resume", "let the run redo the tasks", "they run under the amended plan", "idumb resume {phase}"),
-        way("look", "see what the amendment changed", READ_ONLY, "idumb plan-diff {phase}"),
+        look("see what the amendment changed", "idumb plan-diff {phase}"),
     ),
     "undo.no-such-operation": row(
         "Undo it",
         way("newest", "undo the last operation", "you see its effect first and confirm it", "idumb undo"),
-        way("log", "list the operations", READ_ONLY, "idumb log"),
+        look("list the operations", "idumb log", "log"),
     ),
     "undo.other-operation": row(
         "Undo it",
         way("undo", "undo it anyway", "a new commit restores its files", "{command}"),
         way("leave", "change nothing", "everything stays as it is", "idumb next"),
     ),
-    "undo.nothing": row("Undo", way("log", "list the operations", READ_ONLY, "idumb log")),
+    "undo.nothing": row("Undo", look("list the operations", "idumb log", "log")),
     "resume.no-attempt": row("Give guidance to the next attempt", _RETRY, STATUS),
     "rollback.command-failed": row(
         "Roll back",
@@ -171,8 +171,8 @@ ROWS: Mapping[str, Row] = {
     ),
     "rollback.conflict": row(
         "Roll back",
-        way("keep", "save your versions elsewhere and restore the files", "then run the command again"),
-        way("leave", "change nothing", READ_ONLY, "idumb status"),
+        way("keep", "save your versions elsewhere and restore the files"),
+        look("change nothing", "idumb status", "leave"),
     ),
     "rollback.irreversible": row(
         "Roll back",
@@ -220,12 +220,7 @@ ROWS: Mapping[str, Row] = {
     "verification.failed": _UNVERIFIED,
     "verification.partial": row(
         "Mark the phase as verified",
-        way(
-            "gaps",
-            "plan the missing proof",
-            "a plan for the gaps is written",
-            "idumb verify-work {phase} --gaps",
-        ),
+        way("gaps", "plan the missing proof", "a plan for the gaps is written", "idumb verify-work {phase} --gaps"),
         way("again", "verify it again", "every criterion is checked again", "idumb verify-work {phase}"),
     ),
     "verification.waiting": row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.refusals.row import DOCTOR, FIX, HINT, READ_ONLY, STATUS, Row, row, way
+from idumb.domain.refusals.row import DOCTOR, FIX, HINT, STATUS, Row, look, row, way
 
 _LOG = "Read and write the event log"
 _WRITE = "Write in this working tree"
@@ -23,7 +23,7 @@ _ROOM = way("make-room", "free disk space", "everything recorded is kept; then r
 _MINE = way("own", "make yourself the only user of the folder (your own, mode 0700)", "idumb can then read it")
 _NAME = way("rename", "choose another name", "no existing file is replaced")
 _SYSTEM = "Use that path"
-_PERMIT = way("permit", "correct the owner and mode of that path and its folder", "then run the command again")
+_PERMIT = way("permit", "correct the owner and mode of that path and its folder")
 
 ROWS: Mapping[str, Row] = {
     "store.busy": row(_LOG, _AGAIN),
@@ -59,7 +59,7 @@ ROWS: Mapping[str, Row] = {
         _WRITE, way("move", "keep the repository on a local disk", "its file system has the locks that idumb needs")
     ),
     "cancel.no-answer": row(
-        "Stop the command that runs here", way("wait", "wait and check again", READ_ONLY, "idumb status"), _FORCE
+        "Stop the command that runs here", look("wait and check again", "idumb status", "wait"), _FORCE
     ),
     "cancel.not-allowed": row(
         "Stop the command that runs here",
@@ -93,12 +93,10 @@ ROWS: Mapping[str, Row] = {
     "doctor.problems": row("Trust the state that runs depend on", FIX, DOCTOR),
     "system.denied": row(_SYSTEM, _PERMIT),
     "system.disk": row(_SYSTEM, way("check", "check the disk", "everything recorded is kept"), STATUS),
-    "system.files": row(
-        _SYSTEM, way("raise", "raise the limit of open files, or close other programs", "then run the command again")
-    ),
+    "system.files": row(_SYSTEM, way("raise", "raise the limit of open files, or close other programs")),
     "system.full": row(_SYSTEM, _ROOM),
-    "system.memory": row(_SYSTEM, way("free", "close other programs", "then run the command again")),
-    "system.read-only": row(_SYSTEM, way("remount", "make the file system writable", "then run the command again")),
+    "system.memory": row(_SYSTEM, way("free", "close other programs")),
+    "system.read-only": row(_SYSTEM, way("remount", "make the file system writable")),
     "system.refused": row(
         _SYSTEM, way("look", "check that path", "everything recorded is kept; then run the command again")
     ),
@@ -106,8 +104,6 @@ ROWS: Mapping[str, Row] = {
         "Run plans on Windows", way("elsewhere", "run them on Linux, macOS or WSL", "every command works there"), STATUS
     ),
     "internal": row("Finish this command", STATUS, DOCTOR),
-    "usage": row(
-        "Run this command line", way("help", "see the arguments and options of the command", READ_ONLY, "idumb --help")
-    ),
-    "log.unknown-kind": row("Show these events", way("all", "show events of every kind", READ_ONLY, "idumb log")),
+    "usage": row("Run this command line", look("see the arguments and options of the command", "idumb --help", "help")),
+    "log.unknown-kind": row("Show these events", look("show events of every kind", "idumb log", "all")),
 }
