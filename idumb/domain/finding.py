@@ -46,6 +46,12 @@ def as_warnings_if_later(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(f, severity=WARNING) if f.code in LATER else f for f in findings)
 
 
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", form: str = "did you mean `{}`?") -> str:
+    """Return the question whether the nearest known word was meant, or `otherwise` if none is near."""
+    near = nearest(word, known)
+    return form.format(near) if near else otherwise
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is most similar to `word`, or None if none is close."""
     import difflib  # noqa: PLC0415 (only needed once something is wrong)

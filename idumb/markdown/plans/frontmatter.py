@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.domain import whole_numbers
-from idumb.domain.finding import nearest
+from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
 from idumb.markdown.plans import criteria, structured_values, yaml_criteria
 from idumb.markdown.syntax import inline, yaml_nodes
@@ -114,8 +114,7 @@ class _Reader:
             self.found.values.setdefault("extra", {})[name] = plain(node)
             return
         if name not in _KEYS:
-            near = nearest(name, _KEYS)
-            mend = f"did you mean `{near}`?" if near else f"remove it, or rename it to x-{name}"
+            mend = did_you_mean(name, _KEYS, f"remove it, or rename it to x-{name}")
             if owner := next((one for one, keys in _INNER.items() if name in keys), ""):
                 mend = f"if it belongs to {owner}, indent it; otherwise {mend}"
             self._error("plan.unknown-key", key.start, name, f"Unknown key `{name}`", found=name, mend=mend)
@@ -150,39 +149,31 @@ class _Reader:
 
     def type(self, name: str, node: Node) -> None:
         if not isinstance(node, Scalar) or node.value != "plan":
-            self._error(
-                "plan.wrong-type", node.start, name, "The type of a plan must be `plan`", found=self._shown(node)
-            )
+            message = "The type of a plan must be `plan`"
+            self._error("plan.wrong-type", node.start, name, message, found=self._shown(node))
+
+    def _matching(self, name: str, node: Node, valid: Callable[[str], Any]) -> str | None:
+        """Return the text of a scalar if it is valid; report it otherwise."""
+        if isinstance(node, Scalar) and valid(node.value):
+            return node.value
+        self._bad(name, node)
+        return None
 
     def text(self, name: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and node.value.strip():
-            return node.value.strip()
-        self._bad(name, node)
-        return None
+        text = self._matching(name, node, str.strip)
+        return text and text.strip()
 
     def id(self, name: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and _is_id(node.value):
-            return node.value
-        self._bad(name, node)
-        return None
+        return self._matching(name, node, _is_id)
 
     def version(self, name: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and _VERSION.fullmatch(node.value):
-            return node.value
-        self._bad(name, node)
-        return None
+        return self._matching(name, node, _VERSION.fullmatch)
 
     def mode(self, name: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and node.value in {GUIDED, STRICT}:
-            return node.value
-        self._bad(name, node)
-        return None
+        return self._matching(name, node, {GUIDED, STRICT}.__contains__)
 
     def name(self, name: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and _WORD.fullmatch(node.value):
-            return node.value
-        self._bad(name, node)
-        return None
+        return self._matching(name, node, _WORD.fullmatch)
 
     def ids(self, name: str, node: Node) -> tuple[str, ...] | None:
         if isinstance(node, Scalar):
@@ -210,41 +201,33 @@ class _Reader:
                 else:
                     self._bad(name, key)
             return found
-        if isinstance(node, Sequence):
-            for one in node.items:
-                if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in found:
-                    found[one.value] = ""
-                else:
-                    self._bad(name, one)
-            return found
-        self._bad(name, node)
-        return None
+        for one in self._list(name, node):
+            if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in found:
+                found[one.value] = ""
+            else:
+                self._bad(name, one)
+        return found if isinstance(node, Sequence) else None
 
     def scope(self, name: str, node: Node) -> Scope | None:
         fields = self._fields(name, node, _INNER[name])
         if fields is None:
             return None
         root = self._text_of(name, fields.get("root"))
-        protected = self._texts_of(name, fields.get("protected"))
-        return Scope(root, protected)
+        return Scope(root, self._texts_of(name, fields.get("protected")))
 
     def non_goals(self, name: str, node: Node) -> tuple[NonGoal, ...]:
         found = []
-        for item in self._list(name, node):
-            fields = self._fields(name, item, _INNER[name])
-            if fields is not None:
-                id, text = self._text_of(name, fields["id"]), self._text_of(name, fields["text"])
-                found.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
+        for fields in self._mappings(name, node):
+            id, text = self._text_of(name, fields["id"]), self._text_of(name, fields["text"])
+            found.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
         self._unique(name, node, [n.id for n in found])
         return tuple(found)
 
     def invariants(self, name: str, node: Node) -> tuple[Invariant, ...]:
         found = []
-        for item in self._list(name, node):
-            fields = self._fields(name, item, _INNER[name])
-            if fields is not None:
-                id, text, check = (self._text_of(name, fields[k]) for k in ("id", "text", "check"))
-                found.append(Invariant(id or "", text or "", _command(check or "")))
+        for fields in self._mappings(name, node):
+            id, text, check = (self._text_of(name, fields[k]) for k in ("id", "text", "check"))
+            found.append(Invariant(id or "", text or "", _command(check or "")))
         self._unique(name, node, [i.id for i in found])
         return tuple(found)
 
@@ -257,12 +240,8 @@ class _Reader:
 
     def setup(self, name: str, node: Node) -> tuple[Setup, ...]:
         found = []
-        for item in self._list(name, node):
-            fields = self._fields(name, item, _INNER[name])
-            if fields is None:
-                continue
-            texts = [self._text_of(name, fields.get(k)) for k in ("service", "why", "where", "check")]
-            service, why, where, check = texts
+        for fields in self._mappings(name, node):
+            service, why, where, check = (self._text_of(name, fields.get(k)) for k in _INNER[name] if k != "env")
             env = fields.get("env")
             given = Sequence([env], env.start) if isinstance(env, Scalar) else env
             names = self._texts_of(name, given)
@@ -283,6 +262,13 @@ class _Reader:
         self._bad(name, node)
         return []
 
+    def _mappings(self, name: str, node: Node) -> Iterator[dict[str, Node]]:
+        """Yield the values of each valid mapping in a list."""
+        for item in self._list(name, node):
+            fields = self._fields(name, item, _INNER[name])
+            if fields is not None:
+                yield fields
+
     def _fields(self, name: str, node: Node, keys: dict[str, bool]) -> dict[str, Node] | None:
         """Return the values of a mapping by key (True: required); None if it is invalid."""
         if not isinstance(node, Mapping):
@@ -293,8 +279,7 @@ class _Reader:
             if key.value in keys:
                 found[key.value] = value
             else:
-                near = nearest(key.value, keys)
-                mend = f"did you mean `{near}`?" if near else "remove it"
+                mend = did_you_mean(key.value, keys, "remove it")
                 if key.value in _KEYS:
                     mend = f"if it is a key of the plan, remove its indentation; otherwise {mend}"
                 message = f"Unknown key `{key.value}` in `{name}`"
@@ -305,12 +290,7 @@ class _Reader:
         return None if missing else found
 
     def _text_of(self, name: str, node: Node | None) -> str | None:
-        if node is None:
-            return None
-        if isinstance(node, Scalar) and node.value.strip():
-            return node.value.strip()
-        self._bad(name, node)
-        return None
+        return None if node is None else self.text(name, node)
 
     def _texts_of(self, name: str, node: Node | None) -> tuple[str, ...]:
         if node is None:

@@ -8,28 +8,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from idumb.domain import whole_numbers
-from idumb.domain.finding import nearest
+from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import Step
 from idumb.markdown.plans import step_tools
 from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.nodes import Fence
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 
 KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
 _REQUIRED = ("tool", "intent", "arguments")
 _JSON_LINE = re.compile(r"^- \{.*\}[ \t]*$", re.MULTILINE)
 _FIRST = re.compile(r"\S")
-
-
-class _Bad(Exception):
-    """A problem in a step; `at` is a source offset."""
-
-    def __init__(
-        self, code: str, message: str, at: int, *, found: str = "", accepted: str = "", mend: str = ""
-    ) -> None:
-        super().__init__(message)
-        self.code, self.at, self.found, self.accepted, self.mend = code, at, found, accepted, mend
 
 
 class _Pairs(dict[str, Any]):
@@ -214,72 +204,70 @@ def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
 
 
 def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Step | None:
-    found: list[_Bad] = []
-    made = None
-    try:
-        fields, places = _mapping(entry, at, "A step")
-        found += _keys(fields, places, at)
-        tool = _tool(fields.get("tool"), places, found)
-        arguments = _arguments(tool, fields.get("arguments"), places("arguments"), found) if tool else {}
-        others = _others(fields, places, found)
-        if not found and tool:
-            made = Step(index, tool, arguments=arguments, line=line, **others)
-    except _Bad as bad:
-        found.append(bad)
-    for one in found:
-        problems.error(one.code, one.at, str(one), field="steps", found=one.found, accepted=one.accepted, mend=one.mend)
-    return made
+    before = len(problems.findings)
+    field = Field("steps", problems)
+    mapping = _mapping(entry, at, "A step", field)
+    if mapping is None:
+        return None
+    fields, places = mapping
+    _check_keys(fields, places, at, field)
+    tool = _tool(fields.get("tool"), places, field)
+    arguments = _arguments(tool, fields.get("arguments"), places("arguments"), field) if tool else {}
+    if arguments is None:
+        return None
+    others = _others(fields, places, field)
+    if tool and len(problems.findings) == before:
+        return Step(index, tool, arguments=arguments, line=line, **others)
+    return None
 
 
-def _tool(tool: Any, places: Callable[[str], int], found: list[_Bad]) -> str | None:
+def _tool(tool: Any, places: Callable[[str], int], field: Field) -> str | None:
     if isinstance(tool, str) and tool in step_tools.TOOLS:
         return str(tool)
     if tool is not None:
-        near = nearest(str(tool), step_tools.TOOLS)
-        mend = f"did you mean `{near}`?" if near else "use a tool from the list"
-        accepted = ", ".join(step_tools.TOOLS)
+        mend = did_you_mean(str(tool), step_tools.TOOLS, "use a tool from the list")
         message = f"Unknown tool `{tool}`" if isinstance(tool, str) else "The tool must be a text"
-        bad = _Bad("step.unknown-tool", message, places("tool"), found=str(tool)[:80], accepted=accepted, mend=mend)
-        found.append(bad)
+        accepted = ", ".join(step_tools.TOOLS)
+        field.error("step.unknown-tool", places("tool"), message, str(tool)[:80], accepted, mend)
     return None
 
 
 _OTHERS = {"intent": "name", "scope": "argv", "timeout": "seconds", "continue_on_error": "boolean"}
 
 
-def _others(fields: dict[str, Any], places: Callable[[str], int], found: list[_Bad]) -> dict[str, Any]:
+def _others(fields: dict[str, Any], places: Callable[[str], int], field: Field) -> dict[str, Any]:
     given = {}
     for key, kind in _OTHERS.items():
         if (value := fields.get(key)) is not None:
-            given[key] = _checked(key, kind, value, places(key), found)
+            given[key] = _checked(key, kind, value, places(key), field)
     if given.get("scope") is not None:
         given["scope"] = tuple(given["scope"])
     return given
 
 
-def _checked(key: str, kind: str, value: Any, at: int, found: list[_Bad]) -> Any:
+def _checked(key: str, kind: str, value: Any, at: int, field: Field) -> Any:
     checked = step_tools.CHECKS[kind](value)
     if checked is None:
         accepted = step_tools.ACCEPTED[kind]
         shown = str(value)[:80] if isinstance(value, str | int | float | None) else ""
-        message = f"{key} must be {accepted}"
-        found.append(_Bad("step.bad-value", message, at, found=shown, accepted=accepted, mend=f"write {accepted}"))
+        field.error("step.bad-value", at, f"{key} must be {accepted}", shown, accepted, f"write {accepted}")
     return checked
 
 
-def _mapping(entry: Any, at: int, subject: str) -> tuple[dict[str, Any], Callable[[str], int]]:
-    """Return plain values by key, and a function from keys to offsets."""
+def _mapping(entry: Any, at: int, subject: str, field: Field) -> tuple[dict[str, Any], Callable[[str], int]] | None:
+    """Return plain values by key, and a function from keys to offsets; None, with a problem, if it is no mapping."""
     if isinstance(entry, yaml_nodes.Mapping):
         starts = {key.value: key.start for key, _ in entry.pairs}
         values = {key.value: _plain(value) for key, value in entry.pairs}
         return values, lambda key: starts.get(key, at)
-    if isinstance(entry, dict):
-        twice = getattr(entry, "twice", None)
-        if twice is not None:
-            message = f"Duplicate key `{twice}`"
-            raise _Bad("yaml.duplicate-key", message, at, found=twice, accepted=yaml_nodes.ACCEPTED, mend="keep one")
-        return entry, lambda _: at
-    raise _Bad("step.not-a-mapping", f"{subject} must be a mapping", at, accepted="tool, intent, arguments")
+    if not isinstance(entry, dict):
+        field.error("step.not-a-mapping", at, f"{subject} must be a mapping", accepted="tool, intent, arguments")
+        return None
+    twice = getattr(entry, "twice", None)
+    if twice is not None:
+        field.error("yaml.duplicate-key", at, f"Duplicate key `{twice}`", twice, yaml_nodes.ACCEPTED, "keep one")
+        return None
+    return entry, lambda _: at
 
 
 def _plain(node: yaml_nodes.Node) -> Any:
@@ -295,49 +283,41 @@ def _plain(node: yaml_nodes.Node) -> Any:
     return node
 
 
-def _keys(fields: dict[str, Any], places: Callable[[str], int], at: int) -> Iterator[_Bad]:
+def _check_keys(fields: dict[str, Any], places: Callable[[str], int], at: int, field: Field) -> None:
     for key in fields:
         if key not in KEYS:
-            near = nearest(key, KEYS)
-            mend = f"did you mean `{near}`?" if near else "remove it"
-            accepted = ", ".join(KEYS)
-            yield _Bad(
-                "step.unknown-key",
-                f"Unknown key `{key}` in a step",
-                places(key),
-                found=key,
-                accepted=accepted,
-                mend=mend,
-            )
+            mend = did_you_mean(key, KEYS, "remove it")
+            field.error("step.unknown-key", places(key), f"Unknown key `{key}` in a step", key, ", ".join(KEYS), mend)
     for key in _REQUIRED:
         if fields.get(key) is None:
             place = places(key) if key in fields else at
-            accepted = ", ".join(_REQUIRED)
-            yield _Bad("step.missing-key", f"This step has no `{key}`", place, accepted=accepted, mend=f"add {key}")
+            message = f"This step has no `{key}`"
+            field.error("step.missing-key", place, message, "", ", ".join(_REQUIRED), f"add {key}")
 
 
-def _arguments(tool: str, given: Any, at: int, found: list[_Bad]) -> dict[str, Any]:
+def _arguments(tool: str, given: Any, at: int, field: Field) -> dict[str, Any] | None:
     if given is None:
         return {}
-    fields, places = _mapping(given, at, "arguments")
+    mapping = _mapping(given, at, "arguments", field)
+    if mapping is None:
+        return None
+    fields, places = mapping
     shape = step_tools.TOOLS[tool]
     accepted = ", ".join(shape)
     checked = {}
     for key, value in fields.items():
         if key in shape:
-            checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), found)
+            checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), field)
             continue
-        near = nearest(key, shape)
-        mend = f"did you mean `{near}`?" if near else "remove it"
+        mend = did_you_mean(key, shape, "remove it")
         message = f"Unknown argument `{key}` of {tool}"
-        found.append(_Bad("step.unknown-argument", message, places(key), found=key, accepted=accepted, mend=mend))
+        field.error("step.unknown-argument", places(key), message, key, accepted, mend)
     for key, kind in shape.items():
         if key not in fields and not kind.endswith("?"):
             message = f"{tool} needs the argument `{key}`"
-            found.append(_Bad("step.missing-argument", message, at, accepted=accepted, mend=f"add {key}"))
+            field.error("step.missing-argument", at, message, "", accepted, f"add {key}")
     one_of = step_tools.ONE_OF.get(tool)
     if one_of and (one_of[0] in fields) == (one_of[1] in fields):
         message = f"{tool} needs exactly one of {one_of[0]} and {one_of[1]}"
-        mend = "write one of them"
-        found.append(_Bad("step.missing-argument", message, at, accepted=" or ".join(one_of), mend=mend))
+        field.error("step.missing-argument", at, message, "", " or ".join(one_of), "write one of them")
     return checked

@@ -9,7 +9,7 @@ from json import decoder
 from typing import Any
 
 from idumb.domain import whole_numbers
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Problems, ReadError
 from idumb.markdown.syntax.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, duplicate_key
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -25,18 +25,12 @@ class Literal(Scalar):
     native: Any = None
 
 
-class _Refused(Exception):
-    def __init__(self, code: str, message: str, at: int, found: str, mend: str) -> None:
-        super().__init__(message)
-        self.problem = (code, message, at, found, mend)
-
-
 def read(text: str, place: Callable[[int], int], problems: Problems, field: str) -> Node | None:
     """Return the value of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
     reader = _Reader(text, place, problems, field)
     try:
         return reader.document()
-    except _Refused as refused:
+    except ReadError as refused:
         code, message, at, found, mend = refused.problem
     except ValueError as error:  # a string that is never closed, or has a bad escape or a control character
         at = min(int(getattr(error, "pos", reader.at)), max(len(text) - 1, 0))
@@ -50,7 +44,7 @@ def _whole(text: str, at: int) -> int:
     try:
         return whole_numbers.parse_json_int(text)
     except ValueError as problem:
-        raise _Refused("json.unreadable", str(problem), at, text, "write a smaller number, or a text") from None
+        raise ReadError("json.unreadable", str(problem), at, text, "write a smaller number, or a text") from None
 
 
 def _shown(text: str, at: int) -> str:
@@ -79,17 +73,17 @@ class _Reader:
         self.at = found.end() if found else self.at
         return self.text[self.at : self.at + 1]
 
-    def _unexpected(self, wanted: str, mend: str = "check quotes, commas and brackets") -> _Refused:
+    def _unexpected(self, wanted: str, mend: str = "check quotes, commas and brackets") -> ReadError:
         shown = _shown(self.text, self.at)
         message = f"Invalid JSON: expected {wanted}"
-        return _Refused("json.unreadable", message, min(self.at, max(len(self.text) - 1, 0)), shown, mend)
+        return ReadError("json.unreadable", message, min(self.at, max(len(self.text) - 1, 0)), shown, mend)
 
     def _value(self, depth: int) -> Node:
         sign = self._skip()
         if sign == '"':
             return self._string()
         if depth >= MAX_DEPTH and sign in {"[", "{"}:
-            raise _Refused(
+            raise ReadError(
                 "plan.too-deep", f"JSON is nested more than {MAX_DEPTH} levels deep", self.at, "", "nest less"
             )
         if sign == "[":

@@ -75,6 +75,14 @@ class Problems:
         return tuple(sorted(reported, key=lambda f: (f.line, f.column, f.code)))
 
 
+class ReadError(Exception):
+    """A problem that ends the reading of a document; `at` is an index of its text."""
+
+    def __init__(self, code: str, message: str, at: int, found: str, mend: str) -> None:
+        super().__init__(message)
+        self.problem = (code, message, at, found, mend)
+
+
 @dataclass(slots=True)
 class Field:
     """A named part of a document, for problems in it."""

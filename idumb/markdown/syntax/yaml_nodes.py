@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.markdown.syntax import indentation
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Problems, ReadError
 
 MAX_DEPTH = 20
 ACCEPTED = "plain YAML keys and values, each key once"
@@ -50,19 +50,13 @@ class Mapping:
 Node = Scalar | Sequence | Mapping
 
 
-class _Refused(Exception):
-    def __init__(self, code: str, message: str, at: int, found: str, mend: str) -> None:
-        super().__init__(message)
-        self.problem = (code, message, at, found, mend)
-
-
 def read(text: str, place: Callable[[int], int], problems: Problems, field: str) -> Node | None:
     """Return the document of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
     from ruamel.yaml.error import YAMLError
 
     try:
         return _Reader(text, place, problems, field).document()
-    except _Refused as refused:
+    except ReadError as refused:
         code, message, at, found, mend = refused.problem
         problems.error(code, place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
     except YAMLError as error:
@@ -114,7 +108,9 @@ class _Reader:
                 documents += 1
                 if documents > 1:
                     at = event.start_mark.index
-                    raise _Refused("yaml.second-document", "A second YAML document starts here", at, "---", "remove it")
+                    raise ReadError(
+                        "yaml.second-document", "A second YAML document starts here", at, "---", "remove it"
+                    )
             elif kind not in {"StreamStartEvent", "StreamEndEvent", "DocumentEndEvent", "CommentEvent"}:
                 node = self.node(event, 0)
         return None if isinstance(node, Scalar) and node.plain and not node.value else node
@@ -126,18 +122,18 @@ class _Reader:
         if kind == "ScalarEvent":
             return Scalar(_paired(event.value), not event.style, self.place(at), self.place(event.end_mark.index))
         if depth >= MAX_DEPTH:
-            raise _Refused("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} levels deep", at, "", "nest less")
+            raise ReadError("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} levels deep", at, "", "nest less")
         if kind == "SequenceStartEvent":
             return self._sequence(at, depth)
         return self._mapping(at, depth)
 
     def _refuse(self, event: Any, kind: str, at: int) -> None:
         if kind == "AliasEvent":
-            raise _Refused("yaml.alias", "YAML aliases are not allowed", at, f"*{event.anchor}", "write it out")
+            raise ReadError("yaml.alias", "YAML aliases are not allowed", at, f"*{event.anchor}", "write it out")
         if event.anchor:
-            raise _Refused("yaml.anchor", "YAML anchors are not allowed", at, f"&{event.anchor}", "remove it")
+            raise ReadError("yaml.anchor", "YAML anchors are not allowed", at, f"&{event.anchor}", "remove it")
         if getattr(event, "tag", None) and event.tag != "!":
-            raise _Refused("yaml.tag", "YAML tags are not allowed", at, str(event.tag), "remove it")
+            raise ReadError("yaml.tag", "YAML tags are not allowed", at, str(event.tag), "remove it")
 
     def _sequence(self, at: int, depth: int) -> Sequence:
         items: list[Node] = []
@@ -166,11 +162,11 @@ class _Reader:
     def _key(self, event: Any, depth: int) -> Scalar:
         key = self.node(event, depth + 1)
         if not isinstance(key, Scalar):
-            raise _Refused(
+            raise ReadError(
                 "yaml.key", "A key must be a plain text", event.start_mark.index, "", "use a text as the key"
             )
         if key.plain and key.value == "<<":
-            raise _Refused(
+            raise ReadError(
                 "yaml.merge", "YAML merge keys are not allowed", event.start_mark.index, "<<", "write it out"
             )
         return key
