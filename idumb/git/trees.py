@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pygit2
 
 from idumb.app.ports.repository import Conflict, InnerChange, Snapshot
-from idumb.domain import errors
+from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git import open_repository, snapshot
 from idumb.git.discover import Repository
-from idumb.git.objects import blobs, durable_files, tree_objects
+from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
-from idumb.git.scan import empty_folders, escaping_links, nested_changes, scan_cache, scanner, walk
+from idumb.git.scan import empty_folders, escaping_links, ignores, nested_changes, scan_cache, scanner
 
 if TYPE_CHECKING:
     from idumb.git import snapshot_manifest
@@ -36,6 +37,7 @@ class GitTrees:
         rules: Repository | None = None,
         has_secret: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
+        self.root = repository.root
         self._has_secret = has_secret
         self._place = repository
         self._objects = objects or repository
@@ -45,11 +47,8 @@ class GitTrees:
         self._noted: dict[str, snapshot_manifest.Noted] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
+        self._ignored_before: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
-
-    @property
-    def root(self) -> str:
-        return self._place.root
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -86,8 +85,9 @@ class GitTrees:
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         tree = self.scans.scan(also).hex()
         self.scans.mark()
+        self._ignored_before = self.ignored()
         try:
-            return self.snapshots.take(ref, tree, reason, self.scans.top, self._inner())
+            return self.snapshots.take(ref, tree, reason, self.scans.inventory, self._nested())
         except errors.Refusal as refusal:
             if refusal.code != snapshot.UNREADABLE:
                 raise
@@ -96,19 +96,19 @@ class GitTrees:
         self.writer.afresh()
         self._scanner = scanner.Scanner(self._place, self.writer, owner=self._rules)
         self._snapshots = None
-        return self.snapshots.take(ref, self.scan(also), reason, self.scans.top, self._inner())
+        return self.snapshots.take(ref, self.scan(also), reason, self.scans.inventory, self._nested())
 
-    def _inner(self, also: Iterable[str] = ()) -> nested_changes.Look | None:
+    def _nested(self, also: Iterable[str] = ()) -> nested_changes.Look | None:
         """Return the uncommitted changes in nested repositories; nothing is read if there are none."""
-        found = {*self.scans.repositories(), *also}
-        return nested_changes.look(self.root, found, lambda path: blobs.put_path(self.writer, path)) if found else None
+        repositories = {*self.repositories(), *also}
+        return nested_changes.look(self.root, repositories, self.writer) if repositories else None
 
     def repositories(self) -> tuple[str, ...]:
-        return self.scans.repositories()
+        return self.scans.inventory.repositories
 
     def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
         before, kept = self.snapshots.inner(snapshot.commit)
-        present = self._inner(before)
+        present = self._nested(before)
         return () if present is None else nested_changes.changes(before, present, kept)
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
@@ -127,19 +127,35 @@ class GitTrees:
             return False
 
     def left_out(self) -> Mapping[str, str]:
-        return self.scans.left_out()
+        inventory = self.scans.inventory
+        dirty = (path for path in inventory.submodules if nested_changes.is_dirty(self.root, path))
+        return {
+            **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
+            **inventory.skipped,
+            **dict.fromkeys(dirty, "uncommitted work in a submodule"),
+        }
 
     def ignored(self) -> tuple[str, ...]:
-        return self.scans.ignored()
+        return tuple(path for path in self.scans.inventory.ignored if self._exists(path))
 
     def gone(self) -> tuple[str, ...]:
-        return self.scans.gone()
+        return tuple(path for path in self._ignored_before if not self._exists(path))
+
+    def _exists(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self.root, path.rstrip("/")))
 
     def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
-        return self.scans.hidden_by(frozenset(new), frozenset(changed))
+        created, edited = frozenset(new), frozenset(changed)
+        if not created and not edited:
+            return {}
+        before = frozenset(self._ignored_before)
+        hiding = ignores.deciding(self.root, self.ignored(), self._rules)
+        return {
+            path: file for path, file in hiding.items() if file in created or (file in edited and path not in before)
+        }
 
     def caches(self) -> tuple[str, ...]:
-        return walk.among(self.scans.top)
+        return self.scans.inventory.caches
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)
@@ -154,7 +170,7 @@ class GitTrees:
         return tree_objects.is_folder(self.repository, tree, path)
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        made = tree_objects.overlay(self.repository, self.writer, tree, source, paths)
+        made = tree_objects.overlay(self.repository, self.writer.tree, tree, source, paths)
         self.writer.flush()
         return made
 
@@ -167,7 +183,7 @@ class GitTrees:
 
     def pieces(self, oid: str) -> Iterator[bytes]:
         try:
-            yield from blobs.chunks(self.repository, self._objects.root, oid)
+            yield from tree_objects.pieces(self.repository, self._objects.root, oid)
         except (KeyError, pygit2.GitError) as problem:
             words = f"object {oid} is missing or damaged: {problem}"
             raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
@@ -242,6 +258,7 @@ class GitTrees:
         """Forget the last scan: the working tree or its git folder was recreated."""
         self._scanner = None
         self._snapshots = None
+        self._ignored_before = ()
 
     def close(self) -> None:
         """Save the scanner's memory; losing it costs only time."""

@@ -155,7 +155,7 @@ def _refs_first() -> None:
     from types import SimpleNamespace
 
     writer: Any = importlib.import_module("idumb.git.objects.object_writer")
-    writer.durable = SimpleNamespace(force=lambda paths: None)
+    writer.durable_files = SimpleNamespace(force=lambda paths: None)
 
 
 def arm(choice: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from idumb.app.history import restore_conflicts
 from idumb.git import commit, git_program
 from idumb.git.history import GitHistory
-from idumb.git.objects import blobs
+from idumb.git.objects import object_writer
 from idumb.git.restore import restore_paths
 from idumb.git.scan import walk
 
@@ -62,7 +62,7 @@ class _Entry:
 
 def _trust_times() -> None:
     """The scanner believes size and time of modification alone."""
-    put_path = blobs.put_path
+    put_path = object_writer.put_path
 
     def stored(*arguments: Any) -> Any:
         found = put_path(*arguments)
@@ -73,7 +73,7 @@ def _trust_times() -> None:
         with os.scandir(path) as listing:
             yield map(_Entry, listing)
 
-    blobs.put_path = stored  # type: ignore[assignment]
+    object_writer.put_path = stored  # type: ignore[assignment]
     vars(walk)["os"] = types.SimpleNamespace(scandir=scandir, path=os.path)
 
 

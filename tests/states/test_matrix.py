@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from idumb.git import discover
-from idumb.git.objects import blobs
+from idumb.git.objects import object_writer
 from idumb.git.scan import walk
 from idumb.git.trees import GitTrees
 from tests.crash import programme
@@ -83,7 +83,7 @@ def rounds(repo: GitSandbox) -> int:
 def test_no_edit_of_equal_size_and_time_is_missed(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
-    monkeypatch.setattr(blobs, "put_path", blobs.put_path)
+    monkeypatch.setattr(object_writer, "put_path", object_writer.put_path)
     monkeypatch.setitem(vars(walk), "os", os)
     planted.put("times only")
     assert rounds(sandbox) > 90

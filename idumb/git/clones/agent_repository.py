@@ -18,7 +18,7 @@ from pygit2.enums import ObjectType
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.builder_commits import Commit
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
-from idumb.git.objects import tree_objects
+from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.tree_objects import FOLDER, SUBMODULE, Item
 
 MOST_FILES = 200_000
@@ -76,7 +76,7 @@ class Objects:
 def _parsed(oid: bytes, data: bytes) -> dict[str, Item]:
     try:
         rows = tree_objects.parse(data)
-        same = tree_objects.from_items(rows) == data
+        same = object_writer.encoded_tree(rows) == data
     except ValueError:
         same = False
     if not same or any(_unsafe(name) for name in rows):

@@ -1,31 +1,65 @@
-"""The only writer of objects.
-
-Libgit2 writes them unforced, one pass forces them to disk, then they are renamed into place.
+"""The only writer of objects: reads files into blobs, encodes trees, and makes everything durable in one pass.
 
 libgit2 could force each object itself (ENABLE_FSYNC_GITDIR), at two sequential fsyncs per object. Without that, it must
 not write where git looks: a power cut can keep an object's name and lose its bytes, and an empty object stays for good,
-because git does not rewrite an object that exists. Objects are therefore written to a folder of this process and
-renamed once they are on disk.
+because git does not rewrite an object that exists. Objects are therefore written to a folder of this process, forced
+together, and renamed into place once they are on disk.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from io import IOBase
+from typing import NamedTuple
 
 import pygit2
 from pygit2.enums import ObjectType
 
+from idumb.domain import errors
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files
+from idumb.git.objects import durable_files, tree_objects
+from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, Item
 from idumb.system import host_identity
 from idumb.system.files import file_systems, user_folders
 
+_TOO_LARGE = 2 << 30
+_TRIES = 3
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LITTLE, _FEW = 1 << 20, 16
+_BLOCK = 4096  # the least space that a file takes
+
+
+class Stored(NamedTuple):
+    """A stored file: git mode, raw id, the stat from before it was read, and whether it was stable while being read."""
+
+    mode: int
+    oid: bytes
+    status: os.stat_result
+    steady: bool
+
+
+def encoded_row(mode: int, name: str, oid: bytes) -> bytes:
+    """Return one row in the format of a tree object."""
+    return b"%o %b\0%b" % (mode, os.fsencode(name), oid)
+
+
+def encoded_tree(items: Mapping[str, Item], rows: Iterable[bytes] = ()) -> bytes:
+    named = (encoded_row(item.mode, name, item.oid) for name, item in items.items())
+    ordered: list[bytes] = sorted([*rows, *named], key=_sort_key)
+    return b"".join(ordered)
+
+
+def _sort_key(row: bytes) -> bytes:
+    """Git's order: folders sort as if their names ended with `/`."""
+    mode, _, rest = row.partition(b" ")
+    name = rest[: rest.index(b"\0")]
+    return name + b"/" if mode == b"40000" else name
 
 
 class Writer:
@@ -45,10 +79,6 @@ class Writer:
         self._failed: OSError | None = None
         _collect(incoming)
 
-    @property
-    def repository(self) -> pygit2.Repository:
-        return self._repository
-
     def blob(self, data: bytes) -> bytes:
         oid = pygit2.hash(data)
         if self._trusting and oid in self._odb and not os.path.exists(self._path(str(oid))):
@@ -66,8 +96,9 @@ class Writer:
     def stream(self, source: IOBase) -> bytes:
         return self._note(self._store().create_blob_fromiobase(source))
 
-    def tree(self, data: bytes) -> bytes:
-        return self._note(self._store().odb.write(ObjectType.TREE, data))
+    def tree(self, items: Mapping[str, Item], rows: Iterable[bytes] = ()) -> bytes:
+        """Write a tree of items by name, and of rows that are encoded already."""
+        return self._note(self._store().odb.write(ObjectType.TREE, encoded_tree(items, rows)))
 
     def raw(self, kind: ObjectType, data: bytes) -> bytes:
         """Write an object of any kind, byte for byte, and return its id."""
@@ -85,10 +116,35 @@ class Writer:
         """From now on, also write objects that exist: the existing ones may be damaged."""
         self._trusting = False
 
-    def flush(self) -> None:
-        """Force everything that was written.
+    def require_space(self, paths: Iterable[str]) -> None:
+        """Raises Refusal `system.full` if the files do not fit, or `git.file-too-large` for a single one.
 
-        Objects that existed before are forced too, because their writer may not have.
+        Sizes are uncompressed, because nobody knows how well git will compress them. Files that git already has cost
+        nothing; they are looked up only if space is short, because that requires reading them.
+        """
+        files = {path: status for path in paths if (status := _plain_status(path)) is not None}
+        for path, status in files.items():
+            _require_size(path, status.st_size)
+        volume = os.statvfs(self._repository.path)
+        left, most = volume.f_bavail * volume.f_frsize, volume.f_favail if volume.f_files else None
+        if _fits(files, left, most):
+            return
+        new = {path: status for path, status in files.items() if not self._is_stored(path, status)}
+        if not _fits(new, left, most):
+            raise _full(self._repository.path, new)
+
+    def _is_stored(self, path: str, status: os.stat_result) -> bool:
+        try:
+            folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                return pygit2.Oid(hash_at(folder, os.path.basename(path), status)) in self._odb
+            finally:
+                os.close(folder)
+        except OSError:
+            return False  # gone or unreadable; the scan finds out too
+
+    def flush(self) -> None:
+        """Force everything that was written, and what existed before, because its writer may not have forced it.
 
         Raises OSError. A failed fsync is not retried: the system dropped the data, so a retry would falsely succeed.
         Nothing, including a cache, may be built on the unforced objects.
@@ -103,14 +159,19 @@ class Writer:
 
     def _flush(self) -> None:
         names, self._pending = self._pending, set()
-        written = [name for name in names if os.path.exists(self._path(name, self._beside))]
-        new = frozenset(written)
-        found = [path for name in names if name not in new and os.path.exists(path := self._path(name))]
-        if len(written) + len(found) < len(names):
+        beside = {name: path for name in names if os.path.exists(path := self._path(name, self._beside))}
+        moves = [(path, self._path(name)) for name, path in beside.items()]
+        existing = [path for name in names if name not in beside and os.path.exists(path := self._path(name))]
+        if len(moves) + len(existing) < len(names):
             self._require_packed(names)
-        durable_files.force([*(self._path(name, self._beside) for name in written), *found])
-        self._put_in_place(written)
-        folders = {os.path.dirname(self._path(name)) for name in written} | {os.path.dirname(path) for path in found}
+        durable_files.force([*beside.values(), *existing])
+        for source, target in moves:
+            try:
+                os.rename(source, target)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.rename(source, target)
+        folders = {os.path.dirname(path) for path in (*(target for _, target in moves), *existing)}
         if folders:
             durable_files.force([*folders, self._folder])
 
@@ -139,19 +200,8 @@ class Writer:
                 number = errno.ENOSPC if full else errno.EIO
                 raise OSError(number, os.strerror(number), self._path(name))
 
-    def _put_in_place(self, names: Iterable[str]) -> None:
-        for name in names:
-            source, target = self._path(name, self._beside), self._path(name)
-            try:
-                os.rename(source, target)
-            except FileNotFoundError:
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.rename(source, target)
-
     def close(self) -> None:
-        """Remove the folders that held objects before the rename.
-
-        Doing so after each flush would cost a tenth of a task.
+        """Remove the folders of objects before their rename. After each flush, that would cost a tenth of a task.
 
         Unflushed objects stay there until this process ends.
         """
@@ -168,6 +218,120 @@ class Writer:
     def _note(self, oid: pygit2.Oid) -> bytes:
         self._pending.add(str(oid))
         return oid.raw
+
+
+def git_mode(st_mode: int) -> int:
+    if stat.S_ISLNK(st_mode):
+        return LINK
+    return PROGRAM if st_mode & 0o100 else FILE
+
+
+def put_path(writer: Writer, path: str) -> Stored | None:
+    """Store what is at an absolute path. Return None if it is gone, or is neither a file nor a link.
+
+    A file that changes while being read is read again. If it never stabilizes, it is reported as not steady.
+    """
+    for attempt in range(_TRIES):
+        try:
+            stored = _put_once(writer, path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            # ELOOP (it is now a link) and ENXIO: its type changed since the scan looked at it.
+            if attempt == _TRIES - 1:
+                raise
+            continue
+        if stored is None or stored.steady:
+            return stored
+    return stored
+
+
+def _put_once(writer: Writer, path: str) -> Stored | None:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        oid = writer.blob(os.fsencode(os.readlink(path)))
+        return Stored(LINK, oid, status, steady=_same(status, os.lstat(path)))
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    descriptor = os.open(path, _OPEN)
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            return None
+        _require_size(path, before.st_size)
+        oid = _put_open(writer, descriptor, before.st_size)
+        after = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return Stored(git_mode(before.st_mode), oid, before, steady=_same(before, after))
+
+
+def _require_size(path: str, size: int) -> None:
+    if size <= _TOO_LARGE:
+        return
+    raise errors.Refusal(
+        "git.file-too-large",
+        f"{path} has {size >> 20} MiB; idumb saves files of up to {_TOO_LARGE >> 20} MiB before it runs a task",
+        hint="let git ignore it, or move it out of the work tree",
+    )
+
+
+def _put_open(writer: Writer, descriptor: int, size: int) -> bytes:
+    if size <= tree_objects.LARGE:
+        # Read one byte more than the size: an unchanged file takes one read, and growth is noticed.
+        return writer.blob(os.read(descriptor, size + 1))
+    with os.fdopen(os.dup(descriptor), "rb") as stream:
+        return writer.stream(stream)
+
+
+def hash_at(folder: int, name: str, status: os.stat_result) -> bytes:
+    """Return the id that the file or link `name` in an open folder would get, without writing it. Raises OSError."""
+    if stat.S_ISLNK(status.st_mode):
+        return pygit2.hash(os.fsencode(os.readlink(name, dir_fd=folder))).raw
+    descriptor = os.open(name, _OPEN, dir_fd=folder)
+    try:
+        digest = hashlib.sha1(b"blob %d\0" % os.fstat(descriptor).st_size, usedforsecurity=False)
+        while chunk := os.read(descriptor, 1 << 20):
+            digest.update(chunk)
+    finally:
+        os.close(descriptor)
+    return digest.digest()
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
+        other.st_size,
+        other.st_mtime_ns,
+        other.st_ctime_ns,
+        other.st_ino,
+    )
+
+
+def _plain_status(path: str) -> os.stat_result | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) else None
+
+
+def _need(files: Mapping[str, os.stat_result]) -> int:
+    return sum(max(status.st_size, _BLOCK) for status in files.values())
+
+
+def _fits(files: Mapping[str, os.stat_result], left: int, most: int | None) -> bool:
+    return _need(files) <= left and (most is None or len(files) <= most)
+
+
+def _full(place: str, new: Mapping[str, os.stat_result]) -> errors.Refusal:
+    largest = max(new, key=lambda path: new[path].st_size)
+    return errors.Refusal(
+        "system.full",
+        f"Not enough disk space to save the working tree: {len(new)} new or changed files need {_need(new)} bytes;"
+        f" the largest is {largest}{file_systems.described(place)}",
+        hint="Free disk space, or let git ignore files that need no snapshot; then run the command again",
+        details={"path": place, "bytes": _need(new), "files": len(new), "largest": largest},
+    )
 
 
 def _collect(incoming: str) -> None:
@@ -189,8 +353,8 @@ def _is_dead(path: str, name: str) -> bool:
 
 def _space() -> str:
     """Return the process namespace, as the suffix of a folder name."""
-    known = host_identity.process_namespace()
-    return "" if known is None else "-" + "".join(filter(str.isdigit, known))
+    namespace = host_identity.process_namespace()
+    return "" if namespace is None else "-" + "".join(filter(str.isdigit, namespace))
 
 
 def _lives(pid: str) -> bool:

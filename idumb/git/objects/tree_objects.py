@@ -1,19 +1,18 @@
-"""Parse, write, compare and combine git's tree objects. Names are bytes throughout.
-
-A comparison never opens subtrees that are equal.
-"""
+"""Read stored trees and blobs: compare, combine and verify them. A comparison never opens subtrees that are equal."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
 
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
-from idumb.git.objects.object_writer import Writer
+from idumb.git import git_program
 
 FOLDER = 0o40000
 FILE = 0o100644
@@ -22,6 +21,8 @@ LINK = 0o120000
 SUBMODULE = 0o160000
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+LARGE = 32 << 20
+"""Larger blobs are read and written in pieces."""
 
 
 class Item(NamedTuple):
@@ -31,9 +32,14 @@ class Item(NamedTuple):
     oid: bytes
 
 
-def parse(data: bytes) -> dict[str, Item]:
+_Rows = dict[str, Item]
+_Wanted = dict[tuple[str, ...], Entry | None]
+_Write = Callable[[Mapping[str, Item]], bytes]
+
+
+def parse(data: bytes) -> _Rows:
     """Name to row; names are decoded as file names are."""
-    rows: dict[str, Item] = {}
+    rows: _Rows = {}
     at = 0
     while at < len(data):
         space = data.index(b" ", at)
@@ -42,41 +48,6 @@ def parse(data: bytes) -> dict[str, Item]:
         rows[name] = Item(int(data[at:space], 8), data[end + 1 : end + 21])
         at = end + 21
     return rows
-
-
-def line(mode: int, name: str, oid: bytes) -> bytes:
-    """Return one row in the format of a tree object."""
-    return b"%o %b\0%b" % (mode, os.fsencode(name), oid)
-
-
-def sort_key(row: bytes) -> bytes:
-    """Git's order: folders sort as if their names ended with `/`."""
-    mode, _, rest = row.partition(b" ")
-    name = rest[: rest.index(b"\0")]
-    return name + b"/" if mode == b"40000" else name
-
-
-def join(rows: Iterable[bytes]) -> bytes:
-    ordered: list[bytes] = sorted(rows, key=sort_key)
-    return b"".join(ordered)
-
-
-def from_items(items: dict[str, Item]) -> bytes:
-    return join(line(item.mode, name, item.oid) for name, item in items.items())
-
-
-def split(path: str) -> Iterator[str]:
-    """Return the parts of a path; none for the root."""
-    return (part for part in path.split("/") if part)
-
-
-_Rows = dict[str, Item]
-
-
-_Wanted = dict[tuple[str, ...], Entry | None]
-
-
-_Pair = tuple[str, bytes | None, bytes | None]
 
 
 def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
@@ -100,38 +71,39 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
 
 
 @functools.lru_cache(maxsize=32)
-def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
+def _shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
     """Return cached `rows`; do not modify them. Thousands of paths of one folder are looked up one after the other."""
     return rows(repository, oid)
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
     """Return all paths that differ, sorted. Uses a stack, because folders can nest deeper than Python recurses."""
-    found: list[Change] = []
-    stack: list[_Pair] = [("", bytes.fromhex(old), bytes.fromhex(new))]
+    differing: list[Change] = []
+    stack: list[tuple[str, bytes | None, bytes | None]] = [("", bytes.fromhex(old), bytes.fromhex(new))]
     while stack:
-        _compare(repository, stack.pop(), found, stack)
-    return tuple(sorted(found, key=lambda change: change.path))
+        prefix, before, after = stack.pop()
+        for name, left, right in _differing(repository, before, after):
+            path = prefix + name
+            old_folder = left.oid if left and left.mode == FOLDER else None
+            new_folder = right.oid if right and right.mode == FOLDER else None
+            if old_folder or new_folder:
+                stack.append((path + "/", old_folder, new_folder))
+            change = _change(path, None if old_folder else left, None if new_folder else right)
+            if change is not None:
+                differing.append(change)
+    return tuple(sorted(differing, key=lambda change: change.path))
 
 
-def _compare(repository: pygit2.Repository, pair: _Pair, found: list[Change], stack: list[_Pair]) -> None:
-    prefix, old, new = pair
+def _differing(
+    repository: pygit2.Repository, old: bytes | None, new: bytes | None
+) -> list[tuple[str, Item | None, Item | None]]:
+    """Return the rows of two folders that differ: name, old and new."""
     if old == new:
-        return
+        return []
     before = rows(repository, old) if old else {}
     after = rows(repository, new) if new else {}
-    for name in before.keys() | after.keys():
-        left, right = before.get(name), after.get(name)
-        if left == right:
-            continue
-        path = prefix + name
-        old_folder = left.oid if left and left.mode == FOLDER else None
-        new_folder = right.oid if right and right.mode == FOLDER else None
-        if old_folder or new_folder:
-            stack.append((path + "/", old_folder, new_folder))
-        change = _change(path, None if old_folder else left, None if new_folder else right)
-        if change is not None:
-            found.append(change)
+    pairs = ((name, before.get(name), after.get(name)) for name in before.keys() | after.keys())
+    return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 def _change(path: str, left: Item | None, right: Item | None) -> Change | None:
@@ -147,31 +119,32 @@ def _entry(item: Item | None) -> Entry | None:
 
 def entry(repository: pygit2.Repository, tree: str, path: str) -> Entry | None:
     """Return the file at a path; None for folders and missing paths."""
-    found: Item | None = Item(FOLDER, bytes.fromhex(tree))
-    for part in split(path):
-        if found is None or found.mode != FOLDER:
-            return None
-        found = shared_rows(repository, found.oid).get(part)
-    return None if found is None or found.mode == FOLDER else _entry(found)
+    item = _item(repository, tree, path)
+    return None if item is None or item.mode == FOLDER else _entry(item)
 
 
 def is_folder(repository: pygit2.Repository, tree: str, path: str) -> bool:
-    found: Item | None = Item(FOLDER, bytes.fromhex(tree))
-    for part in split(path):
-        if found is None or found.mode != FOLDER:
-            return False
-        found = shared_rows(repository, found.oid).get(part)
-    return found is not None and found.mode == FOLDER
+    item = _item(repository, tree, path)
+    return item is not None and item.mode == FOLDER
 
 
-def overlay(repository: pygit2.Repository, writer: Writer, tree: str, source: str, paths: Iterable[str]) -> str:
+def _item(repository: pygit2.Repository, tree: str, path: str) -> Item | None:
+    item: Item | None = Item(FOLDER, bytes.fromhex(tree))
+    for part in filter(None, path.split("/")):
+        if item is None or item.mode != FOLDER:
+            return None
+        item = _shared_rows(repository, item.oid).get(part)
+    return item
+
+
+def overlay(repository: pygit2.Repository, write: _Write, tree: str, source: str, paths: Iterable[str]) -> str:
     """Return `tree` with each path as in `source`. A file replaces a folder of the same name, and the reverse."""
     wanted: _Wanted = {tuple(path.split("/")): entry(repository, source, path) for path in paths}
-    oid = _overlay(repository, writer, bytes.fromhex(tree), wanted)
+    oid = _overlay(repository, write, bytes.fromhex(tree), wanted)
     return oid.hex() if oid else EMPTY_TREE
 
 
-def _overlay(repository: pygit2.Repository, writer: Writer, tree: bytes | None, wanted: _Wanted) -> bytes:
+def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, wanted: _Wanted) -> bytes:
     items = rows(repository, tree) if tree else {}
     below: dict[str, _Wanted] = {}
     for parts, item in wanted.items():
@@ -183,17 +156,67 @@ def _overlay(repository: pygit2.Repository, writer: Writer, tree: bytes | None, 
         elif not rest and name in items and items[name].mode != FOLDER:
             del items[name]
     for name, inner in below.items():
-        _overlay_folder(repository, writer, items, name, inner)
-    return writer.tree(from_items(items)) if items else b""
+        _overlay_folder(repository, write, items, name, inner)
+    return write(items) if items else b""
 
 
-def _overlay_folder(repository: pygit2.Repository, writer: Writer, items: _Rows, name: str, inner: _Wanted) -> None:
+def _overlay_folder(repository: pygit2.Repository, write: _Write, items: _Rows, name: str, inner: _Wanted) -> None:
     present = items.get(name)
     folder = present.oid if present is not None and present.mode == FOLDER else None
     if folder is None and not any(inner.values()):
         return
-    written = _overlay(repository, writer, folder, inner)
+    written = _overlay(repository, write, folder, inner)
     if written:
         items[name] = Item(FOLDER, written)
     else:
         items.pop(name, None)
+
+
+def damaged(
+    repository: pygit2.Repository, objects: str, commit: bytes, trees: Iterable[tuple[bytes, bytes | None]]
+) -> str | None:
+    """Read back a commit and its trees from disk, and return the first object that is missing or damaged.
+
+    With each tree comes one that was verified before: their common objects are not read again. `objects` is git's
+    folder of objects.
+    """
+    if not is_stored(repository, objects, commit, whole=True):
+        return commit.hex()
+    stack = [*trees]
+    while stack:
+        new, old = stack.pop()
+        if new == old:
+            continue
+        if not is_stored(repository, objects, new, whole=True):
+            return new.hex()
+        for _, before, item in _differing(repository, old, new):
+            if item is None or item.mode == SUBMODULE:
+                continue
+            if item.mode == FOLDER:
+                stack.append((item.oid, before.oid if before and before.mode == FOLDER else None))
+            elif not is_stored(repository, objects, item.oid):
+                return item.oid.hex()
+    return None
+
+
+def is_stored(repository: pygit2.Repository, objects: str, oid: bytes, *, whole: bool = False) -> bool:
+    """Find an object on disk; `whole` reads it and checks its hash, bypassing libgit2's cache."""
+    name = oid.hex()
+    path = os.path.join(objects, name[:2], name[2:])
+    try:
+        if not whole:
+            return os.stat(path).st_size > 0
+        with open(path, "rb") as stream:
+            return hashlib.sha1(zlib.decompress(stream.read()), usedforsecurity=False).digest() == oid
+    except FileNotFoundError:
+        return pygit2.Oid(oid) in repository.odb
+    except zlib.error:
+        return False
+
+
+def pieces(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes]:
+    """Return a blob's bytes. git reads large blobs out, so only a piece of one is in memory at a time."""
+    if repository.odb.read_header(oid)[1] <= LARGE:
+        yield repository[oid].read_raw()
+    else:
+        yield from git_program.stream(root, ["cat-file", "blob", oid])

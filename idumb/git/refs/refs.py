@@ -118,17 +118,6 @@ def values(common_dir: str) -> Mapping[str, str]:
     return {**_packed(common_dir).user, **loose}
 
 
-def as_bytes(found: Mapping[str, str]) -> bytes:
-    """Return a line `VALUE NAME` per ref, sorted by name. Git's ref names contain no blank."""
-    return b"".join(os.fsencode(f"{value} {name}\n") for name, value in sorted(found.items()))
-
-
-def of_bytes(data: bytes) -> Mapping[str, str]:
-    """Parse the result of `as_bytes`."""
-    rows = (os.fsdecode(line).partition(" ") for line in data.splitlines())
-    return {name: value for value, _, name in rows}
-
-
 def own(common_dir: str, below: str) -> Mapping[str, str]:
     """Return idumb's own refs in one folder, such as `refs/idumb/worktrees/main/`."""
     loose = dict(_loose(common_dir, below.rstrip("/")))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
-from idumb.git.objects import blobs, durable_files, tree_objects
+from idumb.git.objects import durable_files, tree_objects
 from idumb.git.scan import open_folder
 from idumb.git.scan.path_state import Present, Step
 
@@ -167,7 +167,7 @@ def _write_new(writing: Writing, folder: int, name: str, step: Step) -> None:
     bits = (0o777 if mode == tree_objects.PROGRAM else 0o666) & (0o777 if kept is None else kept)
     descriptor = os.open(name, _NEW_FLAGS, bits, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
-        for chunk in blobs.chunks(writing.repository, writing.root, step.want.oid if step.want else ""):
+        for chunk in tree_objects.pieces(writing.repository, writing.root, step.want.oid if step.want else ""):
             stream.write(chunk)
         stream.flush()
         if before is not None and stat.S_ISREG(before.st_mode):

@@ -94,6 +94,32 @@ class Tracked:
         self._folders = frozenset(_folders(self._paths))
 
 
+class Forced:
+    """Included paths that are ignored, with everything below them, and the folders that lead there."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+        self._leading: set[str] = set()
+
+    def add(self, paths: Iterable[str]) -> bool:
+        """Return whether any of them is new."""
+        new = {path.rstrip("/") for path in paths} - self._paths - {""}
+        self._paths |= new
+        for path in new:
+            parts = path.split("/")
+            self._leading.update("/".join(parts[:count]) for count in range(1, len(parts)))
+        return bool(new)
+
+    def covers(self, path: str) -> bool:
+        if not self._paths:
+            return False
+        if path in self._leading:
+            return True
+        while path and path not in self._paths:
+            path = path.rpartition("/")[0]
+        return bool(path)
+
+
 def _folders(paths: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for path in paths:

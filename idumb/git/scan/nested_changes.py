@@ -18,7 +18,8 @@ import pygit2
 from pygit2.enums import FileStatus, RepositoryOpenFlag
 
 from idumb.app.ports.repository import InnerChange
-from idumb.git.objects import blobs, tree_objects
+from idumb.git.objects import object_writer
+from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
 
 KEPT, FACTS = "repositories", "repositories.json"
@@ -26,15 +27,13 @@ MOST_BYTES = 64 << 20  # for all files of one snapshot
 MOST_FILES = 5000
 _IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_RENAMED | FileStatus.INDEX_TYPECHANGE
 
-Store = Callable[[str], blobs.Stored | None]
-
 
 @dataclass(slots=True)
 class Look:
     """Facts by repository, and the stored files by path from the root of the working tree."""
 
     root: str
-    store: Store
+    writer: Writer
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, Item] = field(default_factory=dict)
     left: int = MOST_BYTES
@@ -43,14 +42,14 @@ class Look:
         """Read one repository and those inside it."""
         if repository in self.facts:
             return
-        known = self.facts[repository] = {"head": None, "files": {}}
-        known["head"], found = _uncommitted(os.path.join(self.root, repository))
-        for name, text in found:
+        facts = self.facts[repository] = {"head": None, "files": {}}
+        facts["head"], states = _uncommitted(os.path.join(self.root, repository))
+        for name, text in states:
             path = f"{repository}/{name.rstrip('/')}"
             if os.path.isdir(os.path.join(self.root, path)) and not os.path.islink(os.path.join(self.root, path)):
                 self.add(path)
             else:
-                known["files"][path] = f"{text} {self._file(path)}"
+                facts["files"][path] = f"{text} {self._file(path)}"
 
     def _file(self, path: str) -> str:
         """Return the id of the stored file, or the system's error for a file that was not stored."""
@@ -61,24 +60,24 @@ class Look:
             return "gone"
         plain = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
         if plain and status.st_size <= self.left and len(self.files) < MOST_FILES and _is_readable(place, status):
-            found = self.store(place)
-            if found is not None:
+            stored = object_writer.put_path(self.writer, place)
+            if stored is not None:
                 self.left -= status.st_size
-                self.files[path] = Item(found.mode, found.oid)
-                return f"{found.mode:o} {found.oid.hex()}"
-        told = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-        return " ".join(map(str, told))
+                self.files[path] = Item(stored.mode, stored.oid)
+                return f"{stored.mode:o} {stored.oid.hex()}"
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        return " ".join(map(str, (status.st_mode, status.st_size, *times, status.st_ino)))
 
     def as_json(self) -> bytes:
         return json.dumps(self.facts, sort_keys=True, ensure_ascii=True).encode("ascii")
 
 
-def look(root: str, repositories: Iterable[str], store: Store) -> Look:
-    """Read the `repositories` below the working tree at `root`; `store` stores a file's bytes as a blob."""
-    found = Look(root, store)
+def look(root: str, repositories: Iterable[str], writer: Writer) -> Look:
+    """Read the `repositories` below the working tree at `root`."""
+    facts = Look(root, writer)
     for repository in sorted(repositories):
-        found.add(repository)
-    return found
+        facts.add(repository)
+    return facts
 
 
 def is_dirty(root: str, repository: str) -> bool:
@@ -91,19 +90,19 @@ def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool])
 
     `kept` names paths with stored bytes.
     """
-    found = []
+    differing = []
     for repository in sorted({*before, *after.facts}):
         was, now = (side.get(repository) or {"head": None, "files": {}} for side in (before, after.facts))
         if was["head"] != now["head"]:
-            found.append(InnerChange(repository, repository, kept=False))
+            differing.append(InnerChange(repository, repository, kept=False))
         left, right = was["files"], now["files"]
         other = (path for path in sorted({*left, *right}) if left.get(path) != right.get(path))
-        found += [InnerChange(repository, path, kept=kept(path)) for path in other]
-    return tuple(found)
+        differing += [InnerChange(repository, path, kept=kept(path)) for path in other]
+    return tuple(differing)
 
 
-def tree(files: Mapping[str, Item], write: Callable[[bytes], bytes]) -> bytes:
-    """Return the id of a tree of these files; `write` stores one tree object."""
+def tree(files: Mapping[str, Item], writer: Writer) -> bytes:
+    """Write a tree of these files, and return its id."""
     below: dict[str, dict[str, Item]] = {}
     rows: dict[str, Item] = {}
     for path, item in files.items():
@@ -112,8 +111,8 @@ def tree(files: Mapping[str, Item], write: Callable[[bytes], bytes]) -> bytes:
             below.setdefault(name, {})[rest] = item
         else:
             rows[name] = item
-    rows.update((name, Item(FOLDER, tree(inner, write))) for name, inner in below.items())
-    return write(tree_objects.from_items(rows))
+    rows.update((name, Item(FOLDER, tree(inner, writer))) for name, inner in below.items())
+    return writer.tree(rows)
 
 
 def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:

@@ -7,7 +7,7 @@ import stat
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import blobs
+from idumb.git.objects import object_writer
 from idumb.git.scan import open_folder
 
 
@@ -53,8 +53,8 @@ def look(top: int, path: str) -> Present:
         status = os.lstat(parts[-1], dir_fd=folder)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return Present(None, status)
-        oid = blobs.hash_at(folder, parts[-1], status)
-        return Present(Entry(blobs.git_mode(status.st_mode), oid.hex()), status)
+        oid = object_writer.hash_at(folder, parts[-1], status)
+        return Present(Entry(object_writer.git_mode(status.st_mode), oid.hex()), status)
     except FileNotFoundError:
         return Present(None, None)
     finally:

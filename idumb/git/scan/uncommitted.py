@@ -12,7 +12,7 @@ from pygit2.enums import DeltaStatus, FileMode
 from idumb.domain import paths as path_rules
 from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
-from idumb.git.objects import blobs, tree_objects
+from idumb.git.objects import object_writer, tree_objects
 
 _ON_A_LINE = 200
 
@@ -96,7 +96,7 @@ def _present(root: str, path: str) -> tuple[int, str] | str | None:
         status = os.lstat(name, dir_fd=descriptor)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return "something else"
-        return blobs.git_mode(status.st_mode), blobs.hash_at(descriptor, name, status).hex()
+        return object_writer.git_mode(status.st_mode), object_writer.hash_at(descriptor, name, status).hex()
     except FileNotFoundError:
         return None
     finally:

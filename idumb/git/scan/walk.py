@@ -3,26 +3,121 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pygit2
 
 from idumb.domain.paths import IGNORE_FILE
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_objects
-from idumb.git.scan import ignores
+from idumb.git.objects import object_writer, tree_objects
+from idumb.git.scan import cache_folders, ignores
 
 # Listing a new folder ahead saves one question to git per level.
 _AHEAD = 500
 NESTED = "a repository of its own"
 
+State = tuple[int, int, int, int, int, bytes]
+UNKNOWN: State = (-1, -1, -1, -1, -1, b"")
+
+
+class Folder:
+    """What the scanner remembers of one folder. `tree` is None if its tree object must be written again.
+
+    files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder; links:
+    submodule -> row of the tree; odd: permission bits that no umask produces; rules: stat of an ignored .gitignore.
+    """
+
+    __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "unsteady")
+
+    def __init__(self) -> None:
+        self.files: dict[str, State] = {}
+        self.folders: dict[str, Folder] = {}
+        self.ignored: dict[str, bool] = {}
+        self.links: dict[str, bytes] = {}
+        self.odd: dict[str, int] = {}
+        self.skipped: dict[str, str] = {}
+        self.unsteady: set[str] = set()
+        self.rules: tuple[int, ...] | None = None
+        self.tree: bytes | None = None
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Return whether everything in it is ignored or skipped."""
+        return not (self.files or self.folders or self.links)
+
+    def forget(self, name: str) -> None:
+        self.files.pop(name, None)
+        self.folders.pop(name, None)
+        self.links.pop(name, None)
+        self.odd.pop(name, None)
+        self.unsteady.discard(name)
+        self.tree = None
+
+    def below(self, prefix: str = "") -> list[tuple[str, Folder]]:
+        """Return this folder and all folders below it with their paths (`""` or ending in `/`)."""
+        folders = [(prefix, self)]
+        for at, folder in folders:
+            folders += [(f"{at}{name}/", child) for name, child in folder.folders.items()]
+        return folders
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a scan met and a tree cannot hold, by path. A path of a folder ends with `/`.
+
+    `caches` are folders that only their own `.gitignore` ignores; `repositories` are submodules and nested ones.
+    """
+
+    ignored: tuple[str, ...]
+    skipped: Mapping[str, str]
+    submodules: tuple[str, ...]
+    repositories: tuple[str, ...]
+    caches: tuple[str, ...]
+    modes: Mapping[str, int]
+    empty: tuple[str, ...]
+    changing: tuple[str, ...]
+
+
+def inventory(top: Folder) -> Inventory:
+    ignored: list[str] = []
+    skipped: dict[str, str] = {}
+    submodules: list[str] = []
+    caches: list[str] = []
+    modes: dict[str, int] = {}
+    empty: list[str] = []
+    changing: list[str] = []
+    for prefix, folder in top.below():
+        ignored += [f"{prefix}{name}{'/' if is_folder else ''}" for name, is_folder in folder.ignored.items()]
+        skipped.update((prefix + name, why) for name, why in folder.skipped.items())
+        submodules += [prefix + name for name in folder.links]
+        modes.update((prefix + name, bits) for name, bits in folder.odd.items())
+        changing += [prefix + name for name in folder.unsteady]
+        if prefix and IGNORE_FILE in folder.ignored:
+            caches.append(prefix)
+        if prefix and folder.tree == b"" and not folder.folders:
+            empty.append(prefix)
+    nested = [path for path, why in skipped.items() if why == NESTED]
+    return Inventory(
+        ignored=tuple(sorted(ignored)),
+        skipped=skipped,
+        submodules=tuple(submodules),
+        repositories=tuple(sorted([*submodules, *nested])),
+        caches=tuple(sorted(caches)),
+        modes=modes,
+        empty=tuple(sorted(empty)),
+        changing=tuple(sorted(changing)),
+    )
+
 
 class Walk:
-    """One pass: what changed, what is unknown, and every folder seen, parents first."""
+    """One pass: what changed, what is unknown, and every folder seen, parents first.
 
-    def __init__(self, place: Repository, top: Folder, base: str, forced: Forced, owner: Repository) -> None:
+    It starts with the folders that are known to be included.
+    """
+
+    def __init__(self, place: Repository, top: Folder, base: str, forced: ignores.Forced, owner: Repository) -> None:
         self._root = place.root
         self._owner = owner
         self._base = base
@@ -34,9 +129,9 @@ class Walk:
         self.rules_changed = False
         self.new_rules = False
         self._stack: list[tuple[Folder, str, Folder | None, str]] = [(top, "", None, "")]
+        self._descend()
 
-    def known(self) -> None:
-        """Walk all folders that are known to be included."""
+    def _descend(self) -> None:
         while self._stack:
             here = self._stack.pop()
             if self._visit(*here[:3]):
@@ -61,24 +156,24 @@ class Walk:
         folder.skipped.clear()
         for entry in entries:
             name = entry.name
-            known = files.get(name)
-            if known is not None:
+            state = files.get(name)
+            if state is not None:
                 seen += 1
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    self._file_changed(folder, prefix, name)
+                    self.changed.append((folder, prefix, name))
                     continue
                 if (
-                    status.st_ctime_ns == known[0]
-                    and status.st_mtime_ns == known[1]
-                    and status.st_size == known[2]
-                    and status.st_ino == known[3]
-                    and status.st_mode == known[4]
+                    status.st_ctime_ns == state[0]
+                    and status.st_mtime_ns == state[1]
+                    and status.st_size == state[2]
+                    and status.st_ino == state[3]
+                    and status.st_mode == state[4]
                 ):
                     continue
                 if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                    self._file_changed(folder, prefix, name)
+                    self.changed.append((folder, prefix, name))
                 else:
                     seen -= 1  # it is no longer one of the files
                     self._gone(folder, name)
@@ -86,16 +181,13 @@ class Walk:
             elif name in folders and entry.is_dir(follow_symlinks=False):
                 seen += 1
                 self._stack.append((folders[name], f"{prefix}{name}/", folder, name))
-            elif name in ignored and ignored[name] == entry.is_dir(follow_symlinks=False):
+            elif name.lower() == ".git" or (name in ignored and ignored[name] == entry.is_dir(follow_symlinks=False)):
                 if name == IGNORE_FILE:
                     self._check_rules(folder, prefix)
             else:
                 self.unknown.append((folder, prefix, entry))
         if seen != len(files) + len(folders) or folder.links or folder.rules:
             self._drop_missing(folder, {entry.name for entry in entries})
-
-    def _file_changed(self, folder: Folder, prefix: str, name: str) -> None:
-        self.changed.append((folder, prefix, name))
 
     def _gone(self, folder: Folder, name: str) -> None:
         if name == IGNORE_FILE:
@@ -141,24 +233,22 @@ class Walk:
         for folder, prefix, entry in rules:
             # A file that hides other files must not hide itself.
             empty = id(folder) not in holders and folder.holds_nothing
-            if prefix and empty and (is_cache(self._base + prefix) or self._is_the_owners(prefix)):
+            if prefix and empty and (cache_folders.is_cache(self._base + prefix) or self._is_the_owners(prefix)):
                 self._ignore(folder, prefix, entry)
             else:
                 self._include(folder, prefix, entry)
-        self.known()
+        self._descend()
 
     def _is_the_owners(self, prefix: str) -> bool:
         """Return whether the cloned working tree has the same folder, self-ignored by the same rules."""
         root = self._owner.root
-        if root == self._root or not is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
+        if root == self._root or not cache_folders.is_in_both(self._base + prefix, f"{root.rstrip('/')}/{prefix}"):
             return False
         return bool(ignores.ignored(root, [f"{prefix}.gitignore"]))
 
     def _special(self, folder: Folder, prefix: str, entry: os.DirEntry[str], tracked: ignores.Tracked) -> bool:
-        """Git's own folder, nested repositories, submodules, and devices, sockets and pipes."""
+        """Nested repositories, submodules, and devices, sockets and pipes."""
         name = entry.name
-        if name.lower() == ".git":
-            return True
         if entry.is_dir(follow_symlinks=False):
             tracked.refresh()
             return self._nested(folder, prefix, name, tracked)
@@ -177,7 +267,7 @@ class Walk:
             folder.skipped[name] = NESTED
             return True
         commit = checked_out(self._base + path) or recorded
-        row = tree_objects.line(tree_objects.SUBMODULE, name, bytes.fromhex(commit))
+        row = object_writer.encoded_row(tree_objects.SUBMODULE, name, bytes.fromhex(commit))
         if folder.links.get(name) != row:
             folder.links[name] = row
             folder.tree = None
@@ -215,9 +305,9 @@ class Walk:
 
 def _ahead(base: str, folders: list[str]) -> list[str]:
     """Return some of the content below new folders, without entering nested repositories or following links."""
-    found: list[str] = []
+    content: list[str] = []
     stack = list(folders)
-    while stack and len(found) < _AHEAD:
+    while stack and len(content) < _AHEAD:
         folder = stack.pop()
         try:
             with os.scandir(base + folder) as listing:
@@ -226,145 +316,14 @@ def _ahead(base: str, folders: list[str]) -> list[str]:
             continue
         if any(entry.name == ".git" for entry in entries):
             continue
-        found += [f"{folder}/{entry.name}" for entry in entries]
+        content += [f"{folder}/{entry.name}" for entry in entries]
         stack += [f"{folder}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return found
+    return content
 
 
 def checked_out(folder: str) -> str | None:
     """Return the commit that a submodule's HEAD names, read from its files; None if there is none."""
     try:
-        found = pygit2.Repository(folder, pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
-        return str(found.head.target)
+        return str(pygit2.Repository(folder, pygit2.enums.RepositoryOpenFlag.NO_SEARCH).head.target)
     except (pygit2.GitError, KeyError, ValueError):
         return None
-
-
-class Forced:
-    """Included paths that are ignored, with everything below them, and the folders that lead there."""
-
-    def __init__(self) -> None:
-        self._paths: set[str] = set()
-        self._leading: set[str] = set()
-
-    def add(self, paths: Iterable[str]) -> bool:
-        """Return whether any of them is new."""
-        new = {path.rstrip("/") for path in paths} - self._paths - {""}
-        self._paths |= new
-        for path in new:
-            parts = path.split("/")
-            self._leading.update("/".join(parts[:count]) for count in range(1, len(parts)))
-        return bool(new)
-
-    def covers(self, path: str) -> bool:
-        if not self._paths:
-            return False
-        if path in self._leading:
-            return True
-        while path and path not in self._paths:
-            path = path.rpartition("/")[0]
-        return bool(path)
-
-
-State = tuple[int, int, int, int, int, bytes]
-
-
-UNKNOWN: State = (-1, -1, -1, -1, -1, b"")
-
-
-class Folder:
-    """What the scanner remembers of one folder. `tree` is None if its tree object must be written again.
-
-    files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder; links:
-    submodule -> row of the tree; odd: permission bits that no umask produces; rules: stat of an ignored .gitignore.
-    """
-
-    __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "unsteady")
-
-    def __init__(self) -> None:
-        self.files: dict[str, State] = {}
-        self.folders: dict[str, Folder] = {}
-        self.ignored: dict[str, bool] = {}
-        self.links: dict[str, bytes] = {}
-        self.odd: dict[str, int] = {}
-        self.skipped: dict[str, str] = {}
-        self.unsteady: set[str] = set()
-        self.rules: tuple[int, ...] | None = None
-        self.tree: bytes | None = None
-
-    @property
-    def holds_nothing(self) -> bool:
-        """Return whether everything in it is ignored or skipped."""
-        return not (self.files or self.folders or self.links)
-
-    def forget(self, name: str) -> None:
-        self.files.pop(name, None)
-        self.folders.pop(name, None)
-        self.links.pop(name, None)
-        self.odd.pop(name, None)
-        self.unsteady.discard(name)
-        self.tree = None
-
-    def below(self, prefix: str = "") -> list[tuple[str, Folder]]:
-        """Return this folder and all folders below it with their paths (`""` or ending in `/`)."""
-        folders = [(prefix, self)]
-        for at, folder in folders:
-            folders += [(f"{at}{name}/", child) for name, child in folder.folders.items()]
-        return folders
-
-
-_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
-
-
-_TOOL = re.compile(rb"#.*\b(created|generated) by \S", re.IGNORECASE)
-
-
-_MOST = 4096
-
-
-def is_cache(path: str) -> bool:
-    """Return whether the folder marks itself as a cache; `path` ends with `/`."""
-    return _is_tagged(path) or os.path.isfile(path + "pyvenv.cfg") or _is_signed(path)
-
-
-def is_in_both(path: str, other: str) -> bool:
-    """Return whether two folders, each ending with `/`, hold the same short `.gitignore`."""
-    rules = _rules(path)
-    return rules is not None and rules == _rules(other)
-
-
-def _is_signed(path: str) -> bool:
-    """Return whether its `.gitignore` starts with a tool's own comment and ignores everything and nothing else."""
-    lines = [line.strip() for line in (_rules(path) or b"").splitlines()]
-    if not lines or not _TOOL.match(lines[0]):
-        return False
-    return [line for line in lines if line and not line.startswith(b"#")] == [b"*"]
-
-
-def _rules(path: str) -> bytes | None:
-    """Return the `.gitignore` of a folder; nothing if it is long or not a regular file."""
-    file = path + IGNORE_FILE
-    try:
-        if not stat.S_ISREG(os.lstat(file).st_mode):
-            return None
-        with open(file, "rb") as stream:
-            found = stream.read(_MOST + 1)
-    except OSError:
-        return None
-    return found if len(found) <= _MOST else None
-
-
-def _is_tagged(path: str) -> bool:
-    tag = path + "CACHEDIR.TAG"
-    if not os.path.isfile(tag):  # a pipe would block until a writer comes
-        return False
-    try:
-        with open(tag, "rb") as stream:
-            return stream.read(len(_TAG)) == _TAG
-    except OSError:
-        return False
-
-
-def among(top: Folder) -> tuple[str, ...]:
-    """Return the cache folders that the last scan met, each ending with `/`."""
-    return tuple(sorted(prefix for prefix, folder in top.below() if prefix and IGNORE_FILE in folder.ignored))

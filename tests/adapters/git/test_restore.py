@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import Conflict
-from idumb.git.objects import blobs, durable_files
+from idumb.git.objects import durable_files, tree_objects
 from idumb.git.restore import restore_paths, write_back
 from idumb.git.scan import path_state
 from idumb.git.trees import GitTrees
@@ -437,7 +437,7 @@ def test_a_large_file_is_restored_in_pieces(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F21: also when git has packed it meanwhile."""
-    monkeypatch.setattr(blobs, "LARGE", 1000)
+    monkeypatch.setattr(tree_objects, "LARGE", 1000)
     data = os.urandom(3000) * 700
     sandbox.write("big", data)
     base = trees.snapshot(REF, "before").tree
