@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench import call_path
 
-FILES = 72
-SWITCHES = 512
+FILES = 66
+SWITCHES = 400
 
 
 def test_an_attempt_goes_through_no_more_files_and_switches_than_before() -> None:
