@@ -1,13 +1,14 @@
-"""One event as a database row and as a line of text, and whether it fits its place in the chain."""
+"""Events as database rows and as lines of text, and whether each fits its place in the chain."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from idumb.domain import canonical_json
-from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.event import Event, NewEvent
 
 COLUMNS = "seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, hash"
 SEQ, RUN, KIND, PAYLOAD, FENCE, AT, PREVIOUS, HASH = 0, 2, 5, 6, 8, 9, 10, 11
@@ -68,6 +69,15 @@ def line(row: Row, worktree: str | None) -> bytes:
     after = {"previous": previous, "run": run, "seq": seq, "task": task, "version": version, "worktree": worktree}
     text = f'{canonical_json.flat(before)[:-1]},"payload":{payload},{canonical_json.flat(after)[1:]}\n'
     return text.encode()
+
+
+def events(rows: Sequence[Row]) -> Iterator[Event]:
+    """Yield the events of rows, with their payloads as values."""
+    # One call per page: starting the decoder costs as much as a small payload.
+    payloads = json.loads("[" + ",".join([row[PAYLOAD] for row in rows]) + "]")
+    for row, payload in zip(rows, payloads, strict=True):
+        seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
+        yield Event(seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own)
 
 
 def row_of(text: bytes) -> tuple[Row, str | None] | None:

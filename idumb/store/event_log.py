@@ -62,7 +62,7 @@ class SqliteEventLog:
         payloads = _payloads(events, None if self._redactor is None else self._redactor())
         encoded = tuple(zip(events, payloads, strict=True))
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
-        written = tuple(_events(rows))
+        written = tuple(event_chain.events(rows))
         self.database.follow([(event_chain.line(row, self._worktree), row) for row in rows])
         return written
 
@@ -97,7 +97,7 @@ class SqliteEventLog:
                 why = event_chain.own_fault(row)
                 if why is not None:
                     raise log_errors.corrupt(self.database.path, why)
-            yield from _events(page)
+            yield from event_chain.events(page)
 
     def head(self) -> tuple[int, str]:
         return self.database.read(segments.head, (0, GENESIS))
@@ -128,8 +128,13 @@ class SqliteEventLog:
         _require_fence(db, self._worktree, fence)
         if expected is not None:
             _require_newest(db, encoded[0][0].run, expected)
+        last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
         at = self._clock.now()
-        seq, previous = _readable_end(db)
+        # Require that the last event is as written, before another is chained to it.
+        why = None if last is None else event_chain.own_fault(last)
+        if why is not None:
+            raise log_errors.corrupt(self.database.path, why)
+        seq, previous = segments.head(db) if last is None else (last[event_chain.SEQ], last[event_chain.HASH])
         rows = event_chain.chain(encoded, seq, previous, operation=operation, fence=fence, at=at)
         db.executemany(segments.INSERT_EVENT, rows)
         for (new, _), row in zip(encoded, rows, strict=True):
@@ -167,29 +172,10 @@ def _clean(name: str, value: Any, redactor: Redactor) -> Any:
     return value if name in IDENTITY else redactor.value(value)
 
 
-def _events(rows: Sequence[Row]) -> Iterator[Event]:
-    # One call per page: starting the decoder costs as much as a small payload.
-    payloads = json.loads("[" + ",".join([row[event_chain.PAYLOAD] for row in rows]) + "]")
-    for row, payload in zip(rows, payloads, strict=True):
-        seq, operation, run, task, attempt, kind, _, version, fence, at, previous, own = row
-        yield Event(seq, operation, run, task, attempt, kind, payload, version, fence, at, previous, own)
-
-
 def _require_sound(db: sqlite3.Connection) -> None:
     answer = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if answer != "ok":
         raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], answer)
-
-
-def _readable_end(db: sqlite3.Connection) -> tuple[int, str]:
-    """Return number and hash of the last event. StoreError if it is not as written: another is chained to it."""
-    last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608
-    if last is None:
-        return segments.head(db)
-    why = event_chain.own_fault(last)
-    if why is not None:
-        raise log_errors.corrupt(db.execute("PRAGMA database_list").fetchone()[2], why)
-    return last[event_chain.SEQ], last[event_chain.HASH]
 
 
 def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> None:

@@ -12,7 +12,7 @@ from idumb.domain import outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import HUMAN, FileClaim, Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs import legacy
+from idumb.domain.runs import run
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import ANSWERED
 from idumb.domain.runs.task_state import TaskState
@@ -27,7 +27,7 @@ def claimed(context: RunContext, task: Task) -> bool:
     told = context.notes.get(_CLAIMS)
     if told is None:
         told = context.notes[_CLAIMS] = legacy_claims.claims(context.services, context.contract, context.journal.state)
-    return task.id in told and not legacy.is_to_be_built(context.journal.state, task.id) and _is_there(context, task)
+    return task.id in told and not context.journal.state.is_to_be_built(task.id) and _is_there(context, task)
 
 
 def _is_there(context: RunContext, task: Task) -> bool:
@@ -110,7 +110,7 @@ def resolve(context: RunContext, task: Task, known: TaskState) -> None:
 
 
 def _events(context: RunContext, task: Task, known: TaskState, answer: Answer) -> Iterator[NewEvent]:
-    if answer.choice == legacy.BUILD:
+    if answer.choice == run.BUILD:
         yield context.journal.event("task.reset", task.id, reason=ANSWERED)
         return
     why = answer.guidance or "an old iDumb says that it is done"
@@ -130,13 +130,13 @@ def _evidence(context: RunContext, known: TaskState) -> Iterator[str]:
 def _question(task: Task, known: TaskState, evidence: Iterator[str]) -> Decision:
     return Decision(
         id=f"{task.id}{MARK}{known.attempt.number}",
-        kind=legacy.DONE,
+        kind=run.TAKEN_OVER,
         task=task.id,
         what=f"{task.id}: an old iDumb says that it is done; idumb cannot prove it",
         why="What is there may be the finished work, so nothing is built over it unless you say so.",
         evidence=(known.reason, *evidence),
         choices=(
             Choice(ACCEPT, "it is done", "it counts as accepted by you; nothing is changed or committed"),
-            Choice(legacy.BUILD, "build it", "its builder works on what is there, as on any other task"),
+            Choice(run.BUILD, "build it", "its builder works on what is there, as on any other task"),
         ),
     )

@@ -22,7 +22,6 @@ from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import envelope_key
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs import legacy
 from idumb.domain.runs.task_state import TaskState
 
 _Phase = TypeVar("_Phase", bound=Attempt)
@@ -135,7 +134,7 @@ def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
         return attempt
     first = (
         bool(attempt.task.tests)
-        and not legacy.is_to_be_built(context.journal.state, attempt.task.id)
+        and not context.journal.state.is_to_be_built(attempt.task.id)
         and context.work.scan(attempt.literal_paths) == attempt.base
     )
     with context.services.interrupts.armed():

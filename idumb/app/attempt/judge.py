@@ -20,7 +20,6 @@ from idumb.domain.proof import evidence as evidence_words
 from idumb.domain.proof import ledger, levels, symbols
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import LINK, Change, Entry, Ledger
-from idumb.domain.runs import legacy
 
 _Phase = TypeVar("_Phase", bound=Prepared)
 
@@ -141,7 +140,7 @@ def _compare(
     context: RunContext, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
 ) -> Ledger:
     compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
-    if compared.holds or not legacy.is_to_be_built(context.journal.state, attempt.task.id):
+    if compared.holds or not context.journal.state.is_to_be_built(attempt.task.id):
         return compared
     return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
 

@@ -27,7 +27,7 @@ def claims(services: Services, contract: Contract, state: RunState) -> frozenset
         if id in done and not task.is_human and STRICT not in (contract.plan_of(id).mode, state.mode)
     }
     built = _built(services, contract.phase) if wanted else frozenset()
-    return frozenset(id for id in wanted - built if not legacy.is_to_be_built(state, id))
+    return frozenset(id for id in wanted - built if not state.is_to_be_built(id))
 
 
 def _built(services: Services, phase: str) -> frozenset[str]:

@@ -6,16 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain.runs.run import RunState
-
 STATE = "state"
 PROGRESS = "progress"
 CHECKPOINT = "checkpoint"
 UNKNOWN = "unknown"
-
-DONE = "taken-over"
-"""The kind of the question whether a task that an old iDumb recorded as done really is."""
-BUILD = "build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +64,3 @@ def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
         "git_hash": progress.get("git_hash"),
         "tasks": tasks,
     }
-
-
-def is_to_be_built(state: RunState, task: str) -> bool:
-    """Whether a person answered that a task which an old iDumb recorded as done must be built."""
-    questions = (i for i, one in state.decisions.items() if one["kind"] == DONE and one["task"] == task)
-    return any(state.answers.get(i, {}).get("choice") == BUILD for i in questions)

@@ -28,6 +28,9 @@ ELSEWHERE = "elsewhere"
 
 EXHAUSTED = "exhausted"
 """The kind of the question about a task that failed in all its attempts."""
+TAKEN_OVER = "taken-over"
+"""The kind of the question whether a task that an old iDumb recorded as done really is."""
+BUILD = "build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,11 @@ class RunState:
     @property
     def order(self) -> tuple[str, ...]:
         return tuple(self.tasks)
+
+    def is_to_be_built(self, task: str) -> bool:
+        """Whether a person answered that a task which an old iDumb recorded as done must be built."""
+        questions = (i for i, one in self.decisions.items() if one["kind"] == TAKEN_OVER and one["task"] == task)
+        return any(self.answers.get(i, {}).get("choice") == BUILD for i in questions)
 
     def answers_about(self, tasks: Collection[str]) -> dict[str, Mapping[str, Any]]:
         """Return the answers to questions about these tasks and about the phase as a whole."""
