@@ -1,1 +1,1 @@
-"""The command line: one module per command, imported only when the command runs."""
+"""The command line: one module per group of commands, imported only when one of them runs."""

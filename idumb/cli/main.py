@@ -12,18 +12,10 @@ from idumb import __version__
 from idumb.cli import output
 from idumb.domain import errors
 
-GROUPS: dict[str, dict[str, str]] = {
-    "Everyday": {
-        "init": "Set up idumb in this repository.",
+_GROUPS = {
+    "Plan": {
         "plan-phase": "Write the plan of a phase.",
         "check-plan": "Check the plans of a phase and print every finding.",
-        "execute-phase": "Run a phase, task by task, and verify it.",
-        "status": "Show the state of every phase.",
-        "show": "Show a task with its attempts, evidence and checkpoint.",
-        "decide": "Answer a question that waits for you.",
-        "resume": "Continue a phase after an interruption, failure or answer.",
-    },
-    "Plan": {
         "discuss": "Answer the questions that planning a phase depends on.",
         "research": "Research a phase before it is planned.",
         "plan-diff": "Show how the plans differ from what was approved or locked.",
@@ -31,6 +23,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "graph": "Show the tasks of a phase in the order they run.",
     },
     "Run": {
+        "execute-phase": "Run a phase, task by task, and verify it.",
+        "resume": "Continue a phase after an interruption, failure or answer.",
         "execute": "Run a step plan, a YAML or JSON file of tool calls.",
         "quick": "Run one task that you describe here.",
         "verify-work": "Verify a phase against its success criteria.",
@@ -38,6 +32,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "cancel": "Stop the command that runs in this working tree.",
     },
     "Look": {
+        "status": "Show the state of every phase.",
+        "show": "Show a task with its attempts, evidence and checkpoint.",
         "next": "Show what comes next, and what the other tasks wait for.",
         "roadmap": "List the phases with their state, or add one.",
         "diff": "Show what a task changed.",
@@ -48,6 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "audit": "Verify the event log, or what a run left behind.",
     },
     "Decide": {
+        "decide": "Answer a question that waits for you.",
         "decisions": "List the questions that wait for you.",
         "approve": "Approve a phase for strict mode, or revoke its approvals.",
         "accept": "Accept a task as it is, with a reason.",
@@ -60,6 +57,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "undo": "Undo the newest rollback, undo or run.",
     },
     "Set up": {
+        "init": "Set up idumb in this repository.",
         "install": "Install idumb's slash commands for an agent host.",
         "doctor": "Check everything that runs depend on, and fix what is safe.",
         "backup": "Write a backup of the event log, or check one.",
@@ -75,10 +73,16 @@ GROUPS: dict[str, dict[str, str]] = {
         "fake-model": "Serve a scripted model, to rehearse with a real agent.",
     },
 }
-"""Every command with the first line of its help, which is printed without importing the command."""
+"""Every command with the first line of its help, which is printed without importing the command's module."""
 
+_EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
+_MODULES = {name: title.lower().replace(" ", "_") for title, commands in _GROUPS.items() for name in commands}
+_SUMMARIES = {name: summary for commands in _GROUPS.values() for name, summary in commands.items()}
+GROUPS = {"Everyday": {name: _SUMMARIES[name] for name in _EVERYDAY}} | {
+    title: {name: summary for name, summary in commands.items() if name not in _EVERYDAY}
+    for title, commands in _GROUPS.items()
+}
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
-_MODULES = {"next": "next_command"}
 
 
 class LazyGroup(click.Group):
@@ -90,8 +94,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = _MODULES.get(cmd_name, cmd_name.replace("-", "_"))
-        command = importlib.import_module(f"idumb.cli.{module}").command
+        module = importlib.import_module(f"idumb.cli.{_MODULES[cmd_name]}_commands")
+        command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         assert isinstance(command, click.Command)  # noqa: S101 - our own table
         return command
 

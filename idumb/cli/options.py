@@ -6,8 +6,8 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,15 +15,48 @@ from idumb.cli import mistyped, output
 from idumb.system.files import named_files
 
 if TYPE_CHECKING:
+    from idumb.app.core.result import Result
     from idumb.app.ports.ui import Asker, Reporter
-    from idumb.app.running.run_request import Request
     from idumb.composition.container import Container
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-debug = click.option("--debug", is_flag=True, hidden=True, expose_value=False)
+_EVERYWHERE = (
+    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+    click.Option(["--debug"], is_flag=True, hidden=True, expose_value=False),
+)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Result | None]], click.Command]:
+    """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
+
+    With `person`, only a person may run the command.
+    """
+
+    def decorate(function: Callable[..., Result | None]) -> click.Command:
+        @functools.wraps(function)
+        def invoke(*, as_json: bool, events: bool = False, verbose: bool = False, **values: Any) -> int:
+            if person:
+                require_person(f"idumb {name}")
+            if events and as_json:
+                raise click.UsageError("--events and --json both write to standard output; choose one.")
+            result = function(**values)
+            if result is None:
+                return 0
+            shown_as = f"{name} --verbose" if verbose else None
+            return output.finish(name, result, as_json=as_json, quiet=events, shown_as=shown_as)
+
+        made = click.command(name)(invoke)
+        made.params += _EVERYWHERE
+        return made
+
+    return decorate
+
+
+def flag(name: str) -> bool:
+    """Return whether the command that runs was given this flag."""
+    return bool(click.get_current_context().params.get(name))
 
 
 def require_person(word: str) -> None:
@@ -41,17 +74,6 @@ def require_person(word: str) -> None:
         hint="Ask a person to run it in their own terminal",
         details={"word": word, "inside": inside},
     )
-
-
-def people_only(function: F) -> F:
-    """Decorate a command that only a person may run."""
-
-    @functools.wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        require_person(f"idumb {click.get_current_context().info_name}")
-        return function(*args, **kwargs)
-
-    return cast("F", checked)
 
 
 def people_only_option(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -86,26 +108,33 @@ accept_changed = click.option(
 )
 
 
-dry_run = click.option("--dry-run", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing.")
+approval = click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
+on_deviation = click.option(
+    "--on-deviation",
+    type=mistyped.Choice(["accept", "halt"]),
+    help="Accept changes outside the declared files, or stop.",
+)
+events = click.option("--events", is_flag=True, help="Print each event as a JSON line during the run.")
+
+
+def negative(option: str, field: str, text: str) -> Callable[[F], F]:
+    """Return an option that sets `field` to False; it is True by default."""
+    return click.option(option, field, flag_value=False, default=True, help=text)
 
 
 def running(function: F) -> F:
-    """Add the options of every command that runs tasks."""
+    """Add the options of every command that runs tasks; except --events, they are the fields of its `Request`."""
     for option in reversed(
         (
             approve("Consent to this contract (see check-plan)."),
-            click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file)."),
+            approval,
             click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the mode of the plan."),
             click.option(
                 "--max-attempts", type=click.IntRange(1, 100), help="The maximum number of attempts per task."
             ),
-            click.option(
-                "--on-deviation",
-                type=mistyped.Choice(["accept", "halt"]),
-                help="Accept changes outside the declared files, or stop.",
-            ),
+            on_deviation,
             accept_git,
-            click.option("--no-verify", is_flag=True, help="Do not verify the phase at the end."),
+            negative("--no-verify", "verify", "Do not verify the phase at the end."),
             click.option(
                 "--workspace",
                 type=mistyped.Choice(["here", "clone"]),
@@ -117,59 +146,42 @@ def running(function: F) -> F:
                 is_flag=True,
                 help="Fail a task whose result differs from an earlier attempt under the same envelope.",
             ),
-            click.option("--events", is_flag=True, help="Print each event as a JSON line during the run."),
-            as_json,
-            debug,
+            events,
         )
     ):
         function = option(function)
     return function
 
 
-def request(
-    command: str,
-    phase: str,
-    flags: Mapping[str, Any],
-    *,
-    force: bool = False,
-    branch: str | None = None,
-    rehearsal: bool = False,
-) -> Request:
-    """Return the request of a command that runs tasks."""
-    from idumb.app.running.run_request import Request
+def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return an ISO 8601 date or time in the spelling of the log, in UTC. Other spellings would match no event."""
+    from datetime import UTC, datetime
 
-    if flags["events"] and flags["as_json"]:
-        raise click.UsageError("--events and --json both write to standard output; choose one.")
-    return Request(
-        phase,
-        approve=flags["approve"],
-        approval=flags["approval"],
-        mode=flags["mode"],
-        max_attempts=flags["max_attempts"],
-        on_deviation=flags["on_deviation"],
-        verify=not flags["no_verify"],
-        force=force,
-        workspace=flags["workspace"],
-        branch=branch,
-        accept_git=tuple(flags["accept_git"]),
-        deterministic=flags["deterministic"],
-        accept_changed=tuple(flags["accept_changed"]),
-        command=command,
-        rehearsal=rehearsal,
-    )
+    if value is None:
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not a time. Write 2026-01-31 or 2026-01-31T12:00:00Z.", ctx, param
+        ) from None
+    utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @contextlib.contextmanager
-def services(
-    *, as_json: bool = False, events: bool = False, progress: bool = False, writes: bool = False
-) -> Iterator[Container]:
+def services(*, progress: bool = False, writes: bool = False) -> Iterator[Container]:
     """Yield the services of the repository that contains the current folder.
 
     With `progress` or `writes`, a signal does not end the process: tasks stop at the next safe point.
     """
     from idumb.composition.container import Container
 
-    _require_platform(writes=progress)
+    if progress and sys.platform == "win32":
+        from idumb.domain.errors import Refusal
+
+        raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
+    as_json, events = flag("as_json"), flag("events")
     container = Container(
         os.getcwd(),
         lambda: _asker(container, as_json=as_json or events),
@@ -220,13 +232,14 @@ def read_text(name: str, command: str) -> str:
         raise InputError("file.unreadable", message, hint=hint) from problem
 
 
-def progress_writer(*, as_json: bool) -> Callable[[str], None]:
+def progress_writer() -> Callable[[str], None]:
     """Return a function that writes a line to standard error, or nothing with --json."""
 
     def write(text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # standard error is closed
-            output.write(None if as_json else sys.stderr, text + "\n")
+            output.write(stream, text + "\n")
 
+    stream = None if flag("as_json") else sys.stderr
     return write
 
 
@@ -298,10 +311,3 @@ def _stop(container: Container) -> None:
     stop = getattr(container.__dict__.get("reporter"), "stop", None)
     if stop is not None:
         stop()
-
-
-def _require_platform(*, writes: bool) -> None:
-    if writes and sys.platform == "win32":
-        from idumb.domain.errors import Refusal
-
-        raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")

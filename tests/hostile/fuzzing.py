@@ -33,7 +33,6 @@ from idumb.composition.container import Container
 from idumb.domain import amendment, canonical_json
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.runs.run import RunState
 from idumb.system import escaping
 from idumb.views import answer
 from idumb.views.graph import mermaid, svg
@@ -200,7 +199,7 @@ def _checked(phase: str, mode: str | None = None) -> Callable[[Container], Seque
     return ask
 
 
-def _drawn(contract: Contract, _: RunState | None, statuses: dict[str, str]) -> str:
+def _drawn(contract: Contract, statuses: Mapping[str, str] | None) -> str:
     forms = (graph_text.render, mermaid.render, svg.render)
     return "\n".join(render(contract, statuses) for render in forms)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.app.consent import agent_programs, approval_parts, approvals
@@ -132,10 +132,8 @@ def next_free_id(contract: Contract) -> str:
     return f"T{contract.phase}-{whole_numbers.next_free(used):02d}"
 
 
-def show_graph(
-    services: Services, phase: str, render: Callable[[Contract, RunState | None, dict[str, str]], str]
-) -> Result:
-    """Return order, waves and edges, with the text that `render` makes of them."""
+def show_graph(services: Services, phase: str, render: Callable[[Contract, Mapping[str, str] | None], str]) -> Result:
+    """Return order, waves and edges, and the text that `render` returns, which has the statuses of the newest run."""
     loaded = loading.load_phase(services, phase)
     contract = loaded.contract
     if contract is None:
@@ -157,6 +155,6 @@ def show_graph(
             "waves": [list(w) for w in waves],
             "edges": [[d, t] for t in contract.order for d in contract.dependencies[t]],
             "status": statuses,
-            "text": render(contract, current, statuses),
+            "text": render(contract, statuses if current is not None else None),
         }
     )

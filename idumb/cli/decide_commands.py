@@ -1,0 +1,213 @@
+"""The commands of the group Decide: answer questions, approve, accept and skip; handoffs and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import mistyped, options
+
+
+@options.command("decide", person=True)
+@click.argument("decision", required=False)
+@click.argument("choice", required=False)
+@click.option("--guidance", default="", help="Instructions that go with the answer.")
+@click.option(
+    "--remember", is_flag=True, help="Give the same answer to this question from now on; asks you to confirm."
+)
+@click.option("--forget", metavar="ID", help="Forget a remembered answer (see decisions --remembered).")
+@options.yes
+def decide_command(
+    decision: str | None,
+    choice: str | None,
+    guidance: str,
+    remember: bool,
+    forget: str | None,
+    yes: bool,
+) -> Result:
+    """Answer a question that waits for you.
+
+    `idumb resume` continues the run with the answer. For a task that used up its attempts, accept, skip and roll-back
+    take effect at once. --guidance is added to the prompts of the task's next attempts.
+
+    The answer is appended to the plan, under `## Decisions`. Answers about failed tasks and about choices that the plan
+    offers can be remembered for this repository. Consent, judgements of work and irreversible tasks are asked about
+    each time.
+    """
+    from idumb.app.running import decisions
+
+    if forget is None and (decision is None or choice is None):
+        raise click.UsageError("Name a question and a choice; idumb decisions lists them.")
+    if forget is not None and (decision is not None or remember):
+        raise click.UsageError("--forget removes a remembered answer; it takes no question and no --remember.")
+    with options.services(writes=True) as services:
+        if forget is not None:
+            return decisions.forget(services, forget)
+        request = decisions.Request(decision or "", choice or "", options.user_name(), guidance, remember, yes)
+        return decisions.decide(services, request)
+
+
+@options.command("decisions")
+@click.option("--remembered", is_flag=True, help="List the answers that idumb remembers and gives without asking.")
+def decisions_command(remembered: bool) -> Result:
+    """List the questions that wait for you."""
+    from idumb.app.running import decisions
+
+    with options.services() as services:
+        return decisions.remembered_answers(services) if remembered else decisions.waiting(services)
+
+
+@options.command("approve", person=True)
+@click.argument("phase")
+@click.option("--hash", metavar="HASH", help="Approve the contract with this hash without asking (see check-plan).")
+@click.option("--expires", metavar="TIME", help="When the approval expires: 90m, 12h, 7d, 2w, or a date or time (UTC).")
+@click.option("--pin-base", is_flag=True, help="Bind the approval to the current commit.")
+@click.option(
+    "--accept-irreversible",
+    "accept",
+    multiple=True,
+    metavar="TASK",
+    help="Allow a task that cannot be undone. Repeatable.",
+)
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    metavar="QUESTION=yes",
+    help="Answer a self-check question that idumb cannot judge, or vouch for a requirement without a text. Separate"
+    " several with commas. Repeatable.",
+)
+@click.option("--sign", metavar="KEY", help="Sign the approval with this SSH key (ssh-keygen).")
+@click.option("--file", metavar="PATH", help="Write the signed approval to a new file, for another machine.")
+@click.option("--revoke", is_flag=True, help="Revoke every approval of the phase.")
+def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
+    """Approve a phase for strict mode, or revoke its approvals.
+
+    Shows everything that the approval binds, then asks. Without a terminal, --hash HASH approves; a strict plan also
+    needs an --answer to each self-check question that idumb cannot judge. The approval is void as soon as one byte
+    changes in a plan, in a file that a command names, in the policy, in the configuration or in an agent's arguments.
+    Runs nothing.
+    """
+    from idumb.app.review import approve
+
+    if revoke and any(flags.values()):
+        raise click.UsageError("--revoke allows no other option except --json.")
+    with options.services(writes=True) as services:
+        phase = options.phase_id(phase, services.root)
+        if revoke:
+            return approve.revoke(services, phase, options.user_name())
+        return approve.approve(services, approve.Request(phase, options.user_name(), **flags))
+
+
+@options.command("accept", person=True)
+@click.argument("task")
+@click.option("--why", required=True, help="The reason, which is recorded.")
+def accept_command(task: str, why: str) -> Result:
+    """Accept a task as it is, with a reason.
+
+    Commits what the task left, with the reason, so that tasks which depend on it can run. Changes to protected paths
+    stay uncommitted and are listed.
+    """
+    from idumb.app.running import task_overrides
+
+    with options.services(writes=True) as services:
+        return task_overrides.accept(services, task, why, options.user_name())
+
+
+@options.command("skip", person=True)
+@click.argument("task")
+@click.option("--why", required=True, help="The reason, which is recorded.")
+@options.yes
+def skip_command(task: str, why: str, yes: bool) -> Result:
+    """Skip a task, with a reason.
+
+    The tasks that depend on it stay blocked. They are listed first, and at a terminal you are asked to confirm. To let
+    them run, accept the skipped task (`idumb accept`) or remove the dependency (`idumb amend --drop-dependency`).
+    """
+    from idumb.app.running import task_overrides
+
+    with options.services(writes=True) as services:
+        tell = options.progress_writer()
+        return task_overrides.skip(services, task, why, options.user_name(), yes=yes, tell=tell)
+
+
+_HANDOFF_ARGUMENTS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
+_STATUSES = ["pending", "in_progress", "complete", "blocked", "failed"]
+
+
+@options.command("handoff")
+@click.argument("action", type=mistyped.Action([*_HANDOFF_ARGUMENTS]))
+@click.argument("values", nargs=-1, metavar="[ID] [STATUS]")
+@click.option("--run", metavar="ID", help="list, stats: only this run.")
+@click.option("--phase", metavar="N", help="list, stats: only this phase.")
+@click.option("--status", type=mistyped.Choice(_STATUSES), help="list, stats: only this status.")
+@click.option("--agent", metavar="NAME", help="list, stats: only this receiver.")
+@click.option("--why", default="", help="update: the reason, which is recorded.")
+def handoff_command(action: str, values: tuple[str, ...], why: str, **filters: Any) -> Result:
+    """List, show, update and count handoffs.
+
+    A finished task hands its work to each receiver that the plan lists under "Handoff to".
+
+    ID is the id of a handoff, the beginning of an id, or a task with a single handoff. STATUS is pending, in_progress,
+    complete, blocked or failed.
+    """
+    from idumb.app.reading import handoffs
+
+    _require_arguments("handoff", action, values, _HANDOFF_ARGUMENTS)
+    selection = handoffs.HandoffFilter(**filters)
+    with options.services(writes=action == "update") as services:
+        if action == "list":
+            return handoffs.listing(services, selection)
+        if action == "stats":
+            return handoffs.stats(services, selection)
+        if action == "show":
+            return handoffs.show(services, values[0])
+        return handoffs.update(services, values[0], values[1], options.user_name(), why)
+
+
+def _require_arguments(
+    command: str, action: str, values: tuple[str, ...], arguments: Mapping[str, tuple[str, ...]]
+) -> None:
+    if len(values) != len(arguments[action]):
+        raise click.UsageError(f"Usage: idumb {command} {' '.join((action, *arguments[action]))}")
+
+
+_DLQ_ARGUMENTS = {"list": (), "show": ("ID",), "retry": ("ID",), "remove": ("ID",)}
+
+
+@options.command("dlq")
+@click.argument("action", type=mistyped.Action([*_DLQ_ARGUMENTS]))
+@click.argument("ids", nargs=-1, metavar="[ID]")
+@click.option(
+    "--class",
+    "class_",
+    type=mistyped.Choice(["transient", "permanent", "system"]),
+    help="list: only this class.",
+)
+@click.option("--phase", metavar="N", help="list: only this phase.")
+@click.option("--agent", metavar="NAME", help="list: only tasks that this binding built.")
+@click.option("--all", "every", is_flag=True, help="list: include removed, settled and replaced ones.")
+@options.approve("retry: consent to this contract.")
+@click.option("--why", default="", help="remove: the reason, which is recorded.")
+def dlq_command(action: str, ids: tuple[str, ...], approve: tuple[str, ...], why: str, **filters: Any) -> Result:
+    """List failed tasks and runs; retry or remove one.
+
+    A dead letter is a task or run that failed and has no attempt left. Its class is transient (a retry may succeed),
+    permanent (the plan or the files must change) or system (the machine or its programs must be fixed). `retry` makes
+    one more attempt of the same task under the same checks. `remove` hides the letter until the task fails again and
+    deletes nothing. ID may be a task.
+    """
+    from idumb.app.failures import dead_letters
+
+    _require_arguments("dlq", action, ids, _DLQ_ARGUMENTS)
+    with options.services(progress=action == "retry", writes=action == "remove") as services:
+        if action == "list":
+            return dead_letters.listing(services, dead_letters.LetterFilter(**filters))
+        if action == "show":
+            return dead_letters.show(services, ids[0])
+        if action == "retry":
+            return dead_letters.retry(services, ids[0], approve)
+        return dead_letters.remove(services, ids[0], options.user_name(), why)

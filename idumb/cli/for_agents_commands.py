@@ -1,0 +1,107 @@
+"""The commands of the group For agents: take, submit and give up tasks; serve tools and a scripted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import mistyped, options, output
+
+
+@options.command("mcp")
+@click.option("--list", "only_list", is_flag=True, help="List the tools and exit.")
+def mcp_command(only_list: bool) -> Result | None:
+    """Serve idumb over the Model Context Protocol.
+
+    Serves an agent in an editor over standard input and output. With the tools, the agent takes the tasks of a phase,
+    submits or gives up its work, retries what was not accepted, and sees what a person must decide. Each tool answers
+    with the JSON object of its command. Needs the extra: pip install 'idumb[mcp]'.
+    """
+    from idumb.cli import mcp_tools
+
+    if only_list or options.flag("as_json"):
+        return Result({"tools": mcp_tools.listed()})
+    mcp_tools.serve()
+    return None
+
+
+@options.command("start")
+@click.argument("task")
+@click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
+@click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
+@options.approve("Consent to this contract (see check-plan).")
+@options.approval
+@click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@options.accept_git
+@options.accept_changed
+def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Result:
+    """Start a task that you build yourself.
+
+    Saves the whole tree, checks the preconditions, opens an attempt and prints the builder's brief. The attempt stays
+    open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`. If the phase has no run, one
+    starts.
+    """
+    from idumb.app.editor import start_task
+    from idumb.app.running.run_request import Request
+
+    with options.services(progress=True) as services:
+        start = start_task.Start(task, by or options.user_name(), Request("", **flags), retry)
+        return start_task.start(services, start)
+
+
+@options.command("submit")
+@click.argument("task")
+@click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
+@options.on_deviation
+@options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
+@options.approve("Consent to this contract (see check-plan).")
+@options.accept_git
+@options.accept_changed
+def submit_command(task: str, say: str, **flags: Any) -> Result:
+    """Submit your work on a started task.
+
+    idumb judges the files: it compares the changed ones with the declared ones, then runs every gate and check. Exits
+    with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
+    """
+    from idumb.app.editor import submit_task
+    from idumb.app.running.run_request import Request
+
+    with options.services(progress=True) as services:
+        return submit_task.submit(services, submit_task.Submit(task, Request("", **flags), say))
+
+
+@options.command("give-up")
+@click.argument("task")
+@click.option("--why", required=True, help="The reason, which is recorded.")
+@options.accept_git
+def give_up_command(task: str, why: str, accept_git: tuple[str, ...]) -> Result:
+    """End a started task without its work.
+
+    Saves the working tree in a snapshot, then restores the task's declared files. Nothing else changes, and the attempt
+    does not count.
+    """
+    from idumb.app.editor import give_up
+
+    with options.services(progress=True) as services:
+        return give_up.give_up(services, task, why, options.user_name(), accept_git)
+
+
+@options.command("fake-model")
+@click.option("--script", metavar="FILE", help="What the model answers, in Markdown (idumb help fake-model).")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; a free one by default.")
+@click.option("--log", metavar="FILE", help="Append a JSON line for each request to this file, without keys.")
+def fake_model_command(script: str | None, port: int, log: str | None) -> None:
+    """Serve a scripted model, to rehearse with a real agent.
+
+    Costs nothing and needs no key. Speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini,
+    streaming or not, and listens only on 127.0.0.1. Prints its address and serves until Ctrl-C or SIGTERM.
+    """
+    from idumb.composition import maintenance
+
+    def ready(address: str) -> None:
+        data = {"address": address, "script": script, "log": log}
+        output.show("fake-model", data, as_json=options.flag("as_json"))
+
+    maintenance.fake_model(script, port, log, ready)

@@ -1,0 +1,243 @@
+"""The commands of the group Look: show phases, tasks, events and evidence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import mistyped, options, output
+
+
+def _view() -> Result:
+    """Return the view that `status`, `next` and `roadmap` print: the cached one while it is valid, else a new one."""
+    from idumb.composition import status_view
+
+    cached = status_view.saved(os.getcwd())
+    if cached is not None:
+        return Result(cached)
+    with options.services() as services:
+        return Result(status_view.refresh(services))
+
+
+@options.command("status")
+def status_command() -> Result:
+    """Show the state of every phase."""
+    return _view()
+
+
+@options.command("show")
+@click.argument("task")
+def show_command(task: str) -> Result:
+    """Show a task with its attempts, evidence and checkpoint."""
+    from idumb.app.reading import show
+
+    with options.services() as services:
+        return show.show(services, task)
+
+
+@options.command("next")
+@click.argument("phase", required=False)
+def next_command(phase: str | None) -> Result:
+    """Show what comes next, and what the other tasks wait for.
+
+    With a phase, prints the builder's brief for its next task, including the prompt and the feedback on the previous
+    attempt.
+    """
+    if phase is None:
+        return _view()
+    from idumb.app.reading import next_task
+
+    with options.services() as services:
+        return next_task.view(services, phase)
+
+
+@options.command("roadmap")
+@click.option("--add", "title", metavar="TITLE", help="Add a phase at the end.")
+@click.option("--insert", "inserted", metavar="TITLE", help="Add a phase after the one that --after names.")
+@click.option(
+    "--after", metavar="PHASE", help="With --insert: the phase before the new one. After 6, the new phase is 06.1."
+)
+@click.option("--goal", default="", metavar="TEXT", help="The goal of the new phase: what is true when it is done.")
+def roadmap_command(title: str | None, inserted: str | None, after: str | None, goal: str) -> Result:
+    """List the phases with their state, or add one."""
+    if title is not None and inserted is not None:
+        raise click.UsageError("Use either --add or --insert.")
+    if (inserted is None) != (after is None):
+        raise click.UsageError("Use --insert TITLE and --after PHASE together.")
+    new = title if inserted is None else inserted
+    if new is None:
+        if goal:
+            raise click.UsageError("--goal needs --add or --insert.")
+        return _view()
+    from idumb.app.planning import roadmap
+    from idumb.composition import status_view
+
+    with options.services(writes=True) as services:
+        added = roadmap.add(services, new, goal, after)
+        shown = status_view.refresh(services)
+    return Result({**shown, "added": added})
+
+
+@options.command("diff")
+@click.argument("task")
+def diff_command(task: str) -> Result:
+    """Show what a task changed.
+
+    Compares with the files that its first attempt started from.
+    """
+    from idumb.app.reading import show
+
+    with options.services() as services:
+        return show.diff(services, task)
+
+
+@options.command("log")
+@click.argument("phase", required=False)
+@click.option("--run", help="Only events of this run.")
+@click.option("--task", help="Only events of this task.")
+@click.option(
+    "--kind",
+    help="Only events of this kind (attempt.started) or alias (step_started); idumb help events lists them.",
+)
+@click.option(
+    "--since", metavar="TIME", callback=options.moment, help="Only events at or after this time (ISO 8601, UTC)."
+)
+@click.option("--until", metavar="TIME", callback=options.moment, help="Only events at or before this time.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="How many of the newest events to show.",
+)
+def log_command(**filters: Any) -> Result:
+    """Show the events of a run.
+
+    Shows the newest run of the phase, or the run that --run names.
+    """
+    from idumb.app.reading import event_history
+
+    with options.services() as services:
+        return event_history.list_events(services, **filters)
+
+
+@options.command("debug")
+@click.argument("phase")
+@click.option("--task", metavar="ID", help="Look at this task, failed or not; by default at every failed task.")
+@click.option("--out", metavar="FILE", help="Also write the report to a new file.")
+@options.negative("--facts-only", "asks", "Do not ask the debugger.")
+@options.approve("Consent to this debugger.")
+def debug_command(phase: str, out: str | None, **flags: Any) -> Result:
+    """Collect the facts about failed tasks, with possible fixes.
+
+    Shows every attempt with its checks, their output, its changes and how its envelope differs, and what changed since
+    the last good checkpoint. Lists the commands that are worth trying.
+
+    If an agent is bound to the debugger role, it is asked for a diagnosis. A plan that it proposes is saved to a file
+    if the run could continue under it; nothing is amended until you decide so.
+    """
+    from idumb.app.failures import debug
+
+    with options.services(writes=True) as services:
+        result = debug.debug(services, debug.Request(phase, **flags))
+    if out is not None:
+        _write(out, result.data)
+    return result
+
+
+def _write(path: str, data: Mapping[str, Any]) -> None:
+    """Write the report to a new file."""
+    from idumb.domain.errors import Refusal
+    from idumb.views.answers import debug as answer_debug
+
+    try:
+        with open(path, "x", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(output.redacted(answer_debug.debug(data)))
+    except FileExistsError:
+        hint = "Choose another file, or move that one"
+        raise Refusal("debug.file-exists", f"{path} already exists; it was not overwritten.", hint=hint) from None
+
+
+@options.command("metrics")
+@click.argument("phase")
+def metrics_command(phase: str) -> Result:
+    """Show the time, tokens and money that agents used.
+
+    Lists every call of the phase's newest run, with totals. The numbers come from the agents; what an agent did not
+    report is shown as unknown.
+    """
+    from idumb.app.reading import metrics
+
+    with options.services() as services:
+        return metrics.metrics(services, phase)
+
+
+@options.command("envelope")
+@click.argument("action", type=mistyped.Action(["show", "diff"]))
+@click.argument("tasks", nargs=-1, required=True, metavar="TASK [TASK]")
+@click.option("--attempt", type=click.IntRange(1), help="Which attempt of the first task; the newest by default.")
+@click.option(
+    "--with", "other", type=click.IntRange(1), help="diff: which attempt of the second task, or of the only one."
+)
+@click.option("--run", metavar="ID", help="The run of the first task's attempt; the newest by default.")
+def envelope_command(
+    action: str, tasks: tuple[str, ...], attempt: int | None, other: int | None, run: str | None
+) -> Result:
+    """Show what an attempt ran under, or compare two attempts.
+
+    An envelope records everything that an attempt ran under. `show` prints each part with its hash and the text that
+    was hashed. `diff` prints the parts that differ between two tasks, or between two attempts of one task (--attempt A
+    --with B).
+    """
+    from idumb.app.reading import envelope_parts
+    from idumb.app.reading.envelope_parts import AttemptSelector
+
+    _require_consistent(action, tasks, other)
+    with options.services() as services:
+        first = AttemptSelector(tasks[0], attempt, run)
+        if action == "show":
+            return envelope_parts.show(services, first)
+        return envelope_parts.compare(services, first, AttemptSelector(tasks[-1], other))
+
+
+def _require_consistent(action: str, tasks: tuple[str, ...], other: int | None) -> None:
+    if len(tasks) > (1 if action == "show" else 2):
+        raise click.UsageError(f"envelope {action} takes {'one task' if action == 'show' else 'at most two tasks'}.")
+    if action == "show" and other is not None:
+        raise click.UsageError("--with is an option of envelope diff.")
+    if action == "diff" and len(tasks) == 1 and other is None:
+        raise click.UsageError("envelope diff needs a second task, or --with ATTEMPT.")
+
+
+@options.command("audit")
+@click.argument("action", type=mistyped.Action(["verify", "workspace", "bundle"]))
+@click.argument("phase", required=False)
+def audit_command(action: str, phase: str | None) -> Result:
+    """Verify the event log, or what a run left behind.
+
+    `verify` recomputes every hash of the event log. It reports up to which event the chain is intact, and up to which
+    event the copy in your state directory confirms it. To detect events that were cut off after that one, compare the
+    head with one that you kept elsewhere.
+
+    `workspace N` reports whether files, plans, git's own files and the event log are as the newest run of phase N left
+    them.
+
+    `bundle N` prints run, plans, commits, evidence and the head of the event log as one object with its digest. The
+    object is not signed.
+    """
+    if (phase is None) != (action == "verify"):
+        raise click.UsageError("audit verify takes no phase; audit workspace and audit bundle need one.")
+    with options.services() as services:
+        if phase is None:
+            from idumb.app.reading import event_history
+
+            return event_history.audit(services)
+        from idumb.app.verify import attestation
+
+        attest = attestation.workspace if action == "workspace" else attestation.bundle
+        return attest(services, phase)

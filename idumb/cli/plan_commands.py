@@ -1,0 +1,281 @@
+"""The commands of the group Plan: write, check, compare and change plans."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import mistyped, options
+
+
+@options.command("plan-phase")
+@click.argument("phase")
+@click.option("--template", "from_template", is_flag=True, help="Write a plan for you to fill in; ask no agent.")
+@click.option("--from", "source", metavar="FILE", help="Use this plan if it is valid; - reads standard input.")
+@click.option("--gaps", is_flag=True, help="Write one more plan, for what verify-work found missing.")
+@click.option("--ask", is_flag=True, help="Print the planner's prompt; run nothing.")
+@options.negative("--no-research", "research", "Do not update the research.")
+@options.approve("Consent to these agents.")
+def plan_phase_command(phase: str, *, source: str | None, from_template: bool, **flags: Any) -> Result:
+    """Write the plan of a phase.
+
+    The planner receives the roadmap, the project, your answers and the research, which is updated first if it is
+    missing or stale. Its plan is checked as by check-plan, and by the plan-checker if one is bound; findings go back to
+    the planner, for three rounds at most. Only a valid plan is written, and none is overwritten.
+
+    With --ask, nothing is run or written: give the prompt to any agent, and its answer to --from.
+    """
+    from idumb.app.planning import plan_phase
+    from idumb.composition import maintenance
+
+    if sum((from_template, flags["ask"], source is not None)) > 1:
+        raise click.UsageError("Use only one of --template, --from and --ask.")
+    if flags["gaps"] and from_template:
+        raise click.UsageError("--gaps needs a planner or --from; a template cannot fill gaps.")
+    request = plan_phase.Request(
+        phase,
+        template=maintenance.plan_template() if from_template else None,
+        offered=None if source is None else options.read_text(source, "plan-phase"),
+        **flags,
+    )
+    with options.services(writes=True, progress=True) as services:
+        return plan_phase.plan_phase(services, request, options.progress_writer())
+
+
+@options.command("check-plan")
+@click.argument("phase")
+@click.option(
+    "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
+)
+@click.option(
+    "--mode", type=mistyped.Choice(["guided", "strict"]), help="Check as for this mode. A strict plan stays strict."
+)
+@click.option("--verbose", is_flag=True, help="Also print hashes, the self-check and the next free id.")
+def check_plan_command(phase: str, expected: str | None, mode: str | None) -> Result:
+    """Check the plans of a phase and print every finding.
+
+    Without errors, prints the contract hash and the next command. Runs nothing and writes nothing. With --json,
+    data.contract_hash is the hash for --approve.
+
+    Also lists plans and settings that are not in git, with the command that adds them: idumb commits reports, so a
+    clone would have the reports without the plan.
+    """
+    import gc
+
+    gc.disable()
+    from idumb.app.review import check_plan
+
+    with options.services() as services:
+        return check_plan.check(services, options.phase_id(phase, services.root), expected=expected, mode=mode)
+
+
+@options.command("discuss")
+@click.argument("phase")
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    callback=options.people_only_option,
+    metavar="ID=TEXT",
+    help="Answer a question. Repeatable.",
+)
+@click.option("--more", is_flag=True, help="Ask for more questions, even if some are already there.")
+@click.option("--usual", is_flag=True, help="Use the standard questions instead of asking an agent for better ones.")
+@options.approve("Consent to this agent.")
+def discuss_command(
+    phase: str, answers: tuple[str, ...], approve: tuple[str, ...], *, more: bool, usual: bool
+) -> Result:
+    """Answer the questions that planning a phase depends on.
+
+    The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
+    questions. At a terminal you answer them one by one; otherwise they wait in the file, where you can answer them too.
+    """
+    from idumb.app.planning import phase_discussion
+    from idumb.views.terminal import ask
+
+    if answers and (more or usual):
+        raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
+    request = phase_discussion.Request(phase, _pairs(answers), more=more, usual=usual, approve=approve)
+    with options.services(writes=True, progress=True) as services:
+        asker = services.asker
+        read = (lambda one: asker.words(one.text, one.why)) if isinstance(asker, ask.Terminal) else None
+        return phase_discussion.discuss(services, request, read)
+
+
+def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for pair in answers:
+        question, equals, text = pair.partition("=")
+        if not equals or question in texts:
+            raise click.UsageError("Write --answer ID=TEXT, each id once.")
+        texts[question] = text
+    return texts
+
+
+@options.command("research")
+@click.argument("phase")
+@click.option("--again", is_flag=True, help="Research again even if nothing changed.")
+@click.option("--from", "source", metavar="FILE", help="Use this report; - reads standard input.")
+@click.option("--ask", is_flag=True, help="Print the researcher's prompt; run nothing.")
+@options.approve("Consent to this agent.")
+def research_command(phase: str, source: str | None, approve: tuple[str, ...], *, again: bool, ask: bool) -> Result:
+    """Research a phase before it is planned.
+
+    Does nothing if roadmap, project and context have not changed since the last research.
+    """
+    from idumb.app.planning import phase_research
+
+    if sum((again, ask, source is not None)) > 1:
+        raise click.UsageError("Use only one of --again, --from and --ask.")
+    offered = None if source is None else options.read_text(source, "research")
+    request = phase_research.Request(phase, again=again, prompt=ask, offered=offered, approve=approve)
+    with options.services(writes=True, progress=True) as services:
+        return phase_research.research(services, request, options.progress_writer())
+
+
+@options.command("plan-diff")
+@click.argument("phase")
+def plan_diff_command(phase: str) -> Result:
+    """Show how the plans differ from what was approved or locked.
+
+    Compares tasks and fields with the newest approval or the lock of the newest run, whichever is newer. Runs nothing
+    and writes nothing.
+    """
+    from idumb.app.contract import plan_changes
+
+    with options.services() as services:
+        return plan_changes.show(services, options.phase_id(phase, services.root))
+
+
+_PAIR = (str, str)
+
+
+@options.command("amend", person=True)
+@click.argument("phase")
+@click.option(
+    "--add-task",
+    "tasks",
+    multiple=True,
+    metavar="FILE",
+    help="Add the tasks in FILE, written as in a plan; - reads standard input.",
+)
+@click.option(
+    "--widen",
+    type=_PAIR,
+    multiple=True,
+    metavar="TASK CLAIM",
+    help="Allow a task more files, for example: --widen T1-03 'modify a.py'.",
+)
+@click.option(
+    "--accept-deviation",
+    "deviations",
+    type=_PAIR,
+    multiple=True,
+    metavar="TASK PATH",
+    help="Add a file that the task changed to its declared files.",
+)
+@click.option(
+    "--drop-dependency",
+    "drops",
+    type=_PAIR,
+    multiple=True,
+    metavar="TASK TASK",
+    help="Remove the dependency of the first task on the second.",
+)
+@click.option("--decision", "decisions", multiple=True, metavar="TEXT", help="Add a line to the decisions of the plan.")
+@click.option("--from-file", is_flag=True, help="Adopt the changes that you made to the plan files.")
+@click.option("--plan", metavar="ID", help="The plan that receives tasks and decisions; the last one by default.")
+@click.option("--why", default="", help="The reason, which is recorded.")
+@click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
+@options.yes
+def amend_command(
+    phase: str,
+    tasks: tuple[str, ...],
+    widen: tuple[tuple[str, str], ...],
+    deviations: tuple[tuple[str, str], ...],
+    drops: tuple[tuple[str, str], ...],
+    decisions: tuple[str, ...],
+    from_file: bool,
+    plan: str | None,
+    why: str,
+    agreed: str | None,
+    yes: bool,
+) -> Result:
+    """Change a locked plan; its run continues under it.
+
+    Shows the difference and asks before anything is written. Completed tasks, and what they relied on, cannot change.
+    Everything is checked again; only the amended lines of the plan are rewritten, and the run continues under the next
+    version of its contract.
+    """
+    from idumb.app.review import amend
+    from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment, parse_claim
+
+    amendments = [Amendment(WIDEN, task, claim=parse_claim(text)) for task, text in widen]
+    amendments += [Amendment(DROP, task, other) for task, other in drops]
+    amendments += [Amendment(ADD, None, _read(name)) for name in tasks]
+    amendments += [Amendment(DECIDE, None, text) for text in decisions]
+    if not all(text.strip() for text in decisions):
+        raise click.UsageError("--decision needs a text.")
+    if from_file and (amendments or deviations):
+        raise click.UsageError("--from-file adopts the plan as it is; the other amendments write to it. Choose one.")
+    command_line = [
+        *("idumb", "amend", phase),
+        *(["--from-file"] if from_file else []),
+        *(["--plan", plan] if plan else []),
+        *_repeated("--widen", widen),
+        *_repeated("--drop-dependency", drops),
+        *_repeated("--accept-deviation", deviations),
+        *_repeated("--add-task", [(name,) for name in tasks]),
+        *_repeated("--decision", [(text,) for text in decisions]),
+        *(["--why", why] if why else []),
+    ]
+    with options.services(writes=True) as services:
+        phase = options.phase_id(phase, services.root)
+        again = shlex.join(command_line)
+        request = amend.Request(phase, tuple(amendments), deviations, from_file, plan, why, yes, agreed, again)
+        return amend.amend(services, request, options.user_name())
+
+
+def _repeated(option: str, values: Iterable[tuple[str, ...]]) -> list[str]:
+    return [word for value in values for word in (option, *value)]
+
+
+def _read(name: str) -> str:
+    """Return the text of a file, or of standard input for `-`."""
+    from idumb.domain.errors import InputError
+
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read().decode("utf-8")
+        with open(name, encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError("amend.unreadable", f"Cannot read {name}: {problem}", hint="idumb amend --help") from problem
+
+
+@options.command("graph")
+@click.argument("phase")
+@click.option(
+    "--format",
+    "form",
+    type=mistyped.Choice(["text", "mermaid", "svg"]),
+    default="text",
+    show_default=True,
+    help="The output format.",
+)
+def graph_command(phase: str, form: str) -> Result:
+    """Show the tasks of a phase in the order they run.
+
+    Tasks in the same wave do not depend on each other.
+    """
+    from importlib import import_module
+
+    from idumb.app.review import check_plan
+
+    with options.services() as services:
+        return check_plan.show_graph(services, phase, import_module(f"idumb.views.graph.{form}").render)

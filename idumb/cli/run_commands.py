@@ -1,0 +1,262 @@
+"""The commands of the group Run: run phases, step plans and single tasks; pause, cancel and verify them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import options
+
+if TYPE_CHECKING:
+    from idumb.app.running.run_request import Request
+    from idumb.composition.container import Container
+
+_dry_run = click.option(
+    "--dry-run", "rehearsal", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing."
+)
+
+
+@options.command("execute-phase")
+@click.argument("phase")
+@click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
+@click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
+@click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
+@click.option("--all", "all_tasks", is_flag=True, help="With --ask: the prompts of all tasks that are not done.")
+@click.option("--out", type=click.Path(), metavar="FOLDER", help="With --ask: write each prompt to a new file there.")
+@_dry_run
+@options.running
+def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | None, **flags: Any) -> Result:
+    """Run a phase, task by task, and verify it.
+
+    Asks for consent at a terminal; otherwise --approve HASH gives it. An unfinished run of the same contract continues.
+
+    With --dry-run, everything runs in a copy of the working tree that has no ignored files. Commands do run, so consent
+    is needed, and it is not kept. Tasks for a person, and tasks with effects outside the files, are omitted and listed.
+
+    With --ask, nothing is run, recorded or consented to. It prints the prompt of the next task, byte for byte as its
+    builder would receive it, and the program that would be started.
+    """
+    if ask:
+        clashing = flags["force"] or flags["rehearsal"] or flags["branch"] or flags["approve"]
+        if clashing or options.flag("events"):
+            raise click.UsageError("--ask runs nothing; it allows only --all, --out and --json.")
+        return _print_prompts(phase, all_tasks, out)
+    if all_tasks or out:
+        raise click.UsageError("--all and --out are options of --ask.")
+    from idumb.app.running import execute_phase, final_questions
+    from idumb.app.running.run_request import Request
+
+    request = Request(phase, **flags)
+    with options.services(progress=True) as services:
+        if request.rehearsal:
+            return _rehearse(services, request)
+        return final_questions.ask_and_resume(services, request, execute_phase.execute(services, request))
+
+
+def _rehearse(services: Container, request: Request) -> Result:
+    from idumb.app.running import dry_run
+    from idumb.composition.rehearsal import Rehearsals
+
+    return dry_run.rehearse(services, request, Rehearsals(services))
+
+
+def _print_prompts(phase: str, all_tasks: bool, out: str | None) -> Result:
+    from idumb.app.editor import ask_mode
+
+    with options.services() as services:
+        result = ask_mode.prepare(services, phase, everything=all_tasks)
+        if out is None:
+            return result
+        return dataclasses.replace(
+            result, data={**result.data, "written": _write_prompts(result.data["prepared"], out)}
+        )
+
+
+def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
+    """Write each prompt to a new file and return the files."""
+    from idumb.domain.errors import Refusal
+    from idumb.system.files import atomic_write
+
+    prompts = {os.path.join(out, f"{task['id']}.md"): task["prompt"] for task in prepared if task["prompt"]}
+    existing = next((path for path in prompts if os.path.lexists(path)), None)
+    if existing is not None:
+        raise Refusal("ask.exists", f"{existing} already exists; nothing was written.", hint="Choose another folder")
+    os.makedirs(out, exist_ok=True)
+    for path, text in prompts.items():
+        atomic_write.create(path, text.encode("utf-8", "surrogateescape"), mode=0o644)
+    return list(prompts)
+
+
+@options.command("resume")
+@click.argument("phase")
+@click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
+@click.option(
+    "--guidance",
+    default="",
+    metavar="TEXT",
+    callback=options.people_only_option,
+    help="Instructions for the builder of the next attempts.",
+)
+@options.running
+def resume_command(phase: str, retry_failed: bool, guidance: str, **flags: Any) -> Result:
+    """Continue a phase after an interruption, failure or answer.
+
+    Completed tasks are not run again. A task that was cut short starts over from its base. --guidance is added to the
+    prompts of the retried tasks or, if no task is retried, of the next task.
+    """
+    from idumb.app.running import final_questions, resume
+    from idumb.app.running.run_request import Request
+
+    with options.services(progress=True) as services:
+        request = Request(options.phase_id(phase, services.root), command="resume", **flags)
+        again = resume.Retry(failed=retry_failed, guidance=guidance.strip(), who=options.user_name())
+        return final_questions.ask_and_resume(services, request, resume.resume(services, request, again))
+
+
+@options.command("execute")
+@click.argument("file")
+@click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
+@click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
+@_dry_run
+@options.running
+def execute_command(file: str, **flags: Any) -> Result:
+    """Run a step plan, a YAML or JSON file of tool calls.
+
+    A step plan is strict: approve it with `idumb approve FILE` first. An unfinished run of the same file continues.
+    Other commands take the path of the file, from the repository's root, as its phase.
+
+    With --dry-run, everything runs in a copy of the working tree, under the same approval.
+    """
+    from idumb.app.running import execute_phase
+    from idumb.app.running.run_request import Request
+
+    with options.services(progress=True) as services:
+        phase = execute_phase.phase_of_step_plan(options.path_from_root(file, services.root))
+        request = Request(phase, command="execute", **flags)
+        return _rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
+
+
+@options.command("quick")
+@click.argument("task")
+@click.option(
+    "--files", multiple=True, metavar="PATH", help="A file, folder or pattern that the task may change. Repeatable."
+)
+@click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
+@click.option("--builder", metavar="BINDING", help="Who builds the task; by default the configured builder.")
+@options.approve("Consent to this contract.")
+@options.events
+def quick_command(
+    task: str, files: tuple[str, ...], check: str | None, builder: str | None, approve: tuple[str, ...]
+) -> Result:
+    """Run one task that you describe here.
+
+    The task has every guarantee of a plan: a snapshot first, only declared files, a proof, a commit, and undo. You see
+    the plan and agree to it; then it is written to .planning/quick/ and run as phase Q1, Q2 and so on. Other commands
+    accept that phase. Without a terminal, the answer names the contract hash for --approve.
+
+    The task must modify each file in --files that exists, and create each one that does not. In a folder (`docs/`) or
+    behind a wildcard, anything may change. Without --files any file may change, and you judge the list of changes.
+    Without --check, idumb checks only which files changed.
+    """
+    from idumb.app.running import final_questions, quick
+    from idumb.app.running.run_request import Request
+    from idumb.domain.plans.quick_plan import QuickRequest, claims
+
+    invalid = next((path for path in files if _has_control_character(path)), None)
+    if invalid is not None:
+        raise click.UsageError(f"--files {invalid!r} has a control character; paths in plans cannot.")
+    if not task.strip():
+        raise click.UsageError("Describe the task.")
+    command_line = ["idumb", "quick", task, *(word for path in files for word in ("--files", path))]
+    command_line += [*(("--check", check) if check else ()), *(("--builder", builder) if builder else ())]
+    with options.services(progress=True) as services:
+
+        def exists(path: str) -> bool:
+            return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
+
+        paths = [_from_root(path, services.root) for path in files]
+        quick_request = QuickRequest(task, claims(paths, exists) if files else None, check, builder)
+        request = Request("", approve=approve, command="quick")
+        result = quick.run(services, quick_request, request, again=shlex.join(command_line))
+        return final_questions.ask_and_resume(services, request, result)
+
+
+def _has_control_character(path: str) -> bool:
+    """Return whether a plan, which consists of lines of text, could not name the path."""
+    import unicodedata
+
+    return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
+
+
+def _from_root(path: str, root: str) -> str:
+    """Return the path from the repository's root; a slash at its end stays."""
+    if os.path.isabs(path):
+        return path  # intake reports what is wrong with it
+    relative = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
+    return relative.replace(os.sep, "/") + "/" * path.endswith("/")
+
+
+@options.command("verify-work")
+@click.argument("phase")
+@click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
+@options.negative("--checks-only", "asks", "Do not ask verifier and skeptic; the report says so.")
+@options.approve("Consent to these agents: verifier and skeptic.")
+def verify_work_command(phase: str, **flags: Any) -> Result:
+    """Verify a phase against its success criteria.
+
+    Runs the criteria, invariants and tests again on the current tree and writes the VERIFICATION report. Criteria that
+    only the roadmap or the context file states are listed as unproven. If agents are bound to the verifier and skeptic
+    roles, they are asked too; they cannot make a failed check pass.
+
+    The result is `partial`, with exit code 1, in these cases:
+
+    \b
+    - a refutation cites a line that exists
+    - nothing is proven, because every task was accepted or skipped
+    - a success criterion of the plan has no proof, or only an opinion
+    - the verifier or the skeptic gives no opinion
+
+    In the last two cases a question waits in `idumb decisions`, and your yes verifies the phase.
+
+    An unfinished phase is verified as far as it got: it is `partial` or failed, never passed. Tests of tasks that are
+    not done are omitted, and nobody is asked about their criteria.
+    """  # noqa: D301 - click keeps the lines of a list behind this character
+    from idumb.app.verify import verify_work
+
+    with options.services(progress=True) as services:
+        return verify_work.verify(services, verify_work.Request(phase, **flags))
+
+
+@options.command("pause")
+@click.argument("phase")
+@click.option("--why", default="", metavar="REASON", help="The reason, which is recorded and shown.")
+def pause_command(phase: str, why: str) -> Result:
+    """Pause the run after the current task.
+
+    The run finishes its current task with a checkpoint, then stops; this command does not wait for that. If the run is
+    not active, it is marked as paused. Either way, only `idumb resume` continues it. Lists what you can do next.
+    """
+    from idumb.app.running import pause
+
+    with options.services(writes=True) as services:
+        return pause.pause(services, phase, why=why, by=options.user_name())
+
+
+@options.command("cancel", person=True)
+@click.option("--force", is_flag=True, help="Stop a command that does not respond, or one on another machine.")
+def cancel_command(force: bool) -> Result:
+    """Stop the command that runs in this working tree.
+
+    Run it in another terminal. The run stops at the next safe point and records that; `idumb resume` continues it. With
+    --force, a process on this machine that does not respond is killed, and one on another machine can no longer write.
+    """
+    from idumb.app.running import cancel
+
+    with options.services() as services:
+        return cancel.cancel(services, force=force, by=options.user_name())

@@ -1,0 +1,178 @@
+"""The commands of the group Set up: install, check, back up and remove idumb; read its documentation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import main, mistyped, options
+from idumb.domain.errors import UsageError
+from idumb.domain.hosts import BY_NAME
+
+
+@options.command("init")
+def init_command() -> Result:
+    """Set up idumb in this repository.
+
+    Creates the missing files of .idumb/ and .planning/. Overwrites nothing and does not touch .gitignore or git's own
+    files. Safe to run again.
+    """
+    from idumb.app.upkeep import init
+    from idumb.composition import maintenance
+
+    with options.services() as services:
+        return init.init(services, maintenance.project_templates())
+
+
+@options.command("install")
+@click.option("--host", type=mistyped.Choice(sorted(BY_NAME)), help="The agent host.")
+@click.option(
+    "--project", "scope", flag_value="project", default="project", help="Install in this repository; the default."
+)
+@click.option("--user", "scope", flag_value="user", help="Install for you, in every repository.")
+@click.option("--remove", is_flag=True, help="Remove the commands.")
+@click.option("--list", "listing", is_flag=True, help="List what is installed where, and what is outdated.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")
+def install_command(host: str | None, scope: str, remove: bool, listing: bool, dry_run: bool) -> Result:
+    """Install idumb's slash commands for an agent host.
+
+    Run it again after you update idumb: it replaces files of an older version. It lists files that you changed or that
+    are not idumb's, and leaves them as they are. `idumb help hosts` lists the folders.
+    """
+    from idumb import __version__
+    from idumb.app.upkeep import install
+    from idumb.composition import maintenance
+
+    if listing == (host is not None) or (listing and (remove or dry_run)):
+        raise click.UsageError("Name a --host, or use --list alone.")
+    if not (listing or dry_run):
+        options.require_person("idumb install")
+    texts, here = maintenance.slash_commands(), os.getcwd()
+    if host is None:
+        return install.installed(maintenance.all_command_folders(here), texts, __version__)
+    if scope == "project" and not remove:
+        from idumb.app.worktree import preconditions
+
+        with options.services() as services:
+            preconditions.require_supported(services)
+    places = maintenance.command_folders(here, BY_NAME[host], user=scope == "user")
+    if remove:
+        return install.remove(places, dry_run=dry_run)
+    return install.install(places, texts, __version__, dry_run=dry_run)
+
+
+@options.command("doctor")
+@click.option("--fix", is_flag=True, help="Fix what can be fixed without any loss.")
+@click.option("--mend", is_flag=True, hidden=True)  # the former name of --fix
+def doctor_command(fix: bool, mend: bool) -> Result:
+    """Check everything that runs depend on, and fix what is safe.
+
+    Checks programs, repository, locks, disk, event log, refs, plans and reports. Only reads, and runs nothing from the
+    repository, so it works where other commands refuse. Exit code 1 means that it found problems.
+
+    With --fix it makes the safe repairs and prints one line for each. What it replaces is kept in the git folder. Your
+    files, your branch and your index are never touched.
+    """
+    from idumb.app.upkeep import doctor
+    from idumb.composition import maintenance
+    from idumb.domain.errors import Refusal
+
+    with contextlib.ExitStack() as stack:
+        try:
+            services = stack.enter_context(options.services(progress=fix or mend))
+        except Refusal as refusal:
+            return doctor.outside(refusal, maintenance.machine_checks())
+        return doctor.doctor(services, maintenance.health_checks(services), mend=fix or mend)
+
+
+@options.command("backup")
+@click.argument("file", type=click.Path())
+@click.option("--verify", is_flag=True, help="Check the file instead of writing it.")
+def backup_command(file: str, verify: bool) -> Result:
+    """Write a backup of the event log, or check one.
+
+    Writes every event, including archived ones, to a new file that can replace store.db. Files and commits are not
+    part of it: git keeps those.
+    """
+    from idumb.app.upkeep import backup
+
+    path = os.path.abspath(file)
+    with options.services() as services:
+        return backup.verify(services, path) if verify else backup.write(services, path)
+
+
+@options.command("archive")
+@click.option(
+    "--before", metavar="TIME", callback=options.moment, help="Archive only events before this time (ISO 8601, UTC)."
+)
+@click.option(
+    "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs to keep."
+)
+def archive_command(before: str | None, keep_runs: int) -> Result:
+    """Move old events to compressed files.
+
+    Moves the events that no unfinished run needs. Each file is read back before its events leave the database; log,
+    audit and show still read them.
+    """
+    from idumb.app.upkeep import archive
+
+    with options.services() as services:
+        return archive.archive(services, before=before, keep_runs=keep_runs)
+
+
+@options.command("deinit", person=True)
+@click.option("--backup", metavar="FOLDER", help="Where to write the backup; by default to your state directory.")
+@click.option("--no-backup", is_flag=True, help="Write no backup.")
+@click.option("--files", is_flag=True, help="Also remove .idumb/.")
+@options.yes
+def deinit_command(backup: str | None, no_backup: bool, files: bool, yes: bool) -> Result:
+    """Remove idumb from this repository.
+
+    Writes a backup, then removes the refs below refs/idumb/, the event log, the state of every working tree and your
+    approvals for this repository. Commits, branches, plans and reports stay, as does .idumb/ unless you add --files.
+    """
+    if backup is not None and no_backup:
+        raise click.UsageError("Use either --backup or --no-backup.")
+    from idumb.app.upkeep import deinit
+    from idumb.composition import maintenance
+
+    folder = None if backup is None else os.path.abspath(backup)
+    with options.services(progress=True) as services:
+        kept, own = maintenance.local_data(services)
+        request = deinit.Request(yes=yes, backup=folder, keep=not no_backup, files=files)
+        return deinit.deinit(services, kept, own, request)
+
+
+@options.command("help")
+@click.argument("topic", required=False)
+def help_command(topic: str | None) -> Result:
+    """Show a page of the documentation.
+
+    TOPIC is a page or a command. Without TOPIC, lists the pages.
+    """
+    from idumb.system.files import shipped_files
+
+    pages = shipped_files.pages()
+    if topic is None:
+        first_lines = {name: text.partition("\n")[0] for name, text in pages.items()}
+        topics = [{"topic": name, "title": line.removeprefix("# ")} for name, line in first_lines.items()]
+        return Result({"topics": topics})
+    return Result({"topic": topic, "text": _text(pages, topic)})
+
+
+def _text(pages: dict[str, str], topic: str) -> str:
+    if topic in pages:
+        return pages[topic]
+    ctx = click.get_current_context()
+    named = main.group.get_command(ctx, topic)
+    if named is not None:
+        return named.get_help(click.Context(named, info_name=topic, parent=ctx.parent)) + "\n"
+    nearest = mistyped.nearest_of(topic, [*pages, *main.COMMANDS])
+    raise UsageError(
+        "usage",
+        mistyped.suggest(f"No help on {topic!r}.", nearest),
+        hint=f"idumb help {nearest}" if nearest else "idumb help lists the topics",
+    )

@@ -1,0 +1,54 @@
+"""The commands of the group Undo: roll a phase back, or undo an operation."""
+
+from __future__ import annotations
+
+import click
+
+from idumb.app.core.result import Result
+from idumb.cli import options
+
+
+@options.command("rollback", person=True)
+@click.argument("phase")
+@click.option("--to", required=True, metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
+@click.option(
+    "--past",
+    multiple=True,
+    metavar="TASK",
+    help="Roll back past this irreversible task, although its effects remain. Repeatable.",
+)
+@options.accept_git
+@options.yes
+def rollback_command(phase: str, to: str, past: tuple[str, ...], accept_git: tuple[str, ...], yes: bool) -> Result:
+    """Return to the checkpoint after a task, or to the start.
+
+    Saves the current state, restores only the files that the rolled-back tasks changed, and adds a commit to the
+    branch. `idumb undo` reverses it. The rollback commands of compensatable tasks run first. To roll back past an
+    irreversible task, name it with --past.
+    """
+    from idumb.app.history import rollback
+
+    with options.services(progress=True) as services:
+        return rollback.rollback(services, phase, to, yes=yes, past=past, accept_git=accept_git)
+
+
+@options.command("undo", person=True)
+@click.option(
+    "--operation",
+    metavar="ID",
+    help="The operation to undo, if it is not your newest one; the error of undo --yes names it.",
+)
+@options.accept_git
+@options.yes
+def undo_command(operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
+    """Undo the newest rollback, undo or run.
+
+    Prints the phase, the operation and the files that will change, then asks. --yes undoes only your newest operation;
+    if the newest one is not yours, undo refuses and names the --operation ID to use. Restores files exactly as they
+    were before the operation. To redo, undo the undo.
+    """
+    from idumb.app.history import undo
+
+    with options.services(progress=True) as services:
+        request = undo.Request(yes, operation, accept_git, options.progress_writer())
+        return undo.undo(services, request)
