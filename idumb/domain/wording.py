@@ -44,7 +44,3 @@ def listed(items: Iterable[str], most: int = MOST_LISTED, *, hidden: int = 0, be
     names = list(items)
     rest = max(0, len(names) - most) + hidden
     return between.join(names[:most]) + (f" and {rest} more" if rest else "")
-
-
-def clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"

@@ -19,7 +19,7 @@ def finding(found: Data) -> list[str]:
     place = f"{markup.one_line(found['path'])}:{found['line']}"
     lines = [f"{place}: {found['severity']}: {markup.one_line(found['message'])} [{found['code']}]"]
     details = [(label, str(found[key])) for label, key in _DETAILS if found.get(key)]
-    return lines + [f"    {label + ':':<9} {wording.clip(markup.one_line(text), _WIDTH)}" for label, text in details]
+    return lines + [f"    {label + ':':<9} {quantities.clip(markup.one_line(text), _WIDTH)}" for label, text in details]
 
 
 def untracked(data: Data) -> list[str]:

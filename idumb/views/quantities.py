@@ -1,4 +1,4 @@
-"""Format durations, counts, object ids, times, and the usage of agents."""
+"""Format durations, counts, object ids, times, and the usage of agents; shorten text to a width."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 def short(object_id: str | None) -> str:
     """Return the first seven digits of a commit, or `none`."""
     return object_id[:7] if object_id else "none"
+
+
+def clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
 
 def moment(at: str) -> str:

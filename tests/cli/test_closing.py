@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain.runs.run import call_id
+from idumb.app.attempt.record import call_id
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

@@ -11,13 +11,13 @@ from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import abandoned_clones, preconditions, staged_changes, task_base
-from idumb.domain import agent, outcome, paths, settings, wording
+from idumb.domain import agent, canonical_json, outcome, paths, settings, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import INTERRUPTED, call_id
+from idumb.domain.runs.run import INTERRUPTED
 from idumb.domain.runs.task_state import EFFECT
 
 
@@ -517,3 +517,8 @@ def _change_line(change: Change, counts: Counts) -> str:
     added, removed = counts.get(change.path, (None, None))
     size = "" if added is None else f", {added} lines added, {removed} removed"
     return f"- {change.kind} `{change.path}`{size}"
+
+
+def call_id(run: str, task: str, attempt: int, index: int) -> str:
+    """Return the id of the tool call of one step."""
+    return canonical_json.digest([run, task, attempt, index])[:16]

@@ -172,11 +172,6 @@ def run_id(contract_hash: str, base_commit: str | None, number: int, worktree: s
     return canonical_json.digest([contract_hash, base_commit, number, *linked])[:16]
 
 
-def call_id(run: str, task: str, attempt: int, index: int) -> str:
-    """Return the id of the tool call of one step."""
-    return canonical_json.digest([run, task, attempt, index])[:16]
-
-
 def chained(chain: str, contract_hash: str) -> str:
     """Return the next link of the chain of contracts, which shows if a version was removed."""
     return canonical_json.digest([chain, contract_hash])

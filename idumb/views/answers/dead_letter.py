@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 from idumb.views.answers import run
 
@@ -24,7 +23,7 @@ def _list(data: phrases.Data) -> str:
             one["class"],
             one["state"],
             quantities.counted(one["attempts"], "attempt"),
-            wording.clip(markup.one_line(one["reason"]), 80),
+            quantities.clip(markup.one_line(one["reason"]), 80),
         )
         for one in data["dead_letters"]
     ]

@@ -37,12 +37,12 @@ def rehearsed(data: phrases.Data) -> str:
 
 def _task(row: phrases.Data) -> tuple[str, ...]:
     files = wording.listed([markup.one_line(f["path"]) for f in row["files"]])
-    title = wording.clip(markup.one_line(row["title"]), 50)
-    return (row["id"], row["status"], title, files or wording.clip(markup.one_line(row["why"]), 70))
+    title = quantities.clip(markup.one_line(row["title"]), 50)
+    return (row["id"], row["status"], title, files or quantities.clip(markup.one_line(row["why"]), 70))
 
 
 def _command(row: phrases.Data) -> tuple[str, ...]:
-    return (row["task"] or "", row["by"], row["result"], wording.clip(markup.one_line(row["command"]), 80))
+    return (row["task"] or "", row["by"], row["result"], quantities.clip(markup.one_line(row["command"]), 80))
 
 
 def _lines(file: phrases.Data) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 
 _ID = 8
@@ -23,7 +22,7 @@ def _list(data: phrases.Data) -> str:
             f"{markup.one_line(one['from_agent'])} to {markup.one_line(one['to_agent'])}",
             one["status"].replace("_", " "),
             one["priority"],
-            wording.clip(markup.one_line(one["title"]), 60),
+            quantities.clip(markup.one_line(one["title"]), 60),
         )
         for one in data["handoffs"]
     ]

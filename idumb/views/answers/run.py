@@ -110,7 +110,7 @@ def _with_status(data: phrases.Data, status: str) -> list[str]:
 def _failures(data: phrases.Data, failed: Sequence[str]) -> list[str]:
     rows = {task["id"]: task for task in data.get("tasks", ())}
     return [
-        f"  {i} {wording.clip(markup.one_line(rows[i]['title']), 60)}: "
+        f"  {i} {quantities.clip(markup.one_line(rows[i]['title']), 60)}: "
         f"{markup.one_line(rows[i].get('reason') or 'no reason is recorded')}"
         for i in failed
     ]
@@ -277,7 +277,11 @@ def cancelled(data: phrases.Data) -> str:
 def verified(data: phrases.Data) -> str:
     """Return each check with its result, the gaps, and the path of the report."""
     rows = [
-        (e["result"], markup.one_line(e["subject"]), wording.clip(markup.one_line(e.get("command") or e["text"]), 70))
+        (
+            e["result"],
+            markup.one_line(e["subject"]),
+            quantities.clip(markup.one_line(e.get("command") or e["text"]), 70),
+        )
         for e in data["evidence"]
     ]
     lines = [f"Phase {data['phase']}: {_verification_line(data)}", *(phrases.columns(rows) if rows else [])]

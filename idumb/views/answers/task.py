@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from idumb.domain import wording
 from idumb.domain.runs import spending
 from idumb.views import advice, markup, phrases, quantities
 
@@ -186,7 +185,13 @@ def log(data: phrases.Data) -> str:
     if not data["events"]:
         return "No events match.\n"
     rows = [
-        (str(e["seq"]), quantities.moment(e["at"]), e["kind"], _where(e), wording.clip(markup.one_line(_gist(e)), 100))
+        (
+            str(e["seq"]),
+            quantities.moment(e["at"]),
+            e["kind"],
+            _where(e),
+            quantities.clip(markup.one_line(_gist(e)), 100),
+        )
         for e in data["events"]
     ]
     return "\n".join(phrases.columns(rows, "")) + "\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from idumb.domain import outcome, wording
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.views import markup
+from idumb.views import markup, quantities
 
 _TITLE_WIDTH = 48
 _ENTITIES = str.maketrans({c: f"#{ord(c)};" for c in '#"<>&`%{}|\\;'})
@@ -41,7 +41,7 @@ def render(contract: Contract, statuses: Mapping[str, str] | None = None, only: 
 
 
 def _node(node: str, task_id: str, title: str, status: str | None) -> str:
-    label = f"{label_text(task_id)}: {label_text(wording.clip(markup.one_line(title), _TITLE_WIDTH))}"
+    label = f"{label_text(task_id)}: {label_text(quantities.clip(markup.one_line(title), _TITLE_WIDTH))}"
     if status is None:
         return f'    {node}["{label}"]'
     return f'    {node}["{label}<br/>{status}"]:::{status}'

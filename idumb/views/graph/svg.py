@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from idumb.domain import outcome, wording
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
 from idumb.views import markup, quantities
@@ -130,6 +130,6 @@ def _box(contract: Contract, task_id: str, status: str | None, x: float, y: floa
         ),
         (
             f'<text class="i" x="14" y="18">{markup.xml(task_id)}</text>{word}'
-            f'<text x="14" y="36">{markup.xml(wording.clip(title, _TITLE_WIDTH))}</text></g>'
+            f'<text x="14" y="36">{markup.xml(quantities.clip(title, _TITLE_WIDTH))}</text></g>'
         ),
     ]

@@ -35,7 +35,7 @@ def _edges(contract: Contract) -> int:
 
 def _line(contract: Contract, task_id: str, position: int, statuses: Mapping[str, str]) -> str:
     widest = len(str(len(contract.order)))
-    title = wording.clip(markup.one_line(contract.tasks[task_id].title), _TITLE_WIDTH)
+    title = quantities.clip(markup.one_line(contract.tasks[task_id].title), _TITLE_WIDTH)
     status = f"{statuses[task_id]:<9}  " if task_id in statuses else ""
     needed = contract.dependencies[task_id]
     needs = f"  <- {wording.listed(needed, 8)}" if needed else ""

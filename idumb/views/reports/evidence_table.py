@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.domain import wording
 from idumb.domain.proof import evidence
 from idumb.views import markup, quantities
 
@@ -51,7 +50,7 @@ def how(found: Recorded) -> str:
     if found.get("command"):
         return markup.code(found["command"])
     answer = found.get("output") if found.get("exit_code") is None else ""
-    return markup.prose(wording.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
+    return markup.prose(quantities.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
 
 
 def _exit(found: Recorded) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.runs.gap import Gap
-from idumb.views import markup
+from idumb.views import markup, quantities
 
 _TITLE = 60
 
@@ -33,7 +33,7 @@ def render(
 
 def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> list[str]:
     text = wording.one_line(gap.text)
-    lines = [f"id: {identity}", f"title: {_quoted('Close ' + gap.subject + ': ' + wording.clip(text, _TITLE))}"]
+    lines = [f"id: {identity}", f"title: {_quoted('Close ' + gap.subject + ': ' + quantities.clip(text, _TITLE))}"]
     lines += [f"description: {_quoted(f'{gap.subject}, {text}: {gap.why}. Find the cause and fix it.')}"]
     lines += [] if builder else ["kind: human-action"]
     if reach:

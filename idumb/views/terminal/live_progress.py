@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from idumb.domain import outcome, wording
+from idumb.domain import outcome
 from idumb.domain.runs.event import Event
 from idumb.views import markup, quantities
 from idumb.views.terminal import foreground, plain_progress
@@ -221,8 +221,8 @@ class LiveProgress:
         width = max(20, self._console.width - 1)
         return Group(
             table,
-            Text(wording.clip(self.board.summed() + hidden, width)),
-            Text(wording.clip(self.board.last, width), style="dim"),
+            Text(quantities.clip(self.board.summed() + hidden, width)),
+            Text(quantities.clip(self.board.last, width), style="dim"),
         )
 
     def _row(self, task: str, now: float) -> tuple[Any, ...]:
@@ -235,6 +235,6 @@ class LiveProgress:
         took = "" if seconds is None else quantities.duration(seconds)
         if self.board.attempt.get(task, 1) > 1:
             took += f" attempt {self.board.attempt[task]}"
-        title = wording.clip(self.board.context.text(self.board.context.titles.get(task, "")), _TITLE_WIDTH)
+        title = quantities.clip(self.board.context.text(self.board.context.titles.get(task, "")), _TITLE_WIDTH)
         sign = Spinner("line", style=style) if status == outcome.RUNNING else Text(" ")
         return sign, Text(task), Text(title), Text(status, style=style), Text(took)

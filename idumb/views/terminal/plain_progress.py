@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from idumb.domain import outcome, wording
+from idumb.domain import outcome
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.views import markup, quantities
@@ -96,7 +96,7 @@ class LineContext:
         shown = self.escape("\n".join(lines)).split("\n")
         if len(shown) != len(lines):  # a secret may seem to begin in one text and end in the next
             shown = [self.escape(line) for line in lines]
-        return [wording.clip(line, _WIDTH) for line in shown]
+        return [quantities.clip(line, _WIDTH) for line in shown]
 
     def text(self, foreign: object) -> str:
         return self.texts(foreign)[0]
@@ -178,7 +178,7 @@ def _evidence(event: Event, context: LineContext) -> str:
 def _first_lines(output: str, context: LineContext) -> list[str]:
     """Return the first lines of a failed check's output."""
     lines = [line for line in output.splitlines() if line.strip()]
-    shown = [f"      | {wording.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
+    shown = [f"      | {quantities.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
     more = len(lines) - len(shown)
     return [*shown, f"      | … and {quantities.counted(more, 'more line')}"] if more > 0 else shown
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from idumb.app.attempt import record
 from idumb.domain import outcome
 from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import Event
@@ -155,7 +156,7 @@ def test_run_and_call_ids_depend_on_everything_that_they_name_and_on_nothing_els
     assert (
         len({run.run_id("c", "b", 1), run.run_id("d", "b", 1), run.run_id("c", None, 1), run.run_id("c", "b", 2)}) == 4
     )
-    assert run.call_id("r", "T1-01", 1, 0) != run.call_id("r", "T1-01", 1, 1)
+    assert record.call_id("r", "T1-01", 1, 0) != record.call_id("r", "T1-01", 1, 1)
 
 
 def test_what_is_said_of_a_handoff_does_not_date_the_reports_of_its_run_anew() -> None:
