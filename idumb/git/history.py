@@ -14,7 +14,7 @@ from pygit2.enums import SortMode
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import commit, fast_forward, git_program, index_file, obstacles, open_repository, run_branch, stale_locks
+from idumb.git import branch, git_program, index_file, obstacles, open_repository, stale_locks
 from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -84,7 +84,7 @@ class GitHistory:
         return index_file.info(entries)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        return commit.staged(self._place, self.repository, paths)
+        return index_file.staged(self._place, self.repository, paths)
 
     def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
         if not paths:
@@ -162,7 +162,7 @@ class GitHistory:
         present = self._head_commit()
         if present != expected_head:
             return CommitAttempt(None, _moved(expected_head, present))
-        made = commit.make(
+        made = branch.commit(
             self._place,
             self.repository,
             paths,
@@ -175,22 +175,22 @@ class GitHistory:
             return made
         parents = [str(oid) for oid in self.repository[made.commit].peel(pygit2.Commit).parent_ids]
         if parents != ([] if expected_head is None else [expected_head]):
-            words = f"HEAD moved while committing: {made.commit} stands on {', '.join(parents) or 'nothing'}"
+            words = f"HEAD moved while committing: the parent of {made.commit} is {', '.join(parents) or 'missing'}"
             return CommitAttempt(made.commit, words)
         return made
 
     def begin_branch(self, name: str) -> None:
-        run_branch.begin(self._place, self.repository, name, self._head_commit())
+        branch.begin(self._place, self.repository, name, self._head_commit())
 
     def settle(self, made: str, paths: Sequence[str]) -> None:
         self._place.guard()
-        commit.settle(self._place, self.repository, made, paths)
+        index_file.settle(self._place, self.repository, made, paths)
 
     def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
         present = self._head_commit()
         if present not in (expected_head, tip):
             return CommitAttempt(None, _moved(expected_head, present))
-        return fast_forward.to(
+        return branch.advance(
             self._place, self.repository, self._branch_ref(), tip, expected_head, message=message, hooks=hooks
         )
 
@@ -238,7 +238,9 @@ class GitHistory:
 
 
 def _moved(expected: str | None, present: str | None) -> str:
-    return f"HEAD is {present or 'without a commit'}, not {expected or 'without a commit'}: somebody committed since"
+    return (
+        f"HEAD is {present or 'without a commit'}, not {expected or 'without a commit'}: another commit was made since"
+    )
 
 
 def _trailers(one: pygit2.Commit) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""The user's index file: its bytes, its changes since a snapshot, and how to restore it."""
+"""The user's index: its bytes and entries, its changes since a snapshot, and how entries are added and restored."""
 
 from __future__ import annotations
 
@@ -8,24 +8,32 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import pygit2
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program, snapshot
+from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 
-if TYPE_CHECKING:
-    import pygit2
-
-
+INDEX = "index"
+"""Its name in git's folder, and in the commit of a snapshot."""
+FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 _FLAGS = re.compile(rb"\tflags: ([0-9a-f]+)\n")
 _INTENT = 1 << 29
 
 
+class Announced(NamedTuple):
+    """The index file's bytes before and after paths were announced; None if there was no file."""
+
+    before: bytes | None
+    after: bytes | None
+
+
 def path_of(place: Repository) -> str:
-    return os.path.join(place.git_dir, "index")
+    return os.path.join(place.git_dir, INDEX)
 
 
 def read(place: Repository) -> bytes | None:
@@ -35,6 +43,26 @@ def read(place: Repository) -> bytes | None:
             return stream.read()
     except FileNotFoundError:
         return None
+
+
+def opened(repository: pygit2.Repository) -> pygit2.Index:
+    """Return the user's index as it is on disk now.
+
+    Raises GitError or OSError for formats that libgit2 does not read.
+    """
+    present: pygit2.Index = repository.index
+    # Without force, libgit2 rereads it only if its checksum differs, and git can be configured to write none.
+    present.read(not _ends_with_checksum(os.path.join(repository.path, "index")))
+    return present
+
+
+def _ends_with_checksum(path: str) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(-20, os.SEEK_END)
+            return stream.read() != bytes(20)
+    except OSError:
+        return False
 
 
 def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> bool:
@@ -68,9 +96,106 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
     return same
 
 
+def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry | None]:
+    """Return the index entries of these paths that differ from HEAD; None for a path that only HEAD has.
+
+    An announced path (`git add --intent-to-add`) has no bytes to lose.
+    """
+    present = entries(place, repository, paths)
+    tree = tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    differing: dict[str, Entry | None] = {}
+    for path in paths:
+        have = present.get(path)
+        if have != tree_objects.entry(repository, tree, path) and (have is None or have.oid != EMPTY):
+            differing[path] = have
+    return differing
+
+
+def entries(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
+    """Return the index entries of these paths. libgit2 starts no process, but reads no split or sparse index."""
+    try:
+        index = opened(repository)
+        return {path: Entry(int(index[path].mode), str(index[path].id)) for path in paths if path in index}
+    except (pygit2.GitError, OSError, UnicodeError):
+        listed = git_program.output(place.root, ["ls-files", "--stage", "-z"])
+    wanted = set(paths)
+    listed_entries: dict[str, Entry] = {}
+    for row in filter(None, listed.split(b"\0")):
+        about, _, name = row.partition(b"\t")
+        path = os.fsdecode(name)
+        if path in wanted:
+            mode, oid, _ = about.split(b" ")
+            listed_entries.setdefault(path, Entry(int(mode, 8), oid.decode("ascii")))
+    return listed_entries
+
+
+def announce(place: Repository, repository: pygit2.Repository, new: Sequence[str]) -> Announced | str:
+    """Add new files to the index without their bytes. Return git's words if that fails."""
+    before = read(place)
+    if not new:
+        return Announced(before, before)
+    # A task may create files outside a sparse checkout; older versions of git do not know the option.
+    sparse = ["--sparse"] if _is_sparse(repository) else []
+    result = git_program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *FROM_STDIN], literal(new))
+    return Announced(before, read(place)) if result.status == 0 else result.words
+
+
+def _is_sparse(repository: pygit2.Repository) -> bool:
+    try:
+        return repository.config.get_bool("core.sparseCheckout")
+    except (KeyError, ValueError):
+        return False
+
+
+def take_back(place: Repository, index: Announced) -> None:
+    """Restore the index, unless another program wrote it since."""
+    if index.before != index.after:
+        swap(place, index.after, index.before)
+
+
+def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
+    """Give the index HEAD's entries for these paths, which git did not reach. Return whether that worked."""
+    tree = tree_objects.tree_of(repository, str(repository.head.target))
+    rows = info({path: tree_objects.entry(repository, tree, path) for path in paths})
+    return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
+
+
+def settle(place: Repository, repository: pygit2.Repository, made: str, paths: Sequence[str]) -> bool:
+    """If git was killed between branch and index, give the index the entries of the commit `made` for these paths.
+
+    Only while that commit is HEAD, and only for entries that are as they were before: others are the user's.
+    """
+    if repository.head_is_unborn or str(repository.head.target) != made:
+        return True
+    one = repository[made].peel(pygit2.Commit)
+    before = str(one.parents[0].tree_id) if one.parents else tree_objects.EMPTY_TREE
+    return follow(place, repository, before, str(one.tree_id), paths)
+
+
+def follow(place: Repository, repository: pygit2.Repository, before: str, after: str, paths: Sequence[str]) -> bool:
+    """Give the index the entries of HEAD (tree `after`) for these paths, where it still has those of `before`.
+
+    Return whether git could.
+    """
+    present = entries(place, repository, paths)
+    stale = []
+    for path in paths:
+        old, new = (tree_objects.entry(repository, tree, path) for tree in (before, after))
+        have = present.get(path)
+        announced = old is None and have is not None and have.oid == EMPTY
+        if have != new and (have == old or announced):
+            stale.append(path)
+    return set_to_head(place, repository, stale) if stale else True
+
+
+def literal(paths: Iterable[str]) -> bytes:
+    # Not by GIT_LITERAL_PATHSPECS, which the user's hooks would inherit.
+    return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
+
+
 def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
     """Return the bytes that a snapshot has of the index; None if there was none."""
-    item = tree_objects.rows_of(repository, commit).get(snapshot.INDEX)
+    item = tree_objects.rows_of(repository, commit).get(INDEX)
     if item is None:
         return None
     if item.mode != tree_objects.FOLDER:
@@ -159,10 +284,10 @@ def command(place: Repository, repository: pygit2.Repository, commit: str) -> st
     """Return the command that restores the index of a snapshot, for a person in the top folder."""
     path = path_of(place)
     named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
-    item = tree_objects.rows_of(repository, commit).get(snapshot.INDEX)
+    item = tree_objects.rows_of(repository, commit).get(INDEX)
     if item is None:
         return f"rm -f {named}"
     if item.mode != tree_objects.FOLDER:
-        return f"git cat-file blob {commit}:{snapshot.INDEX} > {named}"
-    pieces = f"$(git ls-tree --name-only {commit}:{snapshot.INDEX})"
-    return f"for n in {pieces}; do git cat-file blob {commit}:{snapshot.INDEX}/$n; done > {named}"
+        return f"git cat-file blob {commit}:{INDEX} > {named}"
+    pieces = f"$(git ls-tree --name-only {commit}:{INDEX})"
+    return f"for n in {pieces}; do git cat-file blob {commit}:{INDEX}/$n; done > {named}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 
 import pygit2
 from pygit2.enums import Option, RepositoryOpenFlag
@@ -26,26 +25,6 @@ def repository(place: Repository) -> pygit2.Repository:
     finally:
         pygit2.option(Option.ENABLE_FSYNC_GITDIR, 0)
     return found
-
-
-def index(found: pygit2.Repository) -> pygit2.Index:
-    """Return the user's index as it is on disk now.
-
-    Raises GitError or OSError for formats that libgit2 does not read.
-    """
-    present: pygit2.Index = found.index
-    # Without force, libgit2 rereads it only if its checksum differs, and git can be configured to write none.
-    present.read(not _ends_with_checksum(os.path.join(found.path, "index")))
-    return present
-
-
-def _ends_with_checksum(path: str) -> bool:
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(-20, os.SEEK_END)
-            return stream.read() != bytes(20)
-    except OSError:
-        return False
 
 
 def refusal(place: Repository, words: str) -> errors.Refusal:

@@ -17,6 +17,7 @@ import pygit2
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
 from idumb.git.discover import Repository
+from idumb.git.index_file import INDEX
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
@@ -24,7 +25,7 @@ from idumb.git.refs import refs as own_refs
 from idumb.git.scan import ignores, nested_changes, uncommitted
 from idumb.git.scan.walk import Inventory
 
-WORKTREE, INDEX, STAGED, REFS, META = "worktree", "index", "staged", "refs", "meta.json"
+WORKTREE, STAGED, REFS, META = "worktree", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
 # A large index is stored in pieces cut by its own content, so that a small change writes little.
@@ -146,7 +147,7 @@ class Snapshots:
 
     def _index_items(self, head: str | None) -> Mapping[str, Item]:
         """Return the index file, and the staged blobs; stored again only if the file changed."""
-        path = os.path.join(self._place.git_dir, "index")
+        path = os.path.join(self._place.git_dir, INDEX)
         present = ignores.signature([path])
         if self._index[0] != present:
             index = self._store_index(path)

@@ -70,11 +70,11 @@ def _aim_at_the_index() -> None:
     def aimed(services: Any, journal: Any, contract: Any, target: Any, before: Any, intent: Any) -> Any:
         import dataclasses
 
-        from idumb.git import open_repository
+        from idumb.git import index_file
 
         trees = services.trees
         assert isinstance(trees, GitTrees)
-        live = str(open_repository.index(trees.repository).write_tree())
+        live = str(index_file.opened(trees.repository).write_tree())
         return put_back(services, journal, contract, dataclasses.replace(target, target=live), before, intent)
 
     restoring.restore_paths = aimed

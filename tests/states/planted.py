@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from idumb.app.history import restore_conflicts
-from idumb.git import commit, git_program
+from idumb.git import branch, git_program
 from idumb.git.history import GitHistory
 from idumb.git.objects import object_writer
 from idumb.git.restore import restore_paths
@@ -22,13 +22,13 @@ FAULTS = ("add all", "no compare and swap", "times only")
 
 def put(fault: str) -> None:
     if fault == "add all":
-        _make = commit.make
+        _commit = branch.commit
 
         def careless(place: Any, *arguments: Any, **options: Any) -> Any:
             git_program.write(place.root, ["add", "--all"])
-            return _make(place, *arguments, **options)
+            return _commit(place, *arguments, **options)
 
-        commit.make = careless
+        branch.commit = careless
     elif fault == "no compare and swap":
         restore_paths._conflict = lambda *_, **__: None
         restore_conflicts._changed = lambda *_: []

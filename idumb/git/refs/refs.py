@@ -78,17 +78,6 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     durable_files.force([folder])
 
 
-def sync(place: Repository, ref: str) -> None:
-    """Force a ref that the git program wrote, and the folders that lead to it."""
-    path = os.path.join(place.common_dir, ref)
-    folders: list[str] = []
-    folder = os.path.dirname(path)
-    while len(folder) >= len(place.common_dir):
-        folders.append(folder)
-        folder = os.path.dirname(folder)
-    durable_files.force(existing for existing in (path, *folders) if os.path.exists(existing))
-
-
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
     """Return the missing folders of the ref, and the existing folder that will hold the first of them."""
     found: list[str] = []

@@ -10,7 +10,7 @@ import pygit2
 from pygit2.enums import DeltaStatus, FileMode
 
 from idumb.domain import paths as path_rules
-from idumb.git import git_program, open_repository
+from idumb.git import git_program, index_file
 from idumb.git.discover import Repository
 from idumb.git.objects import object_writer, tree_objects
 
@@ -63,7 +63,7 @@ def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: st
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:
     """Return None for formats that libgit2 does not read; then git is asked about every path."""
     try:
-        return open_repository.index(repository)
+        return index_file.opened(repository)
     except (pygit2.GitError, OSError):
         return None
 

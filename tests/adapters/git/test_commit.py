@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import commit as commit_module
+from idumb.git import index_file
 from idumb.git.history import GitHistory
 from tests.adapters.git.test_room import leave
 from tests.support.gitrepo import GitSandbox
@@ -331,13 +331,13 @@ def test_a_head_that_moves_while_committing_is_told(
     """F24: nothing is lost, and the run learns that it is not alone."""
     sandbox.commit()
     sandbox.write("a", "1")
-    add = commit_module._announce
+    add = index_file.announce
 
     def late(*arguments: Any) -> Any:
         sandbox.git("commit", "-q", "--allow-empty", "-m", "the user's")
         return add(*arguments)
 
-    monkeypatch.setattr(commit_module, "_announce", late)
+    monkeypatch.setattr(index_file, "announce", late)
     made = commit(history, ["a"])
     assert made.commit == sandbox.head()
     assert "HEAD moved" in made.words

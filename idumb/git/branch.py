@@ -1,0 +1,228 @@
+"""What moves the user's branch: a commit of exactly the given paths, a fast-forward, and a new branch for a run.
+
+The git program does it, so the user's filters, hooks and signing apply. `git commit --only` builds the commit from HEAD
+and the paths under the index lock, and leaves every other index entry unchanged. Tested with files that become folders
+and the reverse, odd names, a dirty index and an empty repository.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+
+import pygit2
+
+from idumb.app.ports.repository import CommitAttempt
+from idumb.domain import errors
+from idumb.git import git_program, index_file
+from idumb.git.discover import Repository
+from idumb.git.objects import durable_files, tree_objects
+from idumb.system.files import file_systems
+
+_NOTHING = "0" * 40
+
+
+def commit(
+    place: Repository,
+    repository: pygit2.Repository,
+    paths: Sequence[str],
+    message: str,
+    *,
+    hooks: bool,
+    allow_empty: bool,
+    branch: str | None,
+) -> CommitAttempt:
+    """Commit the paths. If git refuses, return git's words and leave the index as it was."""
+    wanted = _committable(place.root, paths)
+    if isinstance(wanted, str):
+        return CommitAttempt(None, wanted)
+    indexed = index_file.entries(place, repository, wanted)
+    chosen = [path for path in wanted if path in indexed or _exists(place.root, path) or _in_head(repository, path)]
+    if not chosen and not allow_empty:
+        return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
+    new = [path for path in chosen if path not in indexed and _exists(place.root, path)]
+    place.guard()
+    index = index_file.announce(place, repository, new)
+    if isinstance(index, str):
+        return CommitAttempt(None, index)
+    arguments = _arguments(chosen, message, allow_empty=allow_empty)
+    # Outside the `try`: after a takeover, the index belongs to the new owner, who may have announced the same files.
+    place.guard()
+    before = _head(repository)
+    try:
+        result = git_program.write(place.root, arguments, index_file.literal(chosen), hooks=hooks)
+    except BaseException:
+        index_file.take_back(place, index)
+        raise
+    if result.status != 0 and not (
+        _was_made(repository, message, before) and index_file.set_to_head(place, repository, chosen)
+    ):
+        index_file.take_back(place, index)
+        words = result.words or _wordless(result.status, hooks=hooks)
+        # git does not always report a full disk.
+        return CommitAttempt(None, words + file_systems.nearly_full(place.common_dir))
+    if hooks:
+        _follow_hooks(place, repository, chosen)
+    _force(place, branch)
+    return CommitAttempt(str(repository.head.target), result.words)
+
+
+def _wordless(status: int, *, hooks: bool) -> str:
+    """Return git's reason for the refusal. A silent refusal comes from a hook."""
+    who = "; a hook such as pre-commit refuses it without a word" if hooks else ""
+    return f"git commit ended with status {status}{who}"
+
+
+def _arguments(paths: Sequence[str], message: str, *, allow_empty: bool) -> list[str]:
+    empty = ["--allow-empty"] if allow_empty else []
+    given = index_file.FROM_STDIN if paths else ()
+    return ["commit", "--quiet", "--only", "--cleanup=verbatim", *empty, f"--message={message}", *given]
+
+
+def _was_made(repository: pygit2.Repository, message: str, before: str | None) -> bool:
+    """Return whether git failed after it had made the commit: it moves the branch first and writes the index last.
+
+    The message alone does not tell: the commit `before` may have the same one.
+    """
+    if repository.head_is_unborn:
+        return False
+    one = repository.head.peel(pygit2.Commit)
+    parents = [str(oid) for oid in one.parent_ids]
+    return parents == ([] if before is None else [before]) and bool(one.message.strip() == message.strip())
+
+
+def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> None:
+    """Refresh the index after a hook that reformats: git leaves the entries from before the hook.
+
+    Only for files that equal the commit, so that nothing is lost that the user stages meanwhile.
+    """
+    stale = [*index_file.staged(place, repository, paths)]
+    if stale:
+        other = git_program.output(place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "HEAD", "--", *stale])
+        index_file.set_to_head(
+            place, repository, [path for path in stale if os.fsencode(path) not in other.split(b"\0")]
+        )
+
+
+def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
+    """Omit paths that are folders now: a folder's name would include everything in it."""
+    wanted = sorted(set(paths))
+    folders = {path for path in wanted if _is_folder(os.path.join(root, path))}
+    present = [path for path in wanted if path not in folders and _exists(root, path)]
+    for folder in folders:
+        if not any(path.startswith(folder + "/") for path in present):
+            return f"{folder} is a folder now, and none of its files is to be committed"
+    return [path for path in wanted if path not in folders]
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _in_head(repository: pygit2.Repository, path: str) -> bool:
+    tree = tree_objects.tree_of(repository, _head(repository))
+    return tree_objects.entry(repository, tree, path) is not None
+
+
+def _exists(root: str, path: str) -> bool:
+    return os.path.lexists(os.path.join(root, path))
+
+
+def _head(repository: pygit2.Repository) -> str | None:
+    return None if repository.head_is_unborn else str(repository.head.target)
+
+
+def advance(
+    place: Repository,
+    repository: pygit2.Repository,
+    branch: str | None,
+    tip: str,
+    expected: str | None,
+    *,
+    message: str,
+    hooks: bool,
+) -> CommitAttempt:
+    """Move the branch forward to an existing commit, by compare-and-swap. `branch` None is a detached HEAD.
+
+    Return git's words if it refuses. The index follows the branch, as in every commit of git. If that fails, repeating
+    the call is safe.
+    """
+    if os.path.lexists(os.path.join(place.git_dir, "index.lock")):
+        return CommitAttempt(None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git is at work there")
+    place.guard()
+    if _head(repository) != tip:
+        name = ["--no-deref", "HEAD"] if branch is None else [branch]
+        arguments = ["update-ref", "-m", message, *name, tip, expected or _NOTHING]
+        result = git_program.write(place.root, arguments, hooks=hooks)
+        if result.status != 0:
+            return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
+    before, after = (tree_objects.tree_of(repository, one) for one in (expected, tip))
+    paths = [change.path for change in tree_objects.changes(repository, before, after)]
+    place.guard()
+    if not index_file.follow(place, repository, before, after, paths):
+        return CommitAttempt(None, "the branch moved, but git could not write the index")
+    _force(place, branch)
+    return CommitAttempt(tip)
+
+
+def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
+    """Create a branch at `commit` and put HEAD on it. Index and files stay. If it was killed, repeat it.
+
+    Refusal `git.branch-name`, `git.branch-exists` or `git.failed`.
+    """
+    if git_program.read(place.root, ["check-ref-format", "--branch", name]).status != 0:
+        raise errors.Refusal(
+            "git.branch-name", f"{name!r} is not a valid branch name.", hint="Correct git.branch_name or --branch"
+        )
+    ref = f"refs/heads/{name}"
+    if commit is not None:
+        _make(place, repository, name, ref, commit)
+    place.guard()
+    _run(place, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
+    durable_files.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
+
+
+def _make(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
+    found = repository.references.get(ref)
+    if found is not None and (str(found.resolve().target) != commit or _is_elsewhere(repository, name)):
+        raise errors.Refusal(
+            "git.branch-exists",
+            f"Branch {name} already exists, and it is not where HEAD is.",
+            hint=f"git switch {name}, or choose another name: --branch NAME",
+        )
+    if found is None:
+        place.guard()
+        _run(place, ["update-ref", ref, commit, _NOTHING])
+        _force(place, ref)
+
+
+def _is_elsewhere(repository: pygit2.Repository, name: str) -> bool:
+    branch = repository.branches.local.get(name)
+    return branch is not None and bool(branch.is_checked_out())
+
+
+def _run(place: Repository, arguments: list[str]) -> None:
+    done = git_program.write(place.root, arguments)
+    if done.status != 0:
+        raise git_program.failure(arguments, done)
+
+
+def _force(place: Repository, branch: str | None) -> None:
+    """Force index and branch, then their folders: git forces the branch's file only, and a power cut would lose it.
+
+    For a commit of given paths, git does not even force the index, whose rename must not precede its bytes.
+    """
+    files = [index_file.path_of(place)]
+    folders = [place.git_dir]
+    if branch is not None:
+        files.append(os.path.join(place.common_dir, branch))
+        folder = os.path.dirname(files[-1])
+        while len(folder) >= len(place.common_dir):
+            folders.append(folder)
+            folder = os.path.dirname(folder)
+    durable_files.force(path for path in files if os.path.exists(path))
+    durable_files.force(folder for folder in folders if os.path.exists(folder))
