@@ -7,21 +7,30 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import agent_home, executable, figures, model_catalogue, process_environment, verdict_parsing
+from idumb.agents import figures, model_catalogue, verdict_parsing
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, PermissionRequest
-from idumb.agents.agent_inputs import AgentInputs
-from idumb.agents.presets import installed, reading
-from idumb.agents.transcript import Stream, Transcript, spooled
+from idumb.agents.adapter import Equipment
+from idumb.agents.presets import reading
+from idumb.agents.program import (
+    HOME,
+    HOMES,
+    OWN_HOME,
+    ProgramAgent,
+    Transcript,
+    home_variables,
+    last_words,
+    make_home,
+    with_request,
+)
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
-_FORMAT = "1"
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _REJECT, _ALLOW = "reject", "allow"
-_OPTIONS = ("mode", "commands", agent_home.OPTION)
+_OPTIONS = ("mode", "commands", HOME)
 _LOGIN = "name its key in the binding's `environment`, or log in with the agent itself and set `home: user`"
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
@@ -41,61 +50,25 @@ _KINDS = (
 )
 
 
-class AcpAgent:
-    """Starts `binding.argv` for each request and speaks the protocol; arguments as in `CommandAgent`."""
+class AcpAgent(ProgramAgent):
+    """Starts `binding.argv` for each request and speaks the protocol."""
 
     name = "acp"
-    continues = True
 
-    def __init__(
-        self,
-        binding: Binding,
-        repository: str,
-        environment: Mapping[str, str],
-        redact: Callable[[str], str],
-        transcripts: str | None = None,
-        stream: Callable[[], Stream] | None = None,
-        homes: str | None = None,
-        papers: str | None = None,
-    ) -> None:
-        self._binding = binding
-        self._repository = repository
-        self._environment = environment
-        self._redact = redact
-        self._transcripts = transcripts
-        self._stream = stream
-        self._homes = homes
-        self._papers = papers
-        self._resolved: tuple[str, ...] | None = None
-        self.version = self._version()
-
-    def _version(self) -> str:
-        """Return the version of this adapter and of the installed program, if there is one."""
-        try:
-            return f"{_FORMAT} {installed.version(self.describe()[0])}".strip()
-        except AdapterError:
-            return _FORMAT
+    def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        super().__init__(binding, equipment)
+        self.version = self._version(lambda: self.describe()[0])
 
     def describe(self) -> Sequence[str]:
         """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
-        if self._resolved is None:
-            argv, options = self._binding.argv, self._binding.options
-            unknown = [name for name in options if name not in _OPTIONS]
-            mode, commands = options.get("mode"), options.get("commands", _REJECT)
-            # A tuple, because lists and mappings have no hash.
-            home = options.get(agent_home.OPTION, agent_home.OWN)
-            wrong = commands not in (_REJECT, _ALLOW) or home not in agent_home.CHOICES
-            if not argv or unknown or wrong or not isinstance(mode, str | None):
-                words = "needs `argv`; `commands` is reject or allow, `home` own or user, and `mode` a name"
-                words = f"has no option {unknown[0]}" if unknown else words
-                raise AdapterError(
-                    "agent.bad-option",
-                    f"The binding {self._binding.name} (acp) {words}.",
-                    hint="idumb help agents, section acp",
-                )
-            program = executable.resolve(argv[0], self._environment.get("PATH", ""), self._repository)
-            self._resolved = (program, *argv[1:])
-        return self._resolved
+        argv, options = self._binding.argv, self._binding.options
+        self._require_options(options, _OPTIONS)
+        mode, commands = options.get("mode"), options.get("commands", _REJECT)
+        # A tuple, because lists and mappings have no hash.
+        wrong = commands not in (_REJECT, _ALLOW) or options.get(HOME, OWN_HOME) not in HOMES
+        if not argv or wrong or not isinstance(mode, str | None):
+            raise self._bad_option("needs `argv`; `commands` is reject or allow, `home` own or user, and `mode` a name")
+        return self._argv()
 
     def run(self, request: AgentRequest) -> AgentResult:
         try:
@@ -106,11 +79,11 @@ class AcpAgent:
         mode = self._binding.options.get("mode")
         model = request.model or self._binding.model
         client = Client(request.workspace, prompt, self._permits(request), __version__, mode, model)
-        transcript = spooled(request, self._transcripts, self._stream)
+        transcript = self._transcript(request)
         try:
             finished = self._talk(argv, request, client, transcript)
         except OSError as problem:
-            return AgentResult(outcome.ERRORED, process_environment.not_started(argv, problem), failure=agent.MISSING)
+            return self._not_started(argv, problem)
         kept = transcript.close() if transcript else None
         return self._result(request, client, finished, kept)
 
@@ -118,25 +91,13 @@ class AcpAgent:
         self, argv: Sequence[str], request: AgentRequest, client: Client, transcript: Transcript | None
     ) -> child_process.Finished:
         """Run the agent. Raises OSError if the program or its home cannot be set up."""
-        with AgentInputs(request, self._papers, as_file=False) as papers:
-            environment = process_environment.with_request(self._environment, request)
-            if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.OWN:
-                home = agent_home.place(self._homes, papers.folder, self._binding.name, request)
-                agent_home.make(home)
-                environment |= agent_home.variables(home)
-            return child_process.run(
-                argv,
-                cwd=request.workspace,
-                environment=environment,
-                timeout=request.deadline,
-                idle_timeout=request.idle_timeout,
-                limits=request.limits,
-                agent=True,
-                guarded=True,
-                separate_errors=True,
-                sink=transcript,
-                talk=client,
-            )
+        with self._inputs(request) as inputs:
+            environment = with_request(self._environment, request)
+            home = self._home(request, inputs.folder)
+            if home is not None:
+                make_home(home)
+                environment |= home_variables(home)
+            return self._start(argv, request, environment, separate_errors=True, sink=transcript, talk=client)
 
     @property
     def _commands(self) -> bool:
@@ -161,7 +122,7 @@ class AcpAgent:
     ) -> AgentResult:
         reply = self._redact(client.reply)
         errors = finished.errors.text(self._redact) if finished.errors is not None else ""
-        ended, message, failure = _ending(client, finished, process_environment.last_words(errors))
+        ended, message, failure = _ending(client, finished, last_words(errors))
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
             ended, message, failure = verdict_parsing.judged(client.reply)
         vetoed = [call for call in client.calls.values() if call.allowed is False]

@@ -5,70 +5,37 @@ For a validator, a failing exit is never a PASS; a last line of JSON can lower o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from idumb.agents import executable, process_environment, state_file, verdict_parsing
-from idumb.agents.agent_inputs import AgentInputs
+from idumb.agents import state_file, verdict_parsing
+from idumb.agents.program import ProgramAgent, with_request
 from idumb.agents.state_file import StateFileWatch
-from idumb.agents.transcript import Stream, spooled
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json, outcome
-from idumb.domain.agent import MISSING, STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities, unusable
+from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities, unusable
 from idumb.domain.errors import AdapterError
-from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
 PROMPT_FILE = "{prompt_file}"
 
-_FORMAT = "1"
 _VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 
 
-class CommandAgent:
-    """Starts `binding.argv` for each request.
-
-    `environment` is all that the program gets besides the request's variables; the program must be outside
-    `repository`. `transcripts` is a folder for output too long for the result, `papers` one for prompts and feedback
-    while the program runs (default: the system's temporary folder).
-    """
+class CommandAgent(ProgramAgent):
+    """Starts `binding.argv` for each request. The program gets no more variables than the equipment allows."""
 
     name = "command"
-    version = _FORMAT
-    continues = True
     capabilities = Capabilities(reports_progress=True)
-
-    def __init__(
-        self,
-        binding: Binding,
-        repository: str,
-        environment: Mapping[str, str],
-        redact: Callable[[str], str],
-        transcripts: str | None = None,
-        stream: Callable[[], Stream] | None = None,
-        papers: str | None = None,
-    ) -> None:
-        self._binding = binding
-        self._papers = papers
-        self._repository = repository
-        self._environment = environment
-        self._redact = redact
-        self._transcripts = transcripts
-        self._stream = stream
-        self._resolved: tuple[str, ...] | None = None
 
     def describe(self) -> Sequence[str]:
         """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
-        if self._resolved is None:
-            argv = self._binding.argv
-            if not argv:
-                raise AdapterError(
-                    "agent.no-command",
-                    f"Binding {self._binding.name} has no program.",
-                    hint=f"Add `argv` to bindings.{self._binding.name} in .idumb/config.yaml.",
-                )
-            program = executable.resolve(argv[0], self._environment.get("PATH", ""), self._repository)
-            self._resolved = (program, *argv[1:])
-        return self._resolved
+        if not self._binding.argv:
+            raise AdapterError(
+                "agent.no-command",
+                f"Binding {self._binding.name} has no program.",
+                hint=f"Add `argv` to bindings.{self._binding.name} in .idumb/config.yaml.",
+            )
+        return self._argv()
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
@@ -76,28 +43,21 @@ class CommandAgent:
         except AdapterError as problem:
             return unusable(problem)
         as_file = self._binding.prompt == "file" or PROMPT_FILE in argv
-        with AgentInputs(request, self._papers, as_file=as_file) as papers:
-            environment = {**process_environment.with_request(self._environment, request), **papers.variables}
-            argv = [papers.prompt if part == PROMPT_FILE else part for part in argv]
-            transcript = spooled(request, self._transcripts, self._stream)
-            stdin = None if papers.prompt else request.prompt.encode("utf-8", "surrogateescape")
+        with self._inputs(request, as_file=as_file) as inputs:
+            argv = [inputs.prompt if part == PROMPT_FILE else part for part in argv]
+            transcript = self._transcript(request)
             try:
-                finished = child_process.run(
+                finished = self._start(
                     argv,
-                    cwd=request.workspace,
-                    environment=environment,
-                    stdin=stdin,
-                    timeout=request.deadline,
-                    idle_timeout=request.idle_timeout,
-                    limits=request.limits,
-                    agent=True,
-                    guarded=True,
+                    request,
+                    {**with_request(self._environment, request), **inputs.variables},
+                    stdin=None if inputs.prompt else request.prompt.encode("utf-8", "surrogateescape"),
                     sink=transcript,
-                    watch=StateFileWatch(papers.state, self._redact, hear),
+                    watch=StateFileWatch(inputs.state, self._redact, hear),
                 )
             except OSError as problem:
-                return AgentResult(outcome.ERRORED, process_environment.not_started(argv, problem), failure=MISSING)
-            said = state_file.read(papers.state, self._redact)
+                return self._not_started(argv, problem)
+            said = state_file.read(inputs.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, said)
 
     def _result(

@@ -12,19 +12,18 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from idumb.agents import verdict_parsing
+from idumb.agents.adapter import Adapter, Redact
 from idumb.agents.models import model_tools
-from idumb.agents.steps import ApplyPatch, Redact
+from idumb.agents.program import is_below
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import agent, canonical_json, contract, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
-from idumb.domain.settings import Binding
 
-_FORMAT = "1"
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024
 _LONGEST_WAIT = 365 * 24 * 3600
@@ -34,45 +33,22 @@ _DONE, _FAILED = "done", "failed"
 _MOST_TOLD = 5
 
 
-class HandoffAgent:
-    """`folder` contains handoffs, unless the binding names another; None if the adapter is only inspected."""
+class HandoffAgent(Adapter):
+    """Puts handoffs into the equipment's folder, unless the binding names another."""
 
     name = "handoff"
-    version = _FORMAT
-    continues = True
-
-    def __init__(
-        self,
-        binding: Binding,
-        repository: str,
-        folder: str | None,
-        apply_patch: ApplyPatch,
-        redact: Redact,
-        guard: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._binding = binding
-        self._repository = repository
-        self._folder = folder
-        self._apply_patch = apply_patch
-        self._redact = redact
-        self._guard = guard
 
     def describe(self) -> Sequence[str]:
         """Check the options without starting anything. Raises AdapterError."""
-        given = self._binding.options
-        unknown = [name for name in given if name not in _OPTIONS]
-        folder, wait = given.get("folder"), given.get("wait", 0)
-        if unknown or isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _LONGEST_WAIT:
-            words = (
-                f"has no option {unknown[0]}"
-                if unknown
-                else "requires `wait` to be a number of seconds, at most one year"
-            )
-            raise self._wrong(words)
+        options = self._binding.options
+        self._require_options(options, _OPTIONS)
+        folder, wait = options.get("folder"), options.get("wait", 0)
+        if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _LONGEST_WAIT:
+            raise self._bad_option("requires `wait` to be a number of seconds, at most one year")
         if folder is not None and (not isinstance(folder, str) or not folder.startswith("/") or "\0" in folder):
-            raise self._wrong("requires `folder` to be an absolute path")
-        if folder is not None and _is_below(os.path.realpath(folder), os.path.realpath(self._repository)):
-            raise self._wrong("requires `folder` to be outside the repository, where no task can write")
+            raise self._bad_option("requires `folder` to be an absolute path")
+        if folder is not None and is_below(os.path.realpath(folder), os.path.realpath(self._equipment.repository)):
+            raise self._bad_option("requires `folder` to be outside the repository, where no task can write")
         return ()
 
     def question(self, request: AgentRequest) -> str:
@@ -92,22 +68,15 @@ class HandoffAgent:
         """Return a new, unpredictable ticket."""
         return secrets.token_hex(8)
 
-    def _wrong(self, words: str) -> AdapterError:
-        return AdapterError(
-            "agent.bad-option",
-            f"The binding {self._binding.name} (handoff) {words}.",
-            hint="idumb help agents, section handoff",
-        )
-
     def run(self, request: AgentRequest) -> AgentResult:
         began = time.monotonic()
         try:
             self.describe()
-            folder = self._binding.options.get("folder") or self._folder
+            folder = self._binding.options.get("folder") or self._equipment.handoffs
             if folder is None:
-                raise self._wrong("has no folder")
+                raise self._bad_option("has no folder")
             if not request.ticket:
-                raise self._wrong("received a request without a ticket")
+                raise self._bad_option("received a request without a ticket")
             place = _Place(str(folder), self.question(request), request.ticket)
             place.write_request(_document(request, place, self._redact))
         except (AdapterError, OSError, FileProblem) as problem:
@@ -135,7 +104,7 @@ class HandoffAgent:
     def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
         text = self._redact(answer.text)
         ended, message, failure = outcome.COMPLETED, "", None
-        work = model_tools.ModelTools(request, self._redact, self._guard, self._apply_patch)
+        work = model_tools.ModelTools(request, self._redact, self._equipment.guard, self._equipment.apply_patch)
         try:
             if answer.outcome == _FAILED:
                 ended, message = outcome.FAILED, text.strip() or "the answer reports a failure"
@@ -293,7 +262,3 @@ def _how(request: AgentRequest, place: _Place) -> str:
         f"`outcome` is `{_DONE}`, or `{_FAILED}` with the reason below. What you say is a claim; idumb looks at the"
         " bytes and runs the checks.\n"
     )
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

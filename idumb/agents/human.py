@@ -1,40 +1,40 @@
-"""Work done by a person: the adapter asks the request's question and turns the answer into the outcome."""
+"""Work that idumb starts no program for: a person answers a question, or works in an editor that drives idumb."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from idumb.app.ports.ui import Asker
+from idumb.agents.adapter import Adapter
 from idumb.domain import outcome
-from idumb.domain.agent import BUILT_IN, HUMAN, AgentRequest, AgentResult
+from idumb.domain.agent import BUILT_IN, EDITOR, HUMAN, AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
 
 REFUSING = frozenset({"no", "not-done"})
 
-_FORMAT = "1"
 
-
-class HumanAgent:
+class HumanAgent(Adapter):
     """Asks at the terminal; without one the task waits. A request may carry an answer given earlier."""
 
     name = HUMAN
-    version = _FORMAT
-    continues = True
     capabilities = BUILT_IN[HUMAN]
-
-    def __init__(self, asker: Asker | None = None) -> None:
-        self._asker = asker
-
-    def describe(self) -> Sequence[str]:
-        return ()
 
     def run(self, request: AgentRequest) -> AgentResult:
         if request.question is None:
             return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
-        answer = request.answer
-        if answer is None and self._asker is not None:
-            answer = self._asker.ask(request.question)
+        answer, asker = request.answer, self._equipment.asker
+        if answer is None and asker is not None:
+            answer = asker.ask(request.question)
         return answered(request.question, answer)
+
+
+class EditorAgent(Adapter):
+    """Waits: `idumb start` opens the attempt, and `idumb submit` brings in the finished work."""
+
+    name = EDITOR
+    capabilities = BUILT_IN[EDITOR]
+
+    def run(self, request: AgentRequest) -> AgentResult:
+        return AgentResult(
+            outcome.WAITING, f"{request.subject} waits for your editor; to begin, run `idumb start {request.subject}`"
+        )
 
 
 def answered(decision: Decision, answer: Answer | None) -> AgentResult:

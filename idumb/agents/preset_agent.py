@@ -5,31 +5,41 @@ Neither its exit nor its last message is proof: a success is a claim, as with ev
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
-from idumb.agents import agent_home, executable, model_catalogue, parent_folders, process_environment, verdict_parsing
-from idumb.agents.agent_inputs import AgentInputs
-from idumb.agents.presets import installed, reading
+from idumb.agents import model_catalogue, verdict_parsing
+from idumb.agents.adapter import FORMAT, Equipment
+from idumb.agents.presets import reading
 from idumb.agents.presets.preset import Preset, Wanted
 from idumb.agents.presets.reading import Said, last_line, one_line
+from idumb.agents.program import (
+    HOME,
+    HOMES,
+    InputFiles,
+    ProgramAgent,
+    Transcript,
+    home_variables,
+    make_home,
+    with_request,
+)
 from idumb.agents.state_file import StateFileWatch
-from idumb.agents.transcript import Stream, Transcript, spooled
 from idumb.app.ports.agents import Hear
-from idumb.domain import agent, outcome, wording
-from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult, Capabilities
+from idumb.domain import agent, outcome, paths, wording
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 from idumb.system.processes.supervision import Captured
 
 OPTIONS: Mapping[str, tuple[Any, ...]] = {
-    agent_home.OPTION: agent_home.CHOICES,
+    HOME: HOMES,
     "shell": (True, False),
     "project": (True, False),
     "resume": (True, False),
@@ -39,7 +49,6 @@ OPTIONS: Mapping[str, tuple[Any, ...]] = {
 IDLE_TIMEOUT = 15 * 60
 """Default seconds without progress before the agent is stopped; longer than models think."""
 
-_FORMAT = "1"
 _KEPT = 4 * 1024 * 1024
 _LISTS = 20.0  # time limit in seconds for listing models
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
@@ -53,110 +62,75 @@ _NEXT: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a preset is built from, in addition to its binding.
-
-    `environment` is all that the agent gets besides the request's variables; `named` returns variables by name. The
-    program must be outside `repository`. `homes` is a folder for private homes (None: a temporary folder), `unpacked`
-    one for files that they share.
-    """
-
-    environment: Mapping[str, str]
-    repository: str
-    redact: Callable[[str], str]
-    named: Callable[[tuple[str, ...]], Mapping[str, str]] = lambda _: {}
-    homes: str | None = None
-    unpacked: str | None = None
-    papers: str | None = None
-    transcripts: str | None = None
-    stream: Callable[[], Stream] | None = None
-
-
-class PresetAgent:
+class PresetAgent(ProgramAgent):
     """Runs one command-line agent. `argv` of the binding names another program and extra arguments."""
 
-    continues = True
-
-    def __init__(self, preset: Preset, binding: Binding, around: Surroundings) -> None:
-        self.name = preset.name
-        self._preset = preset
-        self._binding = binding
-        self._around = around
-        self.version = self._version()
+    def __init__(self, binding: Binding, equipment: Equipment, preset: Preset | None = None) -> None:
+        super().__init__(binding, equipment)
+        self.name = binding.adapter
+        self._preset: Preset = preset or import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
+        self.version = self._version(self._program)
         resumable = binding.options.get("resume") is True
         self.capabilities = Capabilities(reports_progress=True, resumable=resumable, idle_timeout=IDLE_TIMEOUT)
-
-    def _version(self) -> str:
-        """Return the version of this adapter and of the installed program, if there is one."""
-        try:
-            return f"{_FORMAT} {installed.version(self._program())}".strip()
-        except AdapterError:
-            return _FORMAT
 
     def describe(self) -> Sequence[str]:
         """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
         _require_options(self._binding)
-        return self._argv(self._wanted())
+        return self._arguments(self._wanted())
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
             self.describe()
         except AdapterError as problem:
             return agent.unusable(problem)
-        with AgentInputs(request, self._around.papers, as_file=False) as papers:
-            wanted = self._wanted(request, self._home(papers.folder, request), _schema(request, papers))
-            listening = StateFileWatch(papers.state, self._around.redact, hear)
-            made = () if self._preset.makes_folders else parent_folders.made(request)
+        with self._inputs(request) as inputs:
+            wanted = self._wanted(request, self._home(request, inputs.folder), _schema(request, inputs))
+            watch = StateFileWatch(inputs.state, self._redact, hear)
+            created = () if self._preset.makes_folders else _create_parents(request)
             try:
-                return self._answered(request, wanted, papers.variables, listening)
+                return self._answered(request, wanted, inputs.variables, watch)
             finally:
-                parent_folders.remove_empty(made)
+                for folder in reversed(created):
+                    with contextlib.suppress(OSError):  # it is no longer empty
+                        os.rmdir(folder)
 
     def _answered(
-        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: StateFileWatch
+        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], watch: StateFileWatch
     ) -> AgentResult:
         """Run the agent; if the conversation to resume is unknown, start a new one."""
-        result, unknown = self._asked(request, wanted, variables, listening)
+        result, unknown = self._asked(request, wanted, variables, watch)
         if wanted.session is None or not unknown:
             return dataclasses.replace(result, resumed=wanted.session is not None)
         left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
         request = dataclasses.replace(request, deadline=left)
         wanted = dataclasses.replace(wanted, session=None)
-        fresh, _ = self._asked(request, wanted, variables, listening)
+        fresh, _ = self._asked(request, wanted, variables, watch)
         return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
     def _asked(
-        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], listening: StateFileWatch
+        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], watch: StateFileWatch
     ) -> tuple[AgentResult, bool]:
         """Return the answer, and whether the conversation was unknown before any work was done."""
-        own = process_environment.with_request(self._environment(wanted.home), request)
-        environment = {**own, **variables, **self._preset.variables(wanted)}
-        argv = self._argv(wanted)
-        kept = _Kept(spooled(request, self._around.transcripts, self._around.stream))
+        environment = with_request(self._variables(wanted.home), request)
+        environment |= {**variables, **self._preset.variables(wanted)}
+        argv = self._arguments(wanted)
+        kept = _Kept(self._transcript(request))
         try:
             _write(wanted.home, self._preset.files(wanted))
             for folder in self._shared().values() if wanted.home is not None else ():
                 os.makedirs(folder, 0o700, exist_ok=True)
-            finished = child_process.run(
+            finished = self._start(
                 argv,
-                cwd=request.workspace,
-                environment=environment,
+                request,
+                environment,
                 stdin=request.prompt.encode("utf-8", "surrogateescape"),
-                timeout=request.deadline,
-                idle_timeout=request.idle_timeout,
-                limits=request.limits,
-                agent=True,
-                guarded=True,
                 separate_errors=True,
                 sink=kept,
-                watch=listening,
+                watch=watch,
                 progress=reading.Progress(),
             )
         except OSError as problem:
-            return AgentResult(
-                outcome.ERRORED, process_environment.not_started(argv, problem), failure=agent.MISSING
-            ), False
+            return self._not_started(argv, problem), False
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         said = self._preset.read(kept.whole(finished.output), errors)
         idle = not finished.timed_out and not said.usage.tokens_out and bool(said.error)
@@ -164,13 +138,13 @@ class PresetAgent:
         result = self._result(request, finished, kept, said, errors)
         if result.failure == agent.UNKNOWN_MODEL:
             accepted = model_catalogue.words(self._models(argv[0], wanted, environment))
-            result = dataclasses.replace(result, message=_joined(result.message, self._around.redact(accepted)))
+            result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))
         return result, idle and reading.says_session_is_unknown(words)
 
     def _models(self, program: str, wanted: Wanted, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return the model ids that its server lists, or else the agent itself."""
         server = self._preset.server
-        if server is not None and (found := server.models(self._around.environment)):
+        if server is not None and (found := server.models(self._environment)):
             return found
         if not self._preset.lists:
             return ()
@@ -195,7 +169,7 @@ class PresetAgent:
         ended, message, failure = self._ending(finished, said, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
             ended, message, failure = verdict_parsing.judged(said.reply)
-        redact = self._around.redact
+        redact = self._redact
         return AgentResult(
             outcome=ended,
             message=redact(message),
@@ -239,15 +213,14 @@ class PresetAgent:
         return self._preset.login if failure == agent.NOT_LOGGED_IN else _NEXT.get(failure, "")
 
     def _program(self) -> str:
-        name = self._binding.argv[0] if self._binding.argv else self._preset.program
         try:
-            return executable.resolve(name, self._around.environment.get("PATH", ""), self._around.repository)
+            return self._resolve(self._binding.argv[0] if self._binding.argv else self._preset.program)
         except AdapterError as problem:
             if problem.code != "agent.not-found":
                 raise
             raise AdapterError(problem.code, problem.message, hint=f"Install it: {self._preset.install}") from None
 
-    def _argv(self, wanted: Wanted) -> tuple[str, ...]:
+    def _arguments(self, wanted: Wanted) -> tuple[str, ...]:
         return (self._program(), *self._preset.arguments(wanted), *self._binding.argv[1:])
 
     def _wanted(
@@ -266,36 +239,59 @@ class PresetAgent:
             schema_file=schema[1],
             home=home,
             git_folder=os.path.join(request.workspace, ".git") if request is not None and request.commits else None,
-            environment=self._around.environment,
-            version=self.version.removeprefix(_FORMAT).strip(),
+            environment=self._environment,
+            version=self.version.removeprefix(FORMAT).strip(),
         )
 
-    def _home(self, passing: str, request: AgentRequest) -> str | None:
-        """Return the agent's private home."""
-        if self._binding.options.get(agent_home.OPTION, agent_home.OWN) == agent_home.USER:
-            return None
-        return agent_home.place(self._around.homes, passing, self._binding.name, request)
-
-    def _environment(self, home: str | None) -> dict[str, str]:
+    def _variables(self, home: str | None) -> dict[str, str]:
         if home is None:
-            return {**self._around.environment, **self._around.named(self._preset.places)}
-        return {**self._around.environment, **agent_home.variables(home), **self._shared()}
+            return {**self._environment, **self._equipment.environment(self._preset.places)}
+        return {**self._environment, **home_variables(home), **self._shared()}
 
     def _shared(self) -> dict[str, str]:
         """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
-        place = self._around.unpacked
-        if place is None:
-            return {}
-        return {name: os.path.join(place, folder) for name, folder in self._preset.shares.items()}
+        folder = self._equipment.unpacked
+        return {} if folder is None else {n: os.path.join(folder, name) for n, name in self._preset.shares.items()}
 
 
-def _schema(request: AgentRequest, papers: AgentInputs) -> tuple[str, str]:
+def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
     """Return the JSON Schema of the reply, as text and as the path of a file; twice "" for a plain reply."""
-    schema = verdict_parsing.VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
+    schema = verdict_parsing.schema_of(request)
     if schema is None:
         return "", ""
     text = json.dumps(schema)
-    return text, papers.write("schema.json", text)
+    return text, inputs.write("schema.json", text)
+
+
+def _create_parents(request: AgentRequest) -> tuple[str, ...]:
+    """Create the parent folders of a builder's declared files, for agents that cannot write into a missing folder.
+
+    Return the new ones, outermost first.
+    """
+    if request.role != BUILDER:
+        return ()
+    created: list[str] = []
+    for path in request.allowed_paths:
+        if not paths.has_wildcard(path):
+            created += _create(request.workspace, os.path.dirname(path).split("/"))
+    return tuple(created)
+
+
+def _create(root: str, names: Sequence[str]) -> list[str]:
+    """Create one folder. Do not follow links or replace files: the agent then reports why it cannot write."""
+    created, place = [], root
+    for name in filter(None, names):
+        place = os.path.join(place, name)
+        if os.path.islink(place):
+            break
+        try:
+            os.mkdir(place)
+            created.append(place)
+        except FileExistsError:
+            continue
+        except OSError:
+            break
+    return created
 
 
 class _Kept:
@@ -327,7 +323,7 @@ def _write(home: str | None, files: Mapping[str, str]) -> None:
     if home is None:
         return
     os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
-    agent_home.make(home, "codex")
+    make_home(home, "codex")
     for name, content in files.items():
         path = os.path.join(home, name)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

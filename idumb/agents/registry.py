@@ -5,166 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
-from idumb.app.ports.ui import Asker
 from idumb.domain.agent import BUILT_IN, EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding, Settings
 
-if TYPE_CHECKING:
-    from idumb.agents.replay import Recordings
-    from idumb.agents.transcript import Stream
-
 ENTRY_POINTS = "idumb.agents"
-
-ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
-Redact = Callable[[str], str]
-
-
-def _environment(names: Iterable[str]) -> dict[str, str]:
-    from idumb.system.processes import child_process
-
-    return child_process.environment(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Equipment:
-    """What the adapters of one workspace, `repository`, are built from.
-
-    `environment` returns the variables of this process with the given names. `transcripts` is a folder for output that
-    is too long for the log; `stream` redacts that output. `guard` raises if this process must no longer write. `papers`
-    is a folder for input files of programs; it is emptied when the adapters are built, because files in it belong to an
-    executor that was killed. `recordings` finds runs to replay. `handoffs` is a folder for work done elsewhere. `homes`
-    is the home folder of this run's agents. `unpacked` is a folder for files that agents unpack; all homes share it.
-    """
-
-    settings: Settings
-    repository: str
-    apply_patch: ApplyPatch
-    redact: Redact
-    asker: Asker | None = None
-    transcripts: str | None = None
-    stream: Callable[[], Stream] | None = None
-    guard: Callable[[], None] = lambda: None
-    papers: str | None = None
-    recordings: Recordings | None = None
-    handoffs: str | None = None
-    homes: str | None = None
-    unpacked: str | None = None
-    environment: Callable[[Iterable[str]], dict[str, str]] = _environment
-
-    @property
-    def allowed(self) -> tuple[str, ...]:
-        """Names of the variables that every agent sees."""
-        return self.settings.environment
-
-    def variables(self, binding: Binding) -> dict[str, str]:
-        """Return the variables that every agent sees, and those that only this binding adds."""
-        return self.environment((*self.allowed, *binding.environment))
-
-
-def _steps(_: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.steps import StepsAgent
-
-    environment = equipment.environment(equipment.allowed)
-    return StepsAgent(equipment.apply_patch, environment, equipment.redact, equipment.guard)
-
-
-def _command(binding: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.command import CommandAgent
-
-    return CommandAgent(
-        binding,
-        equipment.repository,
-        equipment.variables(binding),
-        equipment.redact,
-        equipment.transcripts,
-        equipment.stream,
-        papers=equipment.papers,
-    )
-
-
-def _preset(binding: Binding, equipment: Equipment) -> Agent:
-    from importlib import import_module
-
-    from idumb.agents.preset_agent import PresetAgent, Surroundings
-
-    preset = import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
-    around = Surroundings(
-        equipment.variables(binding),
-        equipment.repository,
-        equipment.redact,
-        equipment.environment,
-        equipment.homes,
-        equipment.unpacked,
-        equipment.papers,
-        equipment.transcripts,
-        equipment.stream,
-    )
-    return PresetAgent(preset, binding, around)
-
-
-def _human(_: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.human import HumanAgent
-
-    return HumanAgent(equipment.asker)
-
-
-def _editor(_: Binding, equipment: Equipment) -> Agent:  # noqa: ARG001 - every adapter is made alike
-    from idumb.agents.editor import EditorAgent
-
-    return EditorAgent()
-
-
-def _http(binding: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.models.http_agent import HttpAgent
-
-    return HttpAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
-
-
-def _replay(binding: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.replay import ReplayAgent
-
-    return ReplayAgent(binding, equipment.recordings, equipment.guard)
-
-
-def _handoff(binding: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.handoff import HandoffAgent
-
-    return HandoffAgent(
-        binding,
-        equipment.repository,
-        equipment.handoffs,
-        equipment.apply_patch,
-        equipment.redact,
-        equipment.guard,
-    )
-
-
-def _acp(binding: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.acp import AcpAgent
-
-    return AcpAgent(
-        binding,
-        equipment.repository,
-        equipment.variables(binding),
-        equipment.redact,
-        equipment.transcripts,
-        equipment.stream,
-        equipment.homes,
-        equipment.papers,
-    )
-
-
-def _model(binding: Binding, equipment: Equipment) -> Agent:
-    from idumb.agents.models.pydantic_agent import ModelAgent
-
-    return ModelAgent(binding, equipment.environment(binding.environment), equipment.redact, equipment.guard)
-
 
 Make = Callable[[Binding, Equipment], Agent]
 
@@ -184,19 +33,19 @@ _MIXED = re.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 PRESETS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
 """Command-line agents that idumb knows."""
 
-ADAPTERS: Mapping[str, Make] = {
-    "steps": _steps,
-    "command": _command,
-    "human": _human,
-    **dict.fromkeys(PRESETS, _preset),
-    "http": _http,
-    "model": _model,
-    "acp": _acp,
-    "replay": _replay,
-    "handoff": _handoff,
-    EDITOR: _editor,
+ADAPTERS: Mapping[str, str] = {
+    "steps": "steps.StepsAgent",
+    "command": "command.CommandAgent",
+    "human": "human.HumanAgent",
+    **dict.fromkeys(PRESETS, "preset_agent.PresetAgent"),
+    "http": "models.http_agent.HttpAgent",
+    "model": "models.pydantic_agent.ModelAgent",
+    "acp": "acp.AcpAgent",
+    "replay": "replay.ReplayAgent",
+    "handoff": "handoff.HandoffAgent",
+    EDITOR: "human.EditorAgent",
 }
-"""Adapters that are also bindings, so that tasks can use them without configuration."""
+"""The class of each adapter, below `idumb.agents`."""
 
 
 class AgentRegistry:
@@ -221,22 +70,22 @@ class AgentRegistry:
         _remove([self._equipment.homes])
 
     def _make(self, name: str) -> Agent:
-        found = self._settings.bindings.get(name)
-        if found is None and name in BUILT_IN:
-            found = Binding(name, name)
-        if found is None:
+        chosen = self._settings.bindings.get(name)
+        if chosen is None and name in BUILT_IN:
+            chosen = Binding(name, name)
+        if chosen is None:
             near = nearest(name, [*self._settings.bindings, *BUILT_IN])
             raise InputError(
                 "agent.unknown-binding",
                 f"No binding {name} in .idumb/config.yaml.",
                 hint=f"Did you mean {near}?" if near else f"Define it under `bindings.{name}`.",
             )
-        return _adapter(found.adapter)(found, self._equipment)
+        return _adapter(chosen.adapter)(chosen, self._equipment)
 
 
 def build(equipment: Equipment, *, aside: bool = False) -> AgentRegistry:
     """Return the adapters of one workspace. Remove homes of other runs unless these agents work `aside` of a run."""
-    _remove([equipment.papers, *(() if aside else _beside(equipment.homes))])
+    _remove([equipment.inputs, *(() if aside else _beside(equipment.homes))])
     return AgentRegistry(equipment)
 
 
@@ -293,9 +142,12 @@ def named_secret() -> dict[str, str]:
 
 
 def _adapter(name: str) -> Make:
+    from importlib import import_module, metadata
+
     if name in ADAPTERS:
-        return ADAPTERS[name]
-    from importlib import metadata
+        module, _, adapter = ADAPTERS[name].rpartition(".")
+        built_in: Make = getattr(import_module(f"idumb.agents.{module}"), adapter)
+        return built_in
 
     for entry in metadata.entry_points(group=ENTRY_POINTS, name=name):
         try:

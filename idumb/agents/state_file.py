@@ -22,7 +22,6 @@ from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
 from idumb.system.files import named_files
 from idumb.system.files.named_files import WatchedFile
 
-VARIABLE = "IDUMB_STATE_FILE"
 MAX_BYTES = 256 * 1024
 
 

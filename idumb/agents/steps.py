@@ -5,50 +5,41 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.agents import process_environment
-from idumb.agents.process_environment import Reply
+from idumb.agents.adapter import Adapter, ApplyPatch, Redact
+from idumb.agents.program import last_words, not_started, with_request
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILT_IN, STEPS, AgentRequest, AgentResult, StepRecord
 from idumb.domain.plans.plan import Step
-
-ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
-Redact = Callable[[str], str]
+from idumb.system.processes import child_process
 
 LONGEST_ARGUMENT = 200
-_FORMAT = "1"
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # exit codes of a shell
 _IGNORED = "exists and is ignored by git, so idumb has no copy of it and could not restore it"
 
 
-class StepsAgent:
-    """Runs `task.steps` in order. The first failure ends the attempt unless the step sets `continue_on_error`.
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The result of one tool call. `outcome` is one of `idumb.domain.outcome`, `text` the message for the user.
 
-    `environment` is added to the request's environment for `run` steps. `guard` is called before each step and raises
-    if this process must no longer write.
+    `output` is the output of a process, bounded and without secrets. `cause` is that of `AgentResult`.
     """
 
+    outcome: str
+    text: str
+    output: str = ""
+    cause: str | None = None
+
+
+class StepsAgent(Adapter):
+    """Runs `task.steps` in order. The first failure ends the attempt unless the step sets `continue_on_error`."""
+
     name = STEPS
-    version = _FORMAT
     continues = False
     capabilities = BUILT_IN[STEPS]
-
-    def __init__(
-        self,
-        apply_patch: ApplyPatch,
-        environment: Mapping[str, str],
-        redact: Redact,
-        guard: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._guard = guard
-        self._apply_patch = apply_patch
-        self._environment = environment
-        self._redact = redact
-
-    def describe(self) -> Sequence[str]:
-        return ()
 
     def run(self, request: AgentRequest) -> AgentResult:
         if request.task is None:
@@ -60,10 +51,11 @@ class StepsAgent:
         ended = Reply(outcome.COMPLETED, "")
         files = WorkspaceFiles(request.workspace)
         try:
-            call = ToolCalls(files, request, self._apply_patch, self._environment, deadline, self._redact)
+            environment = self._equipment.environment(self._equipment.allowed)
+            call = ToolCalls(files, request, self._equipment.apply_patch, environment, deadline, self._redact)
             for step in request.task.steps:
                 began = time.monotonic()
-                self._guard()
+                self._equipment.guard()
                 reply = call.make(step)
                 records.append(record(step, reply, time.monotonic() - began, self._redact))
                 touched.update(dict.fromkeys(touched_by(step)))
@@ -74,7 +66,7 @@ class StepsAgent:
             files.close()
         return AgentResult(
             outcome=ended.outcome,
-            message=self._redact(ended.text),
+            message=self._redact(ended.text) if ended.text else "",
             claimed_files=tuple(touched),
             steps=tuple(records),
             seconds=time.monotonic() - started,
@@ -83,16 +75,17 @@ class StepsAgent:
 
 
 def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepRecord:
-    """Return the audit entry of one tool call."""
+    """Return the audit entry of one tool call. Output is redacted when it is captured."""
+    words = redact(reply.text)
     return StepRecord(
         index=step.index,
         tool=step.tool,
         intent=step.intent,
         arguments=sanitised(step.arguments, redact),
         ok=reply.outcome == outcome.COMPLETED,
-        response=redact(reply.output or reply.text),
+        response=reply.output or words,
         seconds=seconds,
-        words=redact(reply.text),
+        words=words,
     )
 
 
@@ -188,7 +181,9 @@ class ToolCalls:
             return f"is protected by {rule}"
         if self._would_be_lost(path):
             return f"{_IGNORED}; to change it, declare `{path}` under the task's Files"
-        return f"is outside the step's scope {', '.join(scope)}" if scope and not _covers(scope, path) else None
+        return (
+            f"is outside the step's scope {', '.join(scope)}" if scope and not paths.matches_any(path, scope) else None
+        )
 
     def _would_be_lost(self, path: str) -> bool:
         """Return whether no snapshot could restore the file at a path that no earlier call created."""
@@ -241,19 +236,40 @@ class ToolCalls:
         left = None if self._deadline is None else self._deadline - time.monotonic()
         declared = step.timeout or step.arguments.get("timeout")
         limits = [limit for limit in (left, declared) if limit is not None]
-        environment = process_environment.with_request(self._environment, self._request)
-        return process_environment.step(
-            _argv(step),
-            self._request,
-            environment,
-            min(limits, default=None),
-            step.arguments.get("expect_exit", 0),
-            self._redact,
-        )
+        argv = _argv(step)
+        try:
+            finished = child_process.run(
+                argv,
+                cwd=self._request.workspace,
+                environment=with_request(self._environment, self._request),
+                timeout=min(limits, default=None),
+                idle_timeout=self._request.idle_timeout,
+                limits=self._request.limits,
+                guarded=True,
+            )
+        except OSError as problem:
+            return Reply(outcome.ERRORED, not_started(argv, problem))
+        # Redact before truncating: half a secret would not be recognised.
+        output = finished.output.text(self._redact)
+        ended, words = _ending(argv, finished, step.arguments.get("expect_exit", 0))
+        last = last_words(output) if ended != outcome.COMPLETED else ""
+        return Reply(ended, f"{words}: {last}" if last else words, output, finished.cause)
 
 
-def _covers(scope: Sequence[str], path: str) -> bool:
-    return paths.matches_any(path, scope)
+def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int) -> tuple[str, str]:
+    code = finished.exit_code
+    if code == expected and not finished.timed_out:
+        return outcome.COMPLETED, f"exit {code}"
+    if words := finished.words():
+        return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
+    if code in {_NOT_EXECUTABLE, _NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
+        return outcome.ERRORED, f"exit {code}: {_shell_error(code)}"
+    return outcome.FAILED, f"exit {code}, expected {expected}"
+
+
+def _shell_error(code: int | None) -> str:
+    """Explain exit codes 126 and 127."""
+    return "a program was not found" if code == _NOT_FOUND else "a program is not executable"
 
 
 def _argv(step: Step) -> list[str]:

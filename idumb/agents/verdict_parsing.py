@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import agent, outcome, reply
+from idumb.domain.agent import VALIDATOR, AgentRequest
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 VERDICT: Mapping[str, Any] = {
@@ -89,6 +90,11 @@ def _opened(line: str) -> tuple[str, str]:
     if line[0] == "`" and "`" in word:  # inline code
         return "", ""
     return line[: len(line) - len(word)], word.strip().lower()
+
+
+def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
+    """Return the JSON Schema of a reply; None for plain text."""
+    return VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
 
 
 def missing(found: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, ...]:

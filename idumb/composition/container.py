@@ -167,10 +167,9 @@ class Container:
     @cached_property
     def adapters(self) -> Agents:
         from idumb.agents import registry
+        from idumb.agents.adapter import Equipment
 
-        return registry.build(
-            registry.Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.redact)
-        )
+        return registry.build(Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.redact))
 
     def present_settings(self) -> Settings:
         from idumb.markdown.settings import configuration
@@ -312,11 +311,12 @@ class Container:
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         from idumb.agents import registry
+        from idumb.agents.adapter import Equipment
         from idumb.app.history.recordings import Recordings
         from idumb.store import agent_caches
 
         folder = self.repository.state_dir
-        equipment = registry.Equipment(
+        equipment = Equipment(
             self.settings,
             self.root,
             workspace.trees.apply_patch,
@@ -325,7 +325,7 @@ class Container:
             transcripts=os.path.join(folder, "transcripts", run),
             stream=self.redactor.stream,
             guard=self.owner.guard,
-            papers=os.path.join(folder, "papers"),
+            inputs=os.path.join(folder, "papers"),
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(folder, "handoffs"),
             homes=os.path.join(folder, "homes", run or "none"),

@@ -16,6 +16,7 @@ from typing import Protocol
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import Conflict
 from idumb.domain import agent, contract, outcome
@@ -183,7 +184,7 @@ def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
     (root / "work").mkdir(exist_ok=True)
     settings = Settings(bindings={"one": kind.binding(root, says, stack)}, environment=("PATH",))
     agents = registry.build(
-        registry.Equipment(
+        Equipment(
             settings,
             str(root / "work"),
             lambda _, __: (False, "no patch"),

@@ -18,6 +18,7 @@ from typing import Protocol
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
@@ -59,7 +60,7 @@ def redact(text: str) -> str:
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
     beside = str(root.with_name(f"{root.name}-homes") / "run-7")
     known = dataclasses.replace(settings, environment=ALLOWED)
-    return registry.build(registry.Equipment(known, str(root), no_patch, redact, homes=beside))
+    return registry.build(Equipment(known, str(root), no_patch, redact, homes=beside))
 
 
 class Steps:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from idumb.agents.transcript import Transcript
+from idumb.agents.program import Transcript
 from idumb.system.processes.supervision import HEAD, MARGIN, TAIL, Capture, Captured
 from idumb.system.redaction import Redactor
 from tests.crash.programme import Programme, Tally

@@ -7,22 +7,28 @@ by the code that runs the steps of plans.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import figures, model_catalogue, verdict_parsing
-from idumb.agents.model_server import Answer, NoAnswer
-from idumb.agents.models import conversation_end, model_tools
-from idumb.agents.models.conversation_end import Ended, refused, unanswered
-from idumb.agents.models.http_options import JSON_OBJECT, JSON_SCHEMA, Options
+from idumb.agents.model_server import Answer, Endpoint, NoAnswer
+from idumb.agents.models import model_tools
+from idumb.agents.models.conversation import (
+    Ended,
+    ModelAdapter,
+    Talk,
+    key_of,
+    of_type,
+    refused,
+    require_known,
+    unanswered,
+    wrong,
+)
 from idumb.domain import agent, canonical_json, outcome, reply
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
-from idumb.domain.errors import AdapterError
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, Usage
 from idumb.domain.settings import Binding
 
-_FORMAT = "1"
 _PATH = "/chat/completions"
 _LONGEST_TALK = 32 * 1024 * 1024  # bytes of one request
 _HANDS = """\
@@ -37,67 +43,70 @@ You have no tools. Answer with one JSON object and nothing else: {"edits": [...]
 {"tool": "delete_file", "path": ..., "intent": ...} or {"tool": "move_file", "from": ..., "to": ..., "intent": ...}.
 The declared files, as they are now:
 """
+JSON_SCHEMA, JSON_OBJECT, IN_PROMPT = "json_schema", "json_object", "prompt"
+_TURNS = 50
+_KNOWN = ("base_url", "key", "plain_http", "proxy", "schema", "tools", "turns", "parameters", "model")
 
 
-class HttpAgent:
-    """Asks the server of `binding.options`. `environment` contains the binding's own variables, including its key."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The checked options of a binding. `schema` says how to request a reply in a given form."""
+
+    endpoint: Endpoint
+    key: str | None
+    model: str | None
+    schema: str
+    tools: bool
+    turns: int
+    parameters: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, binding: Binding, environment: Mapping[str, str]) -> Options:
+        given = dict(binding.options)
+        require_known(binding, given, _KNOWN)
+        address = of_type(binding, given, "base_url", str, "")
+        if not address:
+            raise wrong(binding, "base_url", "is missing", "For example http://127.0.0.1:8080/v1.")
+        proxy = of_type(binding, given, "proxy", str, "")
+        schema = of_type(binding, given, "schema", str, JSON_SCHEMA)
+        if schema not in {JSON_SCHEMA, JSON_OBJECT, IN_PROMPT}:
+            raise wrong(binding, "schema", f"must be {JSON_SCHEMA}, {JSON_OBJECT} or {IN_PROMPT}")
+        return cls(
+            Endpoint(address, plain=of_type(binding, given, "plain_http", bool, default=False), proxy=proxy or None),
+            key_of(binding, given, environment),
+            binding.model or of_type(binding, given, "model", str, "") or None,
+            schema,
+            of_type(binding, given, "tools", bool, default=True),
+            of_type(binding, given, "turns", int, _TURNS),
+            of_type(binding, given, "parameters", dict, {}),
+        )
+
+
+class HttpAgent(ModelAdapter):
+    """Asks the server of `binding.options`."""
 
     name = "http"
-    version = _FORMAT
-    continues = True
-
-    def __init__(
-        self,
-        binding: Binding,
-        environment: Mapping[str, str],
-        redact: Callable[[str], str],
-        guard: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._binding = binding
-        self._environment = environment
-        self._redact = redact
-        self._guard = guard
 
     def describe(self) -> Sequence[str]:
         """Check options and key without sending a request. Raises AdapterError."""
         Options.of(self._binding, self._environment)
         return ()
 
-    def run(self, request: AgentRequest) -> AgentResult:
-        began = time.monotonic()
-        try:
-            options = Options.of(self._binding, self._environment)
-        except AdapterError as problem:
-            return agent.unusable(problem)
-        until = None if request.deadline is None else began + request.deadline
-        work = model_tools.ModelTools(request, self._redact, self._guard, until=until)
-        talk = _Talk(options, request, work, until, self._redact)
-        try:
-            ended = talk.held()
-        except Ended as early:
-            ended = early
-        finally:
-            work.close()
-        seconds = time.monotonic() - began
-        return conversation_end.agent_result(
-            ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds
-        )
+    def _talk(self, request: AgentRequest, until: float | None) -> Talk:
+        options = Options.of(self._binding, self._environment)
+        return _Talk(options, request, self._tools(request, until), until)
 
 
-@dataclass(slots=True)
-class _Talk:
-    """One conversation: one request of the engine, and as many requests to the server as its tools need."""
+class _Talk(Talk):
+    def __init__(
+        self, options: Options, request: AgentRequest, work: model_tools.ModelTools, until: float | None
+    ) -> None:
+        super().__init__(request, work)
+        self.options = options
+        self.until = until
+        self.messages: list[dict[str, Any]] = []
 
-    options: Options
-    request: AgentRequest
-    work: model_tools.ModelTools
-    until: float | None
-    redact: Callable[[str], str]
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    usage: Usage = Usage()
-    model: str | None = None
-
-    def held(self) -> Ended:
+    def converse(self) -> Ended:
         self.messages = [{"role": "system", "content": self._system()}, {"role": "user", "content": self._prompt()}]
         for _ in range(self.options.turns):
             message, why = self._turn()
@@ -120,15 +129,10 @@ class _Talk:
         return _HANDS if self.options.tools else _EDITS + self.work.declared_files()
 
     def _prompt(self) -> str:
-        schema = self._schema()
+        schema = self.schema
         if schema is None or self.options.schema == JSON_SCHEMA:
             return self.request.prompt
         return f"{self.request.prompt}\n\nAnswer with one JSON object of this JSON Schema:\n{json.dumps(schema)}"
-
-    def _schema(self) -> Mapping[str, Any] | None:
-        if self.request.schema is None and self.request.role == VALIDATOR:
-            return verdict_parsing.VERDICT
-        return self.request.schema
 
     def _turn(self) -> tuple[Mapping[str, Any], str]:
         """Return (the model's message, why it stopped)."""
@@ -183,7 +187,7 @@ class _Talk:
 
     def _extras(self) -> dict[str, Any]:
         extras: dict[str, Any] = {}
-        schema = self._schema()
+        schema = self.schema
         if schema is not None and self.options.schema == JSON_SCHEMA:
             named = {"name": "reply", "schema": dict(schema)}
             extras["response_format"] = {"type": JSON_SCHEMA, "json_schema": named}
@@ -218,10 +222,6 @@ class _Talk:
             words = f"it used {used} tokens; the limit is {most}"
             raise Ended(outcome.FAILED, words, failure=agent.OVER_BUDGET)
 
-    def _require_time(self) -> None:
-        if self.work.is_late():
-            raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
-
     def _called(self, call: Any) -> dict[str, Any]:
         """Run one tool call and return the result for the model."""
         asked = call.get("function") if isinstance(call, dict) else None
@@ -231,7 +231,7 @@ class _Talk:
             arguments = canonical_json.decode(asked.get("arguments") or "{}")
         except (ValueError, TypeError):
             arguments = None
-        self._require_time()
+        self.require_time()
         done, words = self.work.call(asked["name"], arguments)
         return {"role": "tool", "tool_call_id": call.get("id"), "content": words if done else f"error: {words}"}
 
@@ -241,16 +241,11 @@ class _Talk:
         if why == "length":
             words = "the answer reached the token limit and was cut off"
             return Ended(outcome.FAILED, words, reply=text, failure=agent.CONTEXT_EXHAUSTED)
-        if self.request.role == VALIDATOR:
-            ended, message, failure = verdict_parsing.judged(text)
-            return Ended(ended, message, reply=text, failure=failure)
         if self.request.role == BUILDER and not self.options.tools:
             return self._edited(text)
-        if self.request.schema is not None:
+        if self.request.schema is not None and self.request.role != VALIDATOR:
             return _formed(text, self.request.schema)
-        if not text.strip():
-            return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
-        return Ended(outcome.COMPLETED, reply=text)
+        return self.ended_with(text)
 
     def _edited(self, text: str) -> Ended:
         """Apply the edits of a builder without tools; the first failure ends the attempt."""
@@ -261,7 +256,7 @@ class _Talk:
         if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits):
             return Ended(outcome.FAILED, "the answer contains no list of edits", reply=text, failure=agent.MALFORMED)
         for number, edit in enumerate(edits, 1):
-            self._require_time()
+            self.require_time()
             name = str(edit.get("tool"))
             made, words = self.work.call(name, {k: v for k, v in edit.items() if k != "tool"})
             if not made:

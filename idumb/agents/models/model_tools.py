@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from idumb.agents.adapter import ApplyPatch, Redact
 from idumb.agents.models.hidden_files import Hidden, is_secret
-from idumb.agents.process_environment import Reply
-from idumb.agents.steps import ApplyPatch, Redact, ToolCalls, content, record, touched_by
+from idumb.agents.steps import Reply, ToolCalls, content, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
@@ -121,7 +121,7 @@ class ModelTools:
             return False, why
         self._guard()
         reply = self._edit(name, arguments) if edits else self._look(name, arguments)
-        words = reply.output or reply.text
+        words = reply.text
         if name != "read_file" or reply.outcome != outcome.COMPLETED:
             words = self._redact(words)
         self._told += len(words)

@@ -8,23 +8,20 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import figures, verdict_parsing
+from idumb.agents import figures
 from idumb.agents.model_server import Answer, Endpoint
-from idumb.agents.models import conversation_end, model_tools
-from idumb.agents.models.conversation_end import Ended, refused
-from idumb.agents.models.http_options import key_of, of_type, require_known, wrong
+from idumb.agents.models import model_tools
+from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, key_of, of_type, refused, require_known, wrong
 from idumb.domain import agent, outcome
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Usage
+from idumb.domain.agent import BUILDER, AgentRequest, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
-_FORMAT = "1"
 _KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")
 _OUTPUTS = ("tool", "native", "prompted")
 _OPENAI = frozenset({"openai", "openai-chat", "openai-responses"})
@@ -113,72 +110,32 @@ def _proxy_variables() -> tuple[str, ...]:
     return tuple(name for name in names if values.get(name))
 
 
-class ModelAgent:
-    """Asks `binding.model`. `environment` contains the binding's own variables, including its key."""
+class ModelAgent(ModelAdapter):
+    """Asks `binding.model`."""
 
     name = "model"
-    version = _FORMAT
-    continues = True
-
-    def __init__(
-        self,
-        binding: Binding,
-        environment: Mapping[str, str],
-        redact: Callable[[str], str],
-        guard: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._binding = binding
-        self._environment = environment
-        self._redact = redact
-        self._guard = guard
 
     def describe(self) -> Sequence[str]:
         """Check package, options and key without sending a request. Raises AdapterError."""
         _options(self._binding, self._environment, None)
         return ()
 
-    def run(self, request: AgentRequest) -> AgentResult:
-        began = time.monotonic()
-        try:
-            options = _options(self._binding, self._environment, request.model)
-        except AdapterError as problem:
-            return agent.unusable(problem)
-        until = None if request.deadline is None else began + request.deadline
-        work = model_tools.ModelTools(request, self._redact, self._guard, until=until)
-        talk = _Talk(options, request, work)
-        try:
-            ended = talk.held()
-        finally:
-            work.close()
-        seconds = time.monotonic() - began
-        return conversation_end.agent_result(
-            ended, work, self._redact, usage=talk.usage, model=talk.model, seconds=seconds
-        )
+    def _talk(self, request: AgentRequest, until: float | None) -> Talk:
+        options = _options(self._binding, self._environment, request.model)
+        return _Talk(options, request, self._tools(request, until))
 
 
-class _Talk:
-    """One request, and as many turns of the model as its tools need."""
-
+class _Talk(Talk):
     def __init__(self, options: _Options, request: AgentRequest, work: model_tools.ModelTools) -> None:
+        super().__init__(request, work)
         self._options = options
-        self._request = request
-        self._work = work
         self._counted: Any = None
         self._clients: list[Any] = []
         self._calls = (0, 0)  # the turn, and the number of calls in it
-        self.model: str | None = None
 
-    @property
-    def usage(self) -> Usage:
-        """Return the usage; unknown if nothing was counted."""
-        found = self._counted
-        if found is None or not (found.input_tokens or found.output_tokens):
-            return Usage()
-        return Usage(figures.count(found.input_tokens), figures.count(found.output_tokens))
-
-    def held(self) -> Ended:
+    def converse(self) -> Ended:
         try:
-            said = asyncio.run(asyncio.wait_for(self._closing(), self._request.deadline))
+            said = asyncio.run(asyncio.wait_for(self._closing(), self.request.deadline))
         except TimeoutError:
             return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
         except AdapterError as problem:
@@ -187,12 +144,7 @@ class _Talk:
             return self._with_interface(early)
         if not isinstance(said, str):
             said = json.dumps(said, ensure_ascii=False)
-        if self._request.role == VALIDATOR:
-            ended, message, failure = verdict_parsing.judged(said)
-            return Ended(ended, message, reply=said, failure=failure)
-        if not said.strip():
-            return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
-        return Ended(outcome.COMPLETED, reply=said)
+        return self.ended_with(said)
 
     def _with_interface(self, ended: Ended) -> Ended:
         """Add a hint: `openai:` uses the Responses API, which many compatible servers do not support."""
@@ -208,14 +160,21 @@ class _Talk:
         try:
             return await self._asked()
         finally:
+            self._count()
             for client in self._clients:
                 await client.close()
+
+    def _count(self) -> None:
+        """Record the usage; it stays unknown if nothing was counted."""
+        counted = self._counted
+        if counted is not None and (counted.input_tokens or counted.output_tokens):
+            self.usage = Usage(figures.count(counted.input_tokens), figures.count(counted.output_tokens))
 
     async def _asked(self) -> Any:
         from pydantic_ai import Agent, exceptions
         from pydantic_ai.usage import RunUsage, UsageLimits
 
-        role = self._request.role
+        role = self.request.role
         who = Agent(
             self._model(),
             output_type=self._output(),
@@ -225,9 +184,9 @@ class _Talk:
             retries=2,
         )
         self._counted = RunUsage()
-        limits = UsageLimits(request_limit=self._options.turns, total_tokens_limit=self._request.budget.tokens)
+        limits = UsageLimits(request_limit=self._options.turns, total_tokens_limit=self.request.budget.tokens)
         try:
-            result = await who.run(self._request.prompt, usage=self._counted, usage_limits=limits)
+            result = await who.run(self.request.prompt, usage=self._counted, usage_limits=limits)
         except exceptions.FallbackExceptionGroup as group:
             raise _failed(group.exceptions[-1]) from None
         except (exceptions.AgentRunError, exceptions.UserError) as problem:
@@ -243,12 +202,9 @@ class _Talk:
     def _output(self) -> Any:
         from pydantic_ai import NativeOutput, PromptedOutput, StructuredDict, ToolOutput
 
-        schema = self._request.schema
-        if schema is None and self._request.role == VALIDATOR:
-            schema = verdict_parsing.VERDICT
-        if schema is None:
+        if self.schema is None:
             return str
-        form = StructuredDict(dict(schema), name="reply")
+        form = StructuredDict(dict(self.schema), name="reply")
         return {"tool": ToolOutput, "native": NativeOutput, "prompted": PromptedOutput}[self._options.output](form)
 
     def _tool(self, name: str) -> Any:
@@ -262,14 +218,13 @@ class _Talk:
     def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return the result of a tool call. Raises Ended if the time limit expired or one turn makes too many calls."""
         # The event loop's clock does not advance between consecutive calls.
-        if self._work.is_late():
-            raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
+        self.require_time()
         turn = self._counted.requests
         self._calls = (turn, self._calls[1] + 1 if self._calls[0] == turn else 1)
         if self._calls[1] > model_tools.MOST_CALLS:
             words = f"it made more than {model_tools.MOST_CALLS} tool calls in one turn"
             raise Ended(outcome.FAILED, words)
-        made, words = self._work.call(name, arguments)
+        made, words = self.work.call(name, arguments)
         return words if made else f"error: {words}"
 
     def _model(self) -> Any:

@@ -17,13 +17,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from idumb.agents.preset_agent import PresetAgent, Surroundings
-from idumb.agents.presets import installed
+from idumb.agents.adapter import Equipment
+from idumb.agents.preset_agent import PresetAgent
 from idumb.agents.presets.preset import Preset
 from idumb.agents.presets.reading import Said
+from idumb.agents.program import installed_version
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding
+from idumb.domain.settings import Binding, Settings
 from tests.support.fake_model import serving
 
 PLACE = Path(__file__).parent / "recorded"
@@ -79,7 +80,7 @@ def rule(name: str, scene: str) -> str:
 
 def record(name: str, program: str) -> None:
     preset: Preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
-    folder = PLACE / name / installed.version(program)
+    folder = PLACE / name / installed_version(program)
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for scene in sys.argv[3:] or SCENES:
@@ -110,11 +111,18 @@ def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentRe
         address = served.address if scene != "closed-port" else "http://127.0.0.1:9"
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables(preset.name, address)}
         binding = Binding("it", preset.name, (program,), model=MODELS.get(preset.name, "fake-model"))
-        around = Surroundings(environment, str(work), str, homes=str(place / "homes"))
+        equipment = Equipment(
+            Settings(),
+            str(work),
+            lambda *_: (False, ""),
+            str,
+            environment=lambda _: environment,
+            homes=str(place / "homes"),
+        )
         asked = AgentRequest(
             BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=60, idle_timeout=35
         )
-        result = PresetAgent(dataclasses.replace(preset, read=read), binding, around).run(asked)
+        result = PresetAgent(binding, equipment, dataclasses.replace(preset, read=read)).run(asked)
         print([(n.get("path"), n.get("rule"), n.get("calls"), n.get("status")) for n in served.notes][:6])  # noqa: T201
     print(sorted(p.name for p in work.iterdir() if p.name != ".git"), (place / "outside.txt").exists())  # noqa: T201
     return result, (_shorter(printed[0]), printed[1])

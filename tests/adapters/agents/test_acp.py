@@ -12,6 +12,7 @@ import pytest
 
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, PermissionRequest
+from idumb.agents.adapter import Equipment
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -30,7 +31,7 @@ def ask(
     settings = Settings(bindings={"editor": binding}, environment=("PATH", "HOME"))
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
     place = str(homes) if homes is not None else None
-    agents = registry.build(registry.Equipment(settings, str(root), lambda *_: (False, ""), redact, homes=place))
+    agents = registry.build(Equipment(settings, str(root), lambda *_: (False, ""), redact, homes=place))
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(role, task, "the prompt", str(root), ("a.txt", "src/**"), deadline=20.0, run_id="r")
     return agents.get("editor").run(dataclasses.replace(request, **more))
@@ -78,9 +79,13 @@ def permission(client: Client, kind: str, *choices: str, **call: Any) -> Any:
     return json.loads(client.heard(json.dumps(message).encode() + b"\n"))["result"]["outcome"]
 
 
+def equipment(root: Path) -> Equipment:
+    return Equipment(Settings(), str(root), lambda *_: (False, ""), str)
+
+
 def held_to(root: Path, *, commands: str = "reject") -> Client:
     """A client with the vetoes of a builder of `a.txt`."""
-    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"commands": commands}), str(root), {}, str)
+    editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"commands": commands}), equipment(root))
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "p", str(root), ("a.txt",), deadline=1.0)
     return Client(str(root), "x", editor._permits(request))
 
@@ -152,8 +157,8 @@ def test_the_version_of_the_agent_is_that_of_its_package(tmp_path: Path) -> None
     program = tmp_path / "node_modules/agent/run"
     program.write_text("#!/bin/sh\ntouch started\n", encoding="utf-8")
     program.chmod(0o755)
-    assert acp.AcpAgent(Binding("a", "acp", (str(program),)), "/nowhere", {}, str).version == "1 1.2.3"
-    assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), "/nowhere", {}, str).version == "1"
+    assert acp.AcpAgent(Binding("a", "acp", (str(program),)), equipment(tmp_path / "work")).version == "1 1.2.3"
+    assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), equipment(tmp_path / "work")).version == "1"
 
 
 def test_other_roles_write_nothing(tmp_path: Path) -> None:
@@ -284,7 +289,7 @@ def test_a_validator_speaks_by_its_verdict(tmp_path: Path) -> None:
 def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, ...], options: dict[str, Any]) -> None:
     binding = Binding("editor", "acp", argv, options=options)
     agents = registry.build(
-        registry.Equipment(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
+        Equipment(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
     )
     with pytest.raises(AdapterError):
         agents.get("editor").describe()  # type: ignore[attr-defined,unused-ignore]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan
@@ -64,7 +65,7 @@ def test_an_agent_of_the_library_is_understood_and_vetoed(tmp_path: Path) -> Non
     folder = next(iter(importlib.util.find_spec("acp").submodule_search_locations or ()))  # type: ignore[union-attr]
     argv = ("/usr/bin/env", f"PYTHONPATH={os.path.dirname(folder)}", sys.executable, str(script))
     settings = Settings(bindings={"one": Binding("one", "acp", argv)})
-    agents = registry.build(registry.Equipment(settings, str(root), lambda *_: (False, ""), str))
+    agents = registry.build(Equipment(settings, str(root), lambda *_: (False, ""), str))
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
     request = AgentRequest(BUILDER, task, "the prompt", str(root), ("a.txt",), deadline=60.0, run_id="r")
     result = agents.get("one").run(request)

@@ -6,12 +6,15 @@ import dataclasses
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from idumb.agents import command, executable, registry
+from idumb.agents import command, registry
+from idumb.agents.adapter import Equipment
 from idumb.agents.command import CommandAgent
+from idumb.agents.program import resolve
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
@@ -25,7 +28,11 @@ REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", ""
 
 def agent(root: Path, *argv: str, prompt: str = "stdin", path: str = PATH) -> CommandAgent:
     binding = Binding("it", "command", argv, prompt)
-    return CommandAgent(binding, str(root), {"PATH": path}, lambda text: text.replace("s3cret", "[redacted]"))
+    return CommandAgent(binding, equipped(root, lambda text: text.replace("s3cret", "[redacted]"), path))
+
+
+def equipped(root: Path, redact: Callable[[str], str], path: str = PATH) -> Equipment:
+    return Equipment(Settings(), str(root), lambda *_: (False, ""), redact, environment=lambda _: {"PATH": path})
 
 
 def run(root: Path, script: str, **fields: object) -> AgentResult:
@@ -56,12 +63,12 @@ def test_papers_stand_in_the_folder_for_them_and_those_of_a_killed_executor_go(t
     papers = tmp_path / "state" / "papers"
     (papers / "idumb-left").mkdir(parents=True)
     made = registry.build(
-        registry.Equipment(
+        Equipment(
             Settings(bindings={"it": Binding("it", "command", ("cat", "{prompt_file}"), "file")}),
             str(tmp_path / "work"),
             lambda *_: (False, ""),
             str,
-            papers=str(papers),
+            inputs=str(papers),
         )
     )
     assert not papers.exists()
@@ -97,9 +104,10 @@ def test_secrets_are_taken_out_of_output_and_message(tmp_path: Path) -> None:
 def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
     redactor = Redactor({"KEY": "s3cret-key"})
     binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 300000; printf '\\377'"))
-    made = CommandAgent(
-        binding, str(tmp_path), {"PATH": PATH}, redactor.redact, str(tmp_path / "kept/run-1"), redactor.stream
+    equipment = dataclasses.replace(
+        equipped(tmp_path, redactor.redact), transcripts=str(tmp_path / "kept/run-1"), stream=redactor.stream
     )
+    made = CommandAgent(binding, equipment)
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2, budget=Budget(output_bytes=200_005))
     result = made.run(request)
     assert result.truncated
@@ -109,14 +117,7 @@ def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_s
     assert kept.startswith(b"[redacted:")
     assert kept.endswith(b" line\n\n[99996 more bytes were not kept]\n")
     assert stat.S_IMODE(os.stat(result.transcript).st_mode) == 0o600
-    short = CommandAgent(
-        Binding("it", "command", ("true",)),
-        str(tmp_path),
-        {"PATH": PATH},
-        redactor.redact,
-        str(tmp_path),
-        redactor.stream,
-    )
+    short = CommandAgent(Binding("it", "command", ("true",)), equipment)
     assert short.run(request).transcript is None
 
 
@@ -174,7 +175,7 @@ def test_a_program_that_is_missing_is_an_error_with_the_next_step(tmp_path: Path
 def test_a_known_program_that_is_missing_is_told_with_the_command_that_installs_it(tmp_path: Path) -> None:
     """R-ADAPT-3."""
     with pytest.raises(AdapterError) as caught:
-        executable.resolve("codex", f"{tmp_path}/bin", str(tmp_path / "repository"))
+        resolve("codex", f"{tmp_path}/bin", str(tmp_path / "repository"))
     assert "npm install -g @openai/codex" in (caught.value.hint or "")
 
 
@@ -212,7 +213,7 @@ def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -
     a_program(repository / "bin/tool")
     (tmp_path / "link").symlink_to("repository/bin/tool")
     with pytest.raises(AdapterError) as caught:
-        executable.resolve(name.format(root=repository, outside=tmp_path), PATH, str(repository))
+        resolve(name.format(root=repository, outside=tmp_path), PATH, str(repository))
     assert caught.value.code == "agent.inside-repository"
 
 
@@ -220,7 +221,7 @@ def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -
 def test_a_program_that_others_may_change_is_refused(tmp_path: Path, mode: int) -> None:
     program = a_program(tmp_path / "bin/tool", mode)
     with pytest.raises(AdapterError) as caught:
-        executable.resolve(str(program), "", str(tmp_path / "repository"))
+        resolve(str(program), "", str(tmp_path / "repository"))
     assert caught.value.code == "agent.writable-by-others"
 
 
@@ -229,10 +230,10 @@ def test_a_folder_or_a_plain_file_is_no_program(tmp_path: Path) -> None:
     (tmp_path / "bin/folder").mkdir()
     for name in ("tool", "folder", f"{tmp_path}/bin/tool"):
         with pytest.raises(AdapterError, match="not found"):
-            executable.resolve(name, f"{tmp_path}/bin", str(tmp_path / "repository"))
+            resolve(name, f"{tmp_path}/bin", str(tmp_path / "repository"))
 
 
 def test_a_program_with_many_names_keeps_the_one_it_was_called_by(tmp_path: Path) -> None:
     a_program(tmp_path / "bin/multi")
     (tmp_path / "bin/tool").symlink_to("multi")
-    assert executable.resolve("tool", f"{tmp_path}/bin", str(tmp_path / "r")) == str(tmp_path / "bin/tool")
+    assert resolve("tool", f"{tmp_path}/bin", str(tmp_path / "r")) == str(tmp_path / "bin/tool")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
@@ -23,7 +24,7 @@ TICKET = "5f0c"
 def away(root: Path, **options: Any) -> Agent:
     binding = Binding("away", "handoff", options=options)
     agents = registry.build(
-        registry.Equipment(
+        Equipment(
             Settings(bindings={"away": binding}),
             str(root / "work"),
             lambda _, __: (False, "no patch expected"),

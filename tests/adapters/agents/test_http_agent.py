@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
@@ -31,9 +32,7 @@ def server() -> Iterator[ChatServer]:
 def bound(root: Path, url: str, environment: tuple[str, ...] = (), **options: Any) -> registry.AgentRegistry:
     binding = Binding("model", "http", environment=environment, options={"base_url": url, **options}, model="m-1")
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    return registry.build(
-        registry.Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
-    )
+    return registry.build(Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact))
 
 
 def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
@@ -288,7 +287,7 @@ def test_options_that_make_no_sense_are_told_before_anything_is_asked(
 ) -> None:
     binding = Binding("model", "http", options=options)
     agents = registry.build(
-        registry.Equipment(Settings(bindings={"model": binding}), str(tmp_path), lambda *_: (False, ""), str)
+        Equipment(Settings(bindings={"model": binding}), str(tmp_path), lambda *_: (False, ""), str)
     )
     with pytest.raises(AdapterError) as caught:
         agents.get("model").describe()

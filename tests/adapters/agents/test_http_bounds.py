@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.agents.models import http_agent, model_tools
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
@@ -27,7 +28,7 @@ def ask(root: Path, *answers: Said, deadline: float = 20.0, tools: bool = True) 
     with ChatServer(*answers).serving() as server:
         binding = Binding("m", "http", options={"base_url": server.url, "tools": tools})
         agents = registry.build(
-            registry.Equipment(Settings(bindings={"m": binding}), str(root), lambda *_: (False, ""), Redactor().redact)
+            Equipment(Settings(bindings={"m": binding}), str(root), lambda *_: (False, ""), Redactor().redact)
         )
         return agents.get("m").run(dataclasses.replace(a_request(root), deadline=deadline)), server
 
@@ -80,7 +81,7 @@ def test_a_handoff_holds_no_secret_and_is_for_its_owner_alone(tmp_path: Path) ->
     work.mkdir()
     (work / "a.txt").write_text(f"{TOKEN} a\n", encoding="utf-8")
     agents = registry.build(
-        registry.Equipment(
+        Equipment(
             Settings(bindings={"away": Binding("away", "handoff")}),
             str(work),
             lambda *_: (False, ""),

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.adapter import Equipment
 from idumb.agents.models import pydantic_agent as models
-from idumb.agents.models.conversation_end import Ended
+from idumb.agents.models.conversation import Ended
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult, Budget
 from idumb.domain.errors import AdapterError
@@ -40,9 +41,7 @@ def bound(root: Path, url: str, **options: Any) -> registry.AgentRegistry:
         "model", "model", environment=("MODEL_KEY",), options={"base_url": url, **options}, model="openai-chat:m-1"
     )
     redact = lambda text: text.replace("sk-secret", "[key]")  # noqa: E731 - one word
-    return registry.build(
-        registry.Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact)
-    )
+    return registry.build(Equipment(Settings(bindings={"model": binding}), str(root), lambda *_: (False, ""), redact))
 
 
 def no_patch(*_: object) -> tuple[bool, str]:
@@ -123,7 +122,7 @@ def test_a_proxy_of_the_environment_is_used_only_where_the_binding_says_so(serve
     others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
     for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
         made = registry.build(
-            registry.Equipment(
+            Equipment(
                 Settings(bindings={"model": dataclasses.replace(others, options=options)}), str(tmp_path), no_patch, str
             )
         )
@@ -132,7 +131,7 @@ def test_a_proxy_of_the_environment_is_used_only_where_the_binding_says_so(serve
         assert caught.value.code == code
     told = dataclasses.replace(others, options={"proxy": "environment"})
     assert (
-        registry.build(registry.Equipment(Settings(bindings={"model": told}), str(tmp_path), no_patch, str))
+        registry.build(Equipment(Settings(bindings={"model": told}), str(tmp_path), no_patch, str))
         .get("model")
         .describe()
         == ()
@@ -235,7 +234,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     who = bound(tmp_path, "https://models.example").get("model")
     with pytest.raises(AdapterError, match="requires pydantic-ai") as caught:
         registry.build(
-            registry.Equipment(
+            Equipment(
                 Settings(bindings={"m": Binding("m", "model", model="a:b")}), str(tmp_path), lambda *_: (False, ""), str
             )
         ).get("m").describe()

@@ -13,7 +13,7 @@ import pytest
 from idumb.agents import workspace_files
 from idumb.agents.models import model_tools
 from idumb.agents.models import pydantic_agent as by_library
-from idumb.agents.models.conversation_end import Ended
+from idumb.agents.models.conversation import Ended
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.preset_agent import PresetAgent, Surroundings
+from idumb.agents.adapter import Equipment
+from idumb.agents.preset_agent import PresetAgent
 from idumb.agents.presets.preset import Wanted
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
@@ -36,15 +37,23 @@ def claude(folder: Path, script: str, environment: dict[str, str] | None = None,
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
-    around = Surroundings(
-        {"PATH": f"{program.parent}:{PATH}", "HOME": "/home/me", **(environment or {})},
+    passed = {"PATH": f"{program.parent}:{PATH}", "HOME": "/home/me", **(environment or {})}
+    places = ("CLAUDE_CONFIG_DIR",)
+    equipment = Equipment(
+        Settings(),
         str(folder / "work"),
+        lambda *_: (False, ""),
         lambda text: text.replace("s3cret", "[redacted]"),
-        named=lambda names: dict.fromkeys(names, "named"),
+        environment=lambda names: dict.fromkeys(names, "named") if names == places else passed,
         homes=str(folder / "homes"),
     )
-    preset = importlib.import_module("idumb.agents.presets.claude").PRESET
-    return PresetAgent(preset, Binding("it", "claude", options=options), around)
+    return PresetAgent(Binding("it", "claude", options=options), equipment)
+
+
+def equipped(folder: Path, environment: dict[str, str] | None = None) -> Equipment:
+    passed = {"PATH": PATH, **(environment or {})}
+    work, homes = str(folder / "work"), str(folder / "homes")
+    return Equipment(Settings(), work, lambda *_: (False, ""), str, environment=lambda _: passed, homes=homes)
 
 
 def run(folder: Path, script: str, role: str = BUILDER, **fields: Any) -> AgentResult:
@@ -173,9 +182,7 @@ def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path) -> None:
 def test_homes_of_other_runs_go_when_a_run_begins(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / "homes" / name).mkdir(parents=True)
-    registry.build(
-        registry.Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new"))
-    )
+    registry.build(Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new")))
     assert os.listdir(tmp_path / "homes") == ["new"]
 
 
@@ -183,9 +190,7 @@ def test_who_is_asked_aside_of_a_run_takes_nothing_of_it_and_leaves_nothing(tmp_
     for name in ("run", "aside"):
         (tmp_path / "homes" / name).mkdir(parents=True)
     own = str(tmp_path / "homes/aside")
-    made = registry.build(
-        registry.Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own), aside=True
-    )
+    made = registry.build(Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own), aside=True)
     assert sorted(os.listdir(tmp_path / "homes")) == ["aside", "run"]
     made.forget()
     assert os.listdir(tmp_path / "homes") == ["run"]
@@ -211,9 +216,7 @@ def test_each_that_does_not_know_its_conversation_begins_a_new_one(name: str, tm
     unknown = f'case "$*" in *old*) echo asked >> asked; cat {tmp_path}/words{stream}; exit {code};; esac'
     program = preset_stand_in.made(tmp_path / "programs", name, unknown)
     (tmp_path / "work").mkdir()
-    around = Surroundings({"PATH": PATH}, str(tmp_path / "work"), str, homes=str(tmp_path / "homes"))
-    preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
-    made = PresetAgent(preset, Binding("it", name, (str(program),), options={"resume": True}), around)
+    made = PresetAgent(Binding("it", name, (str(program),), options={"resume": True}), equipped(tmp_path))
     result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="old"))
     assert (result.outcome, result.resumed, result.session) == (outcome.COMPLETED, False, preset_stand_in.session(name))
     assert (tmp_path / "work/asked").read_text(encoding="utf-8") == "asked\n"
@@ -235,10 +238,8 @@ def as_one(
     program.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
-    around = Surroundings({"PATH": PATH, **(environment or {})}, str(folder / "work"), str, homes=str(folder / "homes"))
-    around = dataclasses.replace(around, unpacked=str(folder / "unpacked"))
-    preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
-    made = PresetAgent(preset, Binding("it", name, (str(program),)), around)
+    equipment = dataclasses.replace(equipped(folder, environment), unpacked=str(folder / "unpacked"))
+    made = PresetAgent(Binding("it", name, (str(program),)), equipment)
     return made.run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
@@ -457,7 +458,7 @@ def test_a_missing_agent_names_the_command_that_installs_it(tmp_path: Path) -> N
     made = claude(tmp_path, says())
     (tmp_path / "bin/claude").unlink()
     (tmp_path / "none").mkdir()
-    object.__setattr__(made._around, "environment", {"PATH": str(tmp_path / "none")})
+    made._environment = {"PATH": str(tmp_path / "none")}
     result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
     assert "npm install --global @anthropic-ai/claude-code" in result.message
@@ -486,7 +487,7 @@ def test_each_is_made_from_a_binding_and_shows_what_it_starts(name: str, tmp_pat
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{PATH}")
     settings = Settings(bindings={"it": Binding("it", name, (name, "--more"), model="m")})
-    made = registry.build(registry.Equipment(settings, str(tmp_path / "work"), lambda *_: (False, ""), str)).get("it")
+    made = registry.build(Equipment(settings, str(tmp_path / "work"), lambda *_: (False, ""), str)).get("it")
     shown = made.describe()
     assert (shown[0], shown[-1]) == (str(program), "--more")
     assert made.name == name

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.human import HumanAgent
+from idumb.agents.adapter import Equipment
+from idumb.app.ports.agents import Agent
 from idumb.app.ports.ui import Asker
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest
@@ -27,9 +28,11 @@ SETTINGS = Settings(
 
 
 def made(root: Path, settings: Settings = SETTINGS, asker: Asker | None = None) -> registry.AgentRegistry:
-    return registry.build(
-        registry.Equipment(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker)
-    )
+    return registry.build(Equipment(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker))
+
+
+def human(root: Path, asker: Asker | None = None) -> Agent:
+    return made(root, asker=asker).get("human")
 
 
 def request(root: Path, question: Decision | None = None, answer: Answer | None = None) -> AgentRequest:
@@ -152,13 +155,13 @@ def test_an_answer_is_the_outcome(tmp_path: Path, question: Decision, choice: st
 
 def test_an_answer_given_before_is_not_asked_for_again(tmp_path: Path) -> None:
     known = Answer("T1-01.work", "yes", "kim")
-    result = HumanAgent(Person("no")).run(request(tmp_path, QUESTION, known))
+    result = human(tmp_path, Person("no")).run(request(tmp_path, QUESTION, known))
     assert (result.outcome, result.answer) == (outcome.COMPLETED, known)
 
 
 def test_work_for_a_person_waits_where_nobody_can_be_asked(tmp_path: Path) -> None:
-    assert HumanAgent().run(request(tmp_path, QUESTION)).outcome == outcome.WAITING
-    assert HumanAgent().run(request(tmp_path)).outcome == outcome.ERRORED
+    assert human(tmp_path).run(request(tmp_path, QUESTION)).outcome == outcome.WAITING
+    assert human(tmp_path).run(request(tmp_path)).outcome == outcome.ERRORED
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry, state_file
+from idumb.agents.adapter import Equipment
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import ReportingAgent
 from idumb.domain import outcome
@@ -35,7 +36,7 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
         binding = Binding("it", adapter, (str(preset_stand_in.made(root / "programs", adapter, SAY + script)),))
     known = Settings(bindings={"it": binding}, environment=("PATH",))
     made = registry.build(
-        registry.Equipment(known, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
+        Equipment(known, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
     )
     claims: list[Claim] = []
 

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from idumb.agents.adapter import Equipment
 from idumb.agents.steps import StepsAgent
 from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
+from idumb.domain.settings import Binding, Settings
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -48,7 +50,8 @@ def run(
     apply_patch: Callable[..., tuple[bool, str]] = lambda *_: (False, "unexpected"),
     redact: Callable[[str], str] = lambda text: text,
 ) -> AgentResult:
-    agent = StepsAgent(apply_patch, ENVIRONMENT, redact)
+    equipment = Equipment(Settings(), str(work), apply_patch, redact, environment=lambda _: ENVIRONMENT)
+    agent = StepsAgent(Binding("steps", "steps"), equipment)
     task = plan.Task("T1-01", "Work", steps=steps)
     request = AgentRequest(
         BUILDER, task, "", str(work), allowed, deadline=deadline, protected=protected, run_id="run-1"

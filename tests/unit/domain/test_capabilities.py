@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.agents.editor import EditorAgent
-from idumb.agents.human import HumanAgent
+from idumb.agents.human import EditorAgent, HumanAgent
 from idumb.agents.steps import StepsAgent
 from idumb.domain import agent
 from idumb.domain.agent import Capabilities

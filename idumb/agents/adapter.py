@@ -1,0 +1,113 @@
+"""What adapters are built from and what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from idumb.app.ports.ui import Asker
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding, Settings
+
+if TYPE_CHECKING:
+    from idumb.app.ports.repository import Conflict
+    from idumb.domain.runs.recorded_attempt import RecordedAttempt
+
+ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
+Redact = Callable[[str], str]
+
+FORMAT = "1"
+
+
+class Stream(Protocol):
+    """Redacts bytes that arrive in pieces."""
+
+    def feed(self, data: bytes) -> bytes: ...
+
+    def finish(self) -> bytes: ...
+
+
+class Recordings(Protocol):
+    """Reads the attempts of a recorded run and applies them again."""
+
+    def known(self, run: str) -> bool: ...
+
+    def find(self, run: str, task: str, number: int) -> RecordedAttempt | None: ...
+
+    def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...] | None: ...
+
+    def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]: ...
+
+
+def _environment(names: Iterable[str]) -> dict[str, str]:
+    from idumb.system.processes import child_process
+
+    return child_process.environment(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What the adapters of one workspace, `repository`, are built from.
+
+    `environment` returns the variables of this process with the given names. `transcripts` is a folder for output that
+    is too long for the log; `stream` redacts that output. `guard` raises if this process must no longer write. `inputs`
+    is a folder for input files of programs (default: the system's temporary folder); it is emptied when the adapters
+    are built, because files in it belong to an executor that was killed. `recordings` finds runs to replay. `handoffs`
+    is a folder for work done elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for
+    files that agents unpack; all homes share it.
+    """
+
+    settings: Settings
+    repository: str
+    apply_patch: ApplyPatch
+    redact: Redact
+    asker: Asker | None = None
+    transcripts: str | None = None
+    stream: Callable[[], Stream] | None = None
+    guard: Callable[[], None] = lambda: None
+    inputs: str | None = None
+    recordings: Recordings | None = None
+    handoffs: str | None = None
+    homes: str | None = None
+    unpacked: str | None = None
+    environment: Callable[[Iterable[str]], dict[str, str]] = _environment
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Names of the variables that every agent sees."""
+        return self.settings.environment
+
+    def variables(self, binding: Binding) -> dict[str, str]:
+        """Return the variables that every agent sees, and those that only this binding adds."""
+        return self.environment((*self.allowed, *binding.environment))
+
+
+class Adapter:
+    """One adapter that idumb ships, with one binding. Subclasses define `name` and `run`."""
+
+    version = FORMAT
+    continues = True
+
+    def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        self._binding = binding
+        self._equipment = equipment
+        self._redact = equipment.redact
+
+    def describe(self) -> Sequence[str]:
+        """Check the binding. Return the arguments that start its program, if any. Raises AdapterError."""
+        return ()
+
+    def _bad_option(self, words: str, hint: str | None = None) -> AdapterError:
+        """Return the refusal of an option; `words` follow the name of the binding."""
+        adapter = self._binding.adapter
+        return AdapterError(
+            "agent.bad-option",
+            f"The binding {self._binding.name} ({adapter}) {words}.",
+            hint=hint or f"idumb help agents, section {adapter}",
+        )
+
+    def _require_options(self, options: Mapping[str, object], known: Sequence[str]) -> None:
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise self._bad_option(f"has no option {unknown[0]}")

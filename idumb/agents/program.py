@@ -1,0 +1,302 @@
+"""Runs a program as an agent: finds it, prepares its home, its input files and its variables, and limits it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, Self
+
+from idumb.agents.adapter import FORMAT, Adapter, Equipment, Stream
+from idumb.domain import agent, canonical_json, failures, outcome
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.errors import AdapterError
+from idumb.domain.settings import Binding
+from idumb.system.processes import child_process
+
+STATE_FILE = "IDUMB_STATE_FILE"
+HOME, OWN_HOME, USER_HOME = "home", "own", "user"
+HOMES = (OWN_HOME, USER_HOME)
+
+_HOME_FOLDERS = {
+    "XDG_CONFIG_HOME": "config",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_DATA_HOME": "data",
+    "XDG_STATE_HOME": "state",
+    "TMPDIR": "tmp",
+}
+_JUDGING = frozenset({agent.VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN_CHECKER})
+_DEEPEST = 6  # folders between a program and its npm package
+
+
+class ProgramAgent(Adapter):
+    """An agent that is a program. The program must be outside the repository."""
+
+    def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        super().__init__(binding, equipment)
+        self._environment: Mapping[str, str] = equipment.variables(binding)
+        self._resolved: tuple[str, ...] | None = None
+
+    def _resolve(self, name: str) -> str:
+        """Return the absolute path of a program. Raises AdapterError if it must not be started."""
+        return resolve(name, self._environment.get("PATH", ""), self._equipment.repository)
+
+    def _argv(self) -> tuple[str, ...]:
+        """Return the binding's argument list. Its program is resolved once: the one that was approved is started."""
+        if self._resolved is None:
+            program, *arguments = self._binding.argv
+            self._resolved = (self._resolve(program), *arguments)
+        return self._resolved
+
+    def _version(self, program: Callable[[], str]) -> str:
+        """Return the version of this adapter and of the installed program, if there is one."""
+        try:
+            return f"{FORMAT} {installed_version(program())}".strip()
+        except AdapterError:
+            return FORMAT
+
+    def _start(
+        self, argv: Sequence[str], request: AgentRequest, environment: Mapping[str, str], **how: Any
+    ) -> child_process.Finished:
+        """Run the program in the workspace, with the request's limits. Raises OSError if it cannot start."""
+        return child_process.run(
+            argv,
+            cwd=request.workspace,
+            environment=environment,
+            timeout=request.deadline,
+            idle_timeout=request.idle_timeout,
+            limits=request.limits,
+            agent=True,
+            guarded=True,
+            **how,
+        )
+
+    def _not_started(self, argv: Sequence[str], problem: OSError) -> AgentResult:
+        return AgentResult(outcome.ERRORED, not_started(argv, problem), failure=agent.MISSING)
+
+    def _transcript(self, request: AgentRequest) -> Transcript | None:
+        """Return a transcript for one request, or None if no output is kept."""
+        folder, stream = self._equipment.transcripts, self._equipment.stream
+        if folder is None or stream is None:
+            return None
+        name = f"{request.subject}-{request.attempt}-{request.role}.log"
+        return Transcript(folder, name, request.budget.output_bytes, stream)
+
+    def _inputs(self, request: AgentRequest, *, as_file: bool = False) -> InputFiles:
+        return InputFiles(request, self._equipment.inputs, as_file=as_file)
+
+    def _home(self, request: AgentRequest, passing: str) -> str | None:
+        """Return the private home of this binding in one role; None if it works in the user's home.
+
+        It lives as long as the run, so that a session can continue. A judging role gets a new home each time, in
+        `passing`, a folder deleted with the request: what a builder or an earlier judgement left in a home would act
+        as instructions.
+        """
+        if self._binding.options.get(HOME, OWN_HOME) == USER_HOME:
+            return None
+        homes = self._equipment.homes
+        folder = passing if homes is None or request.role in _JUDGING else homes
+        return os.path.join(folder, f"home-{self._binding.name.replace('/', '-')}-{request.role}")
+
+
+def home_variables(home: str) -> dict[str, str]:
+    """Return the variables that point to this home."""
+    return {"HOME": home, **{name: os.path.join(home, folder) for name, folder in _HOME_FOLDERS.items()}}
+
+
+def make_home(home: str, *more: str) -> None:
+    """Create the home with its folders and `more`; existing agent files stay. Raises OSError."""
+    for folder in (home, *(os.path.join(home, name) for name in (*_HOME_FOLDERS.values(), *more))):
+        os.makedirs(folder, 0o700, exist_ok=True)
+
+
+def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
+    """Return the allow-listed environment, plus the variables that identify the task to the process."""
+    return {
+        **environment,
+        **request.environment,
+        "IDUMB_TASK": request.subject,
+        "IDUMB_ATTEMPT": str(request.attempt),
+        "IDUMB_ROLE": request.role,
+        **child_process.run_cookies(request.run_id, request.workspace),
+    }
+
+
+def not_started(argv: Sequence[str], problem: OSError) -> str:
+    """Say why a program could not be started, and where to look."""
+    reason = problem.strerror or str(problem)
+    if problem.filename is not None and os.fspath(problem.filename) != argv[0]:
+        return f"{argv[0]} could not be started in {problem.filename}: {reason}"
+    return f"{argv[0]} could not be started: {reason}; check that it is installed and on PATH"
+
+
+def last_words(output: str, lines: int = 5, longest: int = 400) -> str:
+    """Return the end of the output, short enough for a message."""
+    text = "\n".join(output.strip().splitlines()[-lines:])
+    return text if len(text) <= longest else f"...{text[-longest:]}"
+
+
+def is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def resolve(program: str, path: str, repository: str) -> str:
+    """Return the absolute path of a program with links resolved. Raises AdapterError if it must not be started.
+
+    `path` is a PATH. Relative entries and entries inside the repository are ignored, because tasks can write there.
+    """
+    inside = os.path.realpath(repository)
+    place = _named(program, path, inside)
+    if place is None:
+        raise AdapterError(
+            "agent.not-found",
+            f"Program {program} not found.",
+            hint=f"Install it{_how(program)}, put its folder on PATH, or set its absolute path in .idumb/config.yaml.",
+        )
+    real = os.path.realpath(place)
+    if is_below(real, inside):
+        raise AdapterError(
+            "agent.inside-repository",
+            f"Program {program} is inside the repository ({real}), where tasks can change it.",
+            hint="Start it with an interpreter outside the repository, for example [python3, tools/builder.py].",
+        )
+    if os.stat(real).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise AdapterError(
+            "agent.writable-by-others",
+            f"Program {real} is writable by other users of this machine.",
+            hint="Remove write permission for group and others, or install it for your user only.",
+        )
+    return real if os.path.basename(real) == os.path.basename(place) else os.path.abspath(place)
+
+
+def _how(program: str) -> str:
+    command = failures.install(program)
+    return f" ({command})" if command else ""
+
+
+def _named(program: str, path: str, inside: str) -> str | None:
+    if "/" in program:
+        # A relative name is relative to the repository; the caller refuses it and says why.
+        candidate = os.path.join(inside, os.path.expanduser(program))
+        return candidate if _is_executable(candidate) else None
+    for folder in path.split(os.pathsep):
+        if folder.startswith("/") and not is_below(os.path.realpath(folder), inside):
+            candidate = os.path.join(folder, program)
+            if _is_executable(candidate):
+                return candidate
+    return None
+
+
+def _is_executable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def installed_version(program: str) -> str:
+    """Return the version of the npm package that contains the program, else the start of its SHA-256, else ""."""
+    real = os.path.realpath(program)
+    folder = os.path.dirname(real)
+    for _ in range(_DEEPEST):
+        version = _package_version(os.path.join(folder, "package.json"))
+        if version:
+            return version
+        if os.path.basename(folder) == "node_modules" or folder == os.path.dirname(folder):
+            break
+        folder = os.path.dirname(folder)
+    import hashlib
+
+    try:
+        with open(real, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    except OSError:
+        return ""
+
+
+def _package_version(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            package = canonical_json.decode(file.read())
+    except (OSError, ValueError):
+        return ""
+    version = package.get("version") if isinstance(package, dict) else None
+    return version if isinstance(version, str) else ""
+
+
+class InputFiles:
+    """Prompt, feedback and state file of one request, outside the workspace, while its program runs.
+
+    Only this user can read them.
+    """
+
+    def __init__(self, request: AgentRequest, place: str | None, *, as_file: bool) -> None:
+        self._request = request
+        self._place = place
+        self._as_file = as_file
+        self.folder = ""
+        self.prompt = ""
+        self.state = ""
+        self.variables: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        import tempfile
+
+        if self._place is not None:
+            os.makedirs(self._place, 0o700, exist_ok=True)
+        self.folder = tempfile.mkdtemp(prefix="idumb-", dir=self._place)
+        self.state = os.path.join(self.folder, "state.json")
+        self.variables[STATE_FILE] = self.state
+        if self._as_file:
+            self.prompt = self.write("prompt.md", self._request.prompt)
+        if self._request.feedback:
+            self.variables["IDUMB_FEEDBACK_FILE"] = self.write("feedback.md", self._request.feedback)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.folder:
+            import shutil
+
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write(self, name: str, text: str) -> str:
+        path = os.path.join(self.folder, name)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+        return path
+
+
+class Transcript:
+    """A sink for output that is too long for the log: a file without secrets, of at most `limit` bytes of output.
+
+    The file is created with the first piece.
+    """
+
+    def __init__(self, folder: str, name: str, limit: int, stream: Callable[[], Stream]) -> None:
+        self._path = os.path.join(folder, name)
+        self._left = limit
+        self._make_stream = stream
+        self._stream: Stream | None = None
+        self._file: IO[bytes] | None = None
+
+    def __call__(self, data: bytes) -> None:
+        if self._file is None or self._stream is None:
+            self._file, self._stream = self._open(), self._make_stream()
+        if self._left > 0:
+            self._file.write(self._stream.feed(data[: self._left]))
+        self._left -= len(data)
+
+    def close(self) -> str | None:
+        """Return the file's path, or None if there was no output."""
+        if self._file is None or self._stream is None:
+            return None
+        with self._file:
+            last = self._stream.finish()
+            # Half a secret at the cut would not be recognised.
+            self._file.write(last if self._left >= 0 else last[: last.rfind(b"\n") + 1])
+            if self._left < 0:
+                self._file.write(f"\n[{-self._left} more bytes were not kept]\n".encode("ascii"))
+        return self._path
+
+    def _open(self) -> IO[bytes]:
+        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.fdopen(os.open(self._path, flags, 0o600), "wb")
