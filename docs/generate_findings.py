@@ -188,10 +188,10 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     loaded = loading.assemble("1", "folder", [("01-PLAN.md", parsed)], settings, policy=known)
     if loaded.contract is None:
         return loaded.findings
-    found = registry.findings(
+    case = registry.case(
         loaded.contract, settings, known, mode, repositories=example.repositories, present=example.present
     )
-    return (*loaded.findings, *found)
+    return (*loaded.findings, *registry.findings(case))
 
 
 def of_phase(phase: Phase) -> tuple[Finding, ...]:

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import paths
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import quick_plan as quick
-from idumb.domain.plans import step_plan
-from idumb.domain.plans.quick_plan import QuickRequest
+from idumb.domain.plans import quick_plan, step_plan
 from idumb.markdown.plans import phase_names
 from idumb.system.files import named_files
 
@@ -38,7 +36,7 @@ class PlanningFolder:
         steps = _steps_of(phase)
         if steps is not None:
             return step_plan.folder_of(steps)
-        if quick.number_of(phase) is not None:
+        if quick_plan.number_of(phase) is not None:
             return self._quick_folder(phase)
         names = self._names(PHASES)
         if not phase.strip():
@@ -95,26 +93,27 @@ class PlanningFolder:
         numbered = phase_names.numbered(self._names(PHASES))
         return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
 
-    def quick_text(self, phase: str, request: QuickRequest) -> str:
-        from idumb.markdown.plans import quick_plan
-
-        return quick_plan.text(phase, request)
-
     def _quick(self) -> tuple[tuple[str, str], ...]:
-        numbered = [(n, f"{quick.FOLDER}/{name}") for name in self._names(quick.FOLDER) if (n := quick.number_in(name))]
-        return tuple((quick.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
+        numbered = [
+            (n, f"{quick_plan.FOLDER}/{name}")
+            for name in self._names(quick_plan.FOLDER)
+            if (n := quick_plan.number_in(name))
+        ]
+        return tuple((quick_plan.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
 
     def _has_plan(self, folder: str) -> bool:
         return bool(phase_names.plan_files(self._names(folder, files=True)))
 
     def _quick_folder(self, phase: str) -> str:
-        number = quick.number_of(phase)
-        found = [folder for name, folder in self._quick() if quick.number_of(name) == number]
+        number = quick_plan.number_of(phase)
+        found = [folder for name, folder in self._quick() if quick_plan.number_of(name) == number]
         if len(found) == 1:
             return found[0]
         if found:
             raise _ambiguous(phase, found)
-        raise InputError("phase.not-found", f"There is no quick plan {phase} in {quick.FOLDER}.", hint="idumb status")
+        raise InputError(
+            "phase.not-found", f"There is no quick plan {phase} in {quick_plan.FOLDER}.", hint="idumb status"
+        )
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         steps = step_plan.path_in(folder)

@@ -167,7 +167,7 @@ def judged(path: str, text: str) -> None:
     if loaded.contract is None:
         registry.findings_of_drafts(loaded.drafts, Settings(), NO_POLICY, "strict")
     else:
-        registry.findings(loaded.contract, Settings(), NO_POLICY, "strict")
+        registry.findings(registry.case(loaded.contract, Settings(), NO_POLICY, "strict"))
 
 
 READERS: dict[str, tuple[str, Callable[[str], object]]] = {

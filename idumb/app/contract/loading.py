@@ -271,7 +271,7 @@ def _all_findings(services: Services, loaded: Loaded, mode: str | None, present:
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
         context = (loaded.links, loaded.repositories, present)
-        return [*findings, *registry.findings(contract, settings, loaded.policy, mode, *context)]
+        return [*findings, *registry.findings(registry.case(contract, settings, loaded.policy, mode, *context))]
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         findings = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in findings]
     return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
@@ -304,7 +304,9 @@ def _agreed_findings(services: Services, loaded: Loaded, worded: Sequence[Findin
         before = load_locked(services, state, contract.folder).contract
     except Refusal:  # the locked plans are lost, so new wording cannot be told from old
         return frozenset()
-    findings = () if before is None else registry.findings(before, services.settings, loaded.policy, STRICT)
+    if before is None:
+        return frozenset()
+    findings = registry.findings(registry.case(before, services.settings, loaded.policy, STRICT))
     return frozenset(_key(one) for one in findings if one.code in registry.OF_WORDS)
 
 

@@ -90,7 +90,7 @@ def lock_in(context: RunContext) -> None:
 def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
     services, known = context.services, context.contract
     rules = levels.rules(services.settings)
-    findings = registry.findings(known, services.settings, services.policy)
+    findings = registry.findings(registry.case(known, services.settings, services.policy))
     used = _blocking_agents(known, services.settings)
     judged = confidence.assess(known, findings, [name for name in used if _starts(context, name)], used)
     return {

@@ -11,7 +11,6 @@ from idumb.domain.plans.plan import Plan
 
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
     from idumb.domain.amendment import Amendment
-    from idumb.domain.plans.quick_plan import QuickRequest
     from idumb.domain.question import Question
     from idumb.domain.runs.legacy import OldFile
 
@@ -49,9 +48,6 @@ class PlanFiles(Protocol):
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         """(number, folder) of every phase folder in order, then of quick plans."""
-
-    def quick_text(self, phase: str, wanted: QuickRequest) -> str:
-        """The text of a new plan with one task."""
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""

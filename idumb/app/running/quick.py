@@ -70,7 +70,7 @@ def _plan(services: Services, wanted: QuickRequest) -> tuple[str, str, str]:
     phases = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
     number = max((n for phase in phases if (n := quick_plan.number_of(phase)) is not None), default=0) + 1
     phase = quick_plan.phase(number)
-    return phase, quick_plan.folder(number, wanted.words), services.plans.quick_text(phase, wanted)
+    return phase, quick_plan.folder(number, wanted.words), quick_plan.text(phase, wanted)
 
 
 def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:

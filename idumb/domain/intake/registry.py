@@ -95,32 +95,16 @@ def case(
     return Case(contract, settings, policy, severities, links, repositories, present)
 
 
-def findings(
-    contract: Contract,
-    settings: Settings,
-    policy: Policy = NO_POLICY,
-    mode: str | None = None,
-    links: Mapping[str, str] = _NO_LINKS,
-    repositories: tuple[str, ...] = (),
-    present: StartState | None = None,
-) -> tuple[Finding, ...]:
-    """Return the errors and warnings of a valid plan."""
-    return findings_of(case(contract, settings, policy, mode, links, repositories, present))
+def findings(case: Case) -> tuple[Finding, ...]:
+    """Return the errors and warnings of a valid plan. Checks that are silent in this mode do not run."""
+    severities = case.severities or {}
+    checks = dict.fromkeys(rule.check for rule in RULES if severities[rule.code] != SILENT)
+    return tuple(finding for check in checks for finding in check(case) if finding.severity != SILENT)
 
 
 def findings_of_drafts(
     plans: Sequence[Plan], settings: Settings, policy: Policy = NO_POLICY, mode: str | None = None
 ) -> tuple[Finding, ...]:
     """Return the findings that are already certain for plans that are not a contract yet, because of other errors."""
-    looked = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
-    return tuple(finding for check in _OF_DRAFTS for finding in check(looked) if finding.severity != SILENT)
-
-
-def findings_of(looked: Case) -> tuple[Finding, ...]:
-    return tuple(finding for check in _loud(looked) for finding in check(looked) if finding.severity != SILENT)
-
-
-def _loud(looked: Case) -> Iterator[Check]:
-    """Return the checks that can report something in this mode, each once."""
-    severities = looked.severities or {}
-    return iter(dict.fromkeys(rule.check for rule in RULES if severities[rule.code] != SILENT))
+    drafts = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
+    return tuple(finding for check in _OF_DRAFTS for finding in check(drafts) if finding.severity != SILENT)

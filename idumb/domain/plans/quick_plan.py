@@ -5,6 +5,7 @@ The phase of the third quick plan is `Q3`, its task `TQ3-01`, its folder `.plann
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -21,6 +22,21 @@ _NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 _EVERYTHING = ("create", "modify", "delete")
 ANYWHERE = tuple((verb, "**") for verb in _EVERYTHING)
 """The validator if no files were named: a person reviews the changes."""
+_PLAN = """\
+---
+type: plan
+phase: "{phase}"
+plan: "01"
+title: {title}
+goal: {title}
+---
+
+## Tasks
+
+```yaml task
+{task}
+```
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +94,39 @@ def claims(named: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[s
         else:
             rows.append(("modify" if exists(path) else "create", path))
     return tuple(rows)
+
+
+def text(phase: str, request: QuickRequest) -> str:
+    """Return the text of the plan, with JSON strings, which are valid YAML, so that no word becomes syntax.
+
+    It depends on the request alone, so that you can approve it before it is written.
+    """
+    given: dict[str, object] = {"id": f"T{phase}-01", "title": request.title}
+    if " ".join(request.words.split()) != request.title:
+        given["description"] = request.words.strip()
+    given["files"] = _files(ANYWHERE if request.files is None else request.files)
+    given["acceptance"] = _acceptance(request)
+    if request.builder is not None:
+        given["builder"] = request.builder
+    lines = (f"{name}: {_json(value)}" for name, value in given.items())
+    return _PLAN.format(phase=phase, title=_json(request.title), task="\n".join(lines))
+
+
+def _acceptance(request: QuickRequest) -> list[dict[str, object]]:
+    done = f"It is done: {request.title}"
+    checked: list[dict[str, object]] = [{"text": done, "check": request.check}] if request.check else []
+    if request.files is None:
+        return [*checked, {"text": f"What changed is what should change: {request.title}", "human": True}]
+    words = "Something changed, and only in the declared files; nothing proves more"
+    return checked or [{"text": words, "changed": True}]
+
+
+def _files(files: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
+    by_verb: dict[str, list[str]] = {}
+    for verb, path in files:
+        by_verb.setdefault(verb, []).append(path)
+    return by_verb
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -37,7 +37,7 @@ def codes(*plans: Plan) -> list[str]:
 def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
     made, _ = contract.assemble("1", "folder", [one], settings)
     assert made is not None
-    return list(registry.findings(made, settings))
+    return list(registry.findings(registry.case(made, settings)))
 
 
 def test_tasks_of_all_plans_are_put_in_one_order() -> None:

@@ -50,7 +50,7 @@ def plan(*tasks: Task, **more: Any) -> Plan:
 def found(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
     made, wrong = contract.assemble("1", "folder", plans, SETTINGS)
     assert made is not None, wrong
-    return list(registry.findings(made, SETTINGS, policy or Policy(), mode))
+    return list(registry.findings(registry.case(made, SETTINGS, policy or Policy(), mode)))
 
 
 def codes(*plans: Plan, mode: str | None = None) -> set[str]:
@@ -519,7 +519,7 @@ def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answ
     made, _ = contract.assemble("1", "folder", plans, SETTINGS)
     assert made is not None
     case = registry.case(made, SETTINGS, mode=mode)
-    return {a.id: a for a in self_check.answers(case, registry.findings_of(case))}
+    return {a.id: a for a in self_check.answers(case, registry.findings(case))}
 
 
 def test_every_no_of_the_self_check_is_an_error_in_strict_mode() -> None:
@@ -575,7 +575,7 @@ def test_a_path_is_judged_by_where_its_links_lead(path: str, leads_to: str, code
     """R-LOCK-5."""
     made, _ = contract.assemble("1", "folder", [plan(task(files=(FileClaim("create", path),)))], SETTINGS)
     assert made is not None
-    told = registry.findings(made, SETTINGS, links={"out": leads_to})
+    told = registry.findings(registry.case(made, SETTINGS, links={"out": leads_to}))
     assert {f.code for f in told} == ({code} if code else set())
 
 
