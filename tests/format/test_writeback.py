@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,17 @@ def plan_of(data: bytes) -> tuple[Plan, str]:
     return parsed.plan, parsed.text
 
 
+def replaced(text: str, spans: Mapping[str, Span], name: str, value: str) -> str:
+    return writeback.edit(text, [(spans[name], writeback.with_line_ends(value, text))])
+
+
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_plan_is_written_back_byte_for_byte(path: Path) -> None:
     """R-PLAN-1."""
     data = path.read_bytes()
     parsed = plan_parser.parse(data, "case.md")
     if not any(f.code == "plan.not-utf-8" for f in parsed.findings):
-        assert writeback.encode(writeback.edit(parsed.text, [])) == data
+        assert writeback.edit(parsed.text, []).encode() == data
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -47,21 +52,21 @@ def test_one_field_is_replaced_and_every_other_byte_stays() -> None:
     """R-PLAN-1."""
     data = SHAPE.read_bytes()
     plan, text = plan_of(data)
-    changed = writeback.replace_field(text, plan.tasks[0].spans, "estimate", "2h")
+    changed = replaced(text, plan.tasks[0].spans, "estimate", "2h")
     assert changed.encode() == data.replace(b"**Estimate:** 30m", b"**Estimate:** 2h")
     assert plan_of(changed.encode())[0].tasks[0].estimate == 7200
 
 
 def test_a_nested_value_is_replaced_as_a_whole() -> None:
     plan, text = plan_of(SHAPE.read_bytes())
-    changed = writeback.replace_field(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - delete `b.py`")
+    changed = replaced(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - delete `b.py`")
     claims = plan_of(changed.encode())[0].tasks[0].files
     assert [(c.verb, c.path) for c in claims or ()] == [("read", "a.py"), ("delete", "b.py")]
 
 
 def test_new_text_takes_the_line_ends_of_the_plan() -> None:
     plan, text = plan_of(SHAPE.read_bytes().replace(b"\n", b"\r\n"))
-    changed = writeback.replace_field(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - read `b.py`")
+    changed = replaced(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - read `b.py`")
     assert changed.count("\n") == changed.count("\r\n")
     assert plan_of(changed.encode())[0].tasks[0].files
 
@@ -69,7 +74,7 @@ def test_new_text_takes_the_line_ends_of_the_plan() -> None:
 def test_a_byte_order_mark_is_kept() -> None:
     data = b"\xef\xbb\xbf" + SHAPE.read_bytes()
     plan, text = plan_of(data)
-    changed = writeback.replace_field(text, plan.spans, "title", "New")
+    changed = replaced(text, plan.spans, "title", "New")
     assert changed.encode() == data.replace(b"title: T\n", b"title: New\n")
 
 
@@ -122,6 +127,6 @@ def test_plans_that_people_wrote_are_read_without_raising_and_written_back() -> 
             parsed = plan_parser.parse(whole, "case.md")
             assert parsed.plan or parsed.findings
             if not any(f.code == "plan.not-utf-8" for f in parsed.findings):
-                assert writeback.encode(writeback.edit(parsed.text, [])) == whole
+                assert writeback.edit(parsed.text, []).encode() == whole
         count += 1
     assert count > 1000

@@ -45,7 +45,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         raise InputError("plan.invalid", message, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
-        edited = writeback.encode(candidate)
+        edited = candidate.encode("utf-8")
         found = plan_parser.parse(edited, path)
         if _later(found) <= _later(read):
             found = found.as_agreed

@@ -79,17 +79,16 @@ def _without_box(text: Text, start: int, rules: Rules) -> Text | None:
             )
         return text.part(box.end())
     if BROKEN_BOX.match(text.s) or _MARKED_BOX.match(text.s):
-        rules.error(
-            "box.malformed",
-            text.at(0),
-            "This looks like a checkbox but is not one",
-            text.s[:40],
-            "- [ ] text",
-            "write - [ ] with one space inside the brackets and one after them",
-        )
+        broken_box(text.at(0), text.s[:40], rules)
         return None
     rules.warning("criterion.no-box", start, "This criterion has no checkbox", text.s, "write - [ ] before it")
     return text
+
+
+def broken_box(at: int, found: str, field: Field) -> None:
+    message = "This looks like a checkbox but is not one"
+    mend = "write - [ ] with one space inside the brackets and one after them"
+    field.error("box.malformed", at, message, found, "- [ ] text", mend)
 
 
 def from_text(text: Text, rules: Rules, fences: Bullet | None = None) -> Draft | None:

@@ -1,10 +1,11 @@
-"""The labels of task fields and their accepted spellings."""
+"""The ids of tasks, and the labels of their fields with the accepted spellings."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
+from idumb.domain import whole_numbers
 from idumb.domain.finding import nearest
 
 # Field name (as in `Task`) and its labels; messages show the first.
@@ -81,3 +82,12 @@ def nearest_label(label: str) -> str | None:
 def nearest_key(key: str, extra: tuple[str, ...]) -> str | None:
     """Return the nearest key of a YAML task, or None."""
     return nearest(key.strip(), [*FIELDS, *extra])
+
+
+_SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
+
+
+def is_task_id(text: str, phase: str) -> bool:
+    """Whether `text` is a task id of the phase, with the phase spelled as in the frontmatter."""
+    prefix = f"T{phase}-"
+    return text.startswith(prefix) and _SEQUENCE.fullmatch(text, len(prefix)) is not None

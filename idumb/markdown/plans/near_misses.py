@@ -13,7 +13,7 @@ from idumb.markdown.plans import criteria, labels
 from idumb.markdown.plans.step_tools import TOOLS
 from idumb.markdown.syntax.field_values import fence_text
 from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 
 STEP_FENCES = ("yaml steps", "json steps")
 DATA_FENCES = ("yaml task", *STEP_FENCES)
@@ -52,12 +52,11 @@ _STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
 _KEYS = frozenset({"id", "title", "description", "steps", *labels.FIELDS})
 
 
-@dataclass(frozen=True, slots=True)
-class NearMissChecker:
+@dataclass(slots=True)
+class NearMissChecker(Field):
     """`prefix` starts every task id of the plan, such as `T1-`; it is `T` if the phase is unknown."""
 
     prefix: str
-    problems: Problems
 
     @property
     def free(self) -> str:
@@ -114,7 +113,7 @@ class NearMissChecker:
                 self._no_heading(offset, text)
         elif _TIGHT_BOX.match(text):
             if boxes or self.like_id(text.partition("]")[2].lstrip()):
-                broken_box(offset, text, self.problems)
+                criteria.broken_box(offset, text[:60], self)
         elif raw and (fence := _LINE_FENCE.match(text)):
             near_fence(fence[1].strip(), offset, self.problems)
         elif raw and (box := _LINE_BOX.match(text)):
@@ -130,14 +129,13 @@ class NearMissChecker:
             if (number or first) and self.like_start(text):
                 self.unread(offset, text)
             elif _TAG.match(text):
-                self.problems.error(
+                self.error(
                     "task.foreign-tag",
                     offset,
                     "This task is in the tag format of GSD, which idumb does not read",
-                    field="task",
-                    found=text,
-                    accepted=f"### {self.free}: Title",
-                    mend=f"write it as ### {self.free}: and the title, with its fields below",
+                    text,
+                    f"### {self.free}: Title",
+                    f"write it as ### {self.free}: and the title, with its fields below",
                 )
         lines = [text.strip() for _, text in block.pieces]
         if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and like_yaml_task(lines):
@@ -153,14 +151,13 @@ class NearMissChecker:
         )
 
     def unread(self, at: int, text: str) -> None:
-        self.problems.error(
+        self.error(
             "task.unread",
             at,
             f"`{text[:60]}` looks like a task but is not one",
-            field="task",
-            found=text,
-            accepted=f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}",
-            mend="write the marker of a task before it, or put it in a fence `example`",
+            text,
+            f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}",
+            "write the marker of a task before it, or put it in a fence `example`",
         )
 
     def _unread_fence(self, fence: Fence) -> None:
@@ -179,51 +176,40 @@ class NearMissChecker:
         )
 
     def _no_heading(self, offset: int, text: str) -> None:
-        self.problems.error(
+        self.error(
             "task.not-a-heading",
             offset,
             "This looks like a task heading but is not a Markdown heading",
-            field="task",
-            found=text,
-            accepted=f"### {self.free}: Title",
-            mend="start it in the first column, with one space after the #",
+            text,
+            f"### {self.free}: Title",
+            "start it in the first column, with one space after the #",
         )
 
     def _box(self, at: int, text: str, *, boxes: bool) -> None:
         box = criteria.BOX.match(text) or criteria.BROKEN_BOX.match(text)
         if box and (boxes or self.like_id(text[box.end() :])):
-            self.problems.error(
+            self.error(
                 "box.unexpected",
                 at,
                 "This checkbox is outside a task and would be ignored",
-                field="task",
-                found=text,
-                accepted="checkboxes of tasks in the first column, checkboxes of criteria under Acceptance",
-                mend="make it a criterion, a task in the first column, or a bullet without a checkbox",
+                text,
+                "checkboxes of tasks in the first column, checkboxes of criteria under Acceptance",
+                "make it a criterion, a task in the first column, or a bullet without a checkbox",
             )
 
     def _nested(self, at: int, text: str) -> None:
-        self.problems.error(
+        self.error(
             "task.nested",
             at,
             "This task is inside a list or a quote",
-            field="task",
-            found=text,
-            accepted=f"### {self.free}: Title in the first column",
-            mend="start it in the first column",
+            text,
+            f"### {self.free}: Title in the first column",
+            "start it in the first column",
         )
 
 
-def broken_box(at: int, text: str, problems: Problems) -> None:
-    problems.error(
-        "box.malformed",
-        at,
-        "This looks like a checkbox but is not one",
-        field="task",
-        found=text[:60],
-        accepted="- [ ] text",
-        mend="write - [ ] with one space inside the brackets and one after them",
-    )
+def checker(phase: str | None, problems: Problems) -> NearMissChecker:
+    return NearMissChecker("task", problems, f"T{phase}-" if phase else "T")
 
 
 def near_fence(info: str, at: int, problems: Problems) -> bool:

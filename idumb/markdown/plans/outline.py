@@ -6,16 +6,13 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from idumb.domain import whole_numbers
 from idumb.markdown.plans import criteria, fields, labels, near_misses
-from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.syntax import blocks, indentation
 from idumb.markdown.syntax.nodes import Block, FastTask, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
-_SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
 _HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
 _BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
 
@@ -69,9 +66,9 @@ class _Outliner:
     def __init__(self, found: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
         self.found = found
         self.source = source
-        self.prefix = f"T{phase}-" if phase else "T"
+        self.phase = phase or None
         self.problems = problems
-        self.checker = NearMissChecker(self.prefix, problems)
+        self.checker = near_misses.checker(phase, problems)
         self.outline = Outline([])
         self.task: Draft | None = None
         self.section = ""
@@ -124,7 +121,7 @@ class _Outliner:
 
     def _error(self, code: str, at: int, message: str, found: str, mend: str, accepted: str = "") -> None:
         accepted = accepted or f"### {self._free}: Title"
-        self.problems.error(code, at, message, field="task", found=found, accepted=accepted, mend=mend)
+        self.checker.error(code, at, message, found, accepted, mend)
 
     # Blocks
 
@@ -288,8 +285,7 @@ class _Outliner:
         self._begin(draft)
 
     def _valid(self, id: str) -> bool:
-        rest = id[len(self.prefix) :]
-        return id.startswith(self.prefix) and (self.prefix == "T" or bool(_SEQUENCE.fullmatch(rest)))
+        return id.startswith("T") if self.phase is None else labels.is_task_id(id, self.phase)
 
     def _no_task_heading(self, heading: Heading) -> None:
         m = _HEADING.fullmatch(heading.text)
@@ -300,7 +296,9 @@ class _Outliner:
             mend = f"write {'#' * heading.level} {near[1]}: {near[2]}"
             self._error("task.no-colon", at, "A task heading needs a colon or a dash after the id", text, mend)
         elif not m or not self._valid(m[1]):
-            mend = f"write {self.prefix}, two or more digits, optionally a lower-case letter, a colon and a title"
+            mend = (
+                f"write {self.checker.prefix}, two or more digits, optionally a lower-case letter, a colon and a title"
+            )
             self._error("task.bad-id", at, f"`{text}` looks like a task but has no valid id", text, mend)
         elif heading.indent:
             message = f"This task heading is indented by {indentation.spaces(heading.indent)}"
@@ -333,7 +331,7 @@ class _Outliner:
             self._look_inside(item)
             return
         elif criteria.BROKEN_BOX.match(text) and (self._boxes_count or self.checker.like_id(text.partition("]")[2])):
-            near_misses.broken_box(item.start, text, self.problems)
+            criteria.broken_box(item.start, text[:60], self.checker)
         elif self._in_criteria and self.outline.success is not None and not item.ordered:
             self.outline.success.append(item)
             return
@@ -399,19 +397,18 @@ class _Outliner:
         m = _BOX.fullmatch(rest)
         bad = not m or not self._valid(m[1])
         if bad:
-            mend = f"write {self.prefix}, two or more digits, optionally a lower-case letter, and a title"
+            mend = f"write {self.checker.prefix}, two or more digits, optionally a lower-case letter, and a title"
             self._error("task.bad-id", item.start, f"`{rest}` looks like a task but has no valid id", rest, mend)
             m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         if item.ordered:
             self._numbered(item, rest)
         if box[1] != " ":
-            self.problems.warning(
+            self.checker.warning(
                 "task.ticked",
                 item.start,
                 "This task is ticked, but plans do not record status",
-                field="task",
-                found=box[0].strip(),
-                mend="write [ ]",
+                box[0].strip(),
+                "write [ ]",
             )
         assert m  # noqa: S101 (one of the two matched)
         draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, item=item)

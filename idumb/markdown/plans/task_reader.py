@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain import whole_numbers
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Span, Task
-from idumb.markdown.plans import claims, criteria, labels, outline, steps, structured_values, yaml_criteria
+from idumb.markdown.plans import claims, criteria, labels, near_misses, outline, steps, structured_values, yaml_criteria
 from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.syntax import fast_path, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value
@@ -31,7 +30,7 @@ class Context:
 
     @property
     def checker(self) -> NearMissChecker:
-        return NearMissChecker(f"T{self.phase}-" if self.phase else "T", self.problems)
+        return near_misses.checker(self.phase, self.problems)
 
 
 @dataclass(slots=True)
@@ -94,7 +93,7 @@ def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str
     found: list[str] = []
     several = value.start < value.end and len(value.bullets) > 1
     for one, at in scalars.names(value):
-        if context.phase is not None and not is_id(one, context.phase):
+        if context.phase is not None and not labels.is_task_id(one, context.phase):
             _bad_dependency(one, at, context)
             continue
         if several:
@@ -112,20 +111,6 @@ def _bad_dependency(one: str, at: int, context: Context) -> None:
         found=one,
         accepted=f"T{context.phase}-01, …, or none",
         mend="name tasks; to depend on another plan, write depends_on in the frontmatter",
-    )
-
-
-def is_id(text: str, phase: str) -> bool:
-    """Whether `text` is a task id of the phase, with the phase spelled as in the frontmatter."""
-    prefix = f"T{phase}-"
-    digits = text[len(prefix) :]
-    if digits[-1:].isascii() and digits[-1:].islower():
-        digits = digits[:-1]
-    return (
-        text.startswith(prefix)
-        and 2 <= len(digits) <= whole_numbers.MOST_DIGITS
-        and digits.isascii()
-        and digits.isdigit()
     )
 
 

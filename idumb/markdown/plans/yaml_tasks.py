@@ -23,18 +23,17 @@ def read(draft: Draft, context: Context) -> list[Task]:
     elif isinstance(node, yaml_nodes.Mapping):
         found = [_task(draft, node, context)]
     elif node is not None or not problems.any_error:
-        _not_a_task(node.start if node else draft.start, problems)
+        _not_a_task(node.start if node else draft.start, context)
     readings = [r for r in found if r]
     _behind_yaml(draft, readings, context)
     return [task_reader.finished(one, context) for one in readings]
 
 
-def _not_a_task(at: int, problems: Problems) -> None:
-    problems.error(
+def _not_a_task(at: int, context: Context) -> None:
+    context.checker.error(
         "task.not-a-mapping",
         at,
         "A YAML task must be a mapping",
-        field="task",
         accepted="a mapping with id, title and fields, or a list of such mappings",
         mend="write id: and title:",
     )
@@ -65,7 +64,7 @@ _Pairs = dict[str, tuple[yaml_nodes.Scalar, yaml_nodes.Node]]
 def _task(draft: Draft, node: yaml_nodes.Node, context: Context) -> Reading | None:
     problems = context.problems
     if not isinstance(node, yaml_nodes.Mapping):
-        _not_a_task(node.start, problems)
+        _not_a_task(node.start, context)
         return None
     pairs = {key.value: (key, value) for key, value in node.pairs}
     id, title = _text("id", pairs, node, context), _text("title", pairs, node, context)
@@ -97,7 +96,7 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
 
 
 def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
-    if task.id and context.phase is not None and not task_reader.is_id(task.id, context.phase):
+    if task.id and context.phase is not None and not labels.is_task_id(task.id, context.phase):
         context.problems.error(
             "task.bad-id",
             pairs["id"][1].start,
@@ -124,14 +123,13 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
         task_reader.read_field(task, structured_values.yaml_value(name, key, node, problems), context)
     else:
         near = labels.nearest_key(key.value, _YAML_ONLY)
-        problems.error(
+        context.checker.error(
             "task.unknown-label",
             key.start,
             f"Unknown key `{key.value}` in a task",
-            field="task",
-            found=key.value,
-            accepted=", ".join([*_YAML_ONLY, *labels.FIELDS]),
-            mend=f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…",
+            key.value,
+            ", ".join([*_YAML_ONLY, *labels.FIELDS]),
+            f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…",
         )
 
 
@@ -143,12 +141,11 @@ def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> Non
         task_reader.step_fences(readings[-1], body.steps, problems)
     previous = draft.body[0] if draft.body else None
     if draft.yaml and previous and problems.source.lines[previous.line].lstrip().startswith("- "):
-        problems.error(
+        context.checker.error(
             "task.yaml-item-without-id",
             problems.source.starts[previous.line],
             "Each item in a YAML list of tasks must start with its id",
-            field="task",
-            found=problems.source.lines[previous.line].strip(),
-            accepted=f"- id: {context.checker.free}",
-            mend="write id first",
+            problems.source.lines[previous.line].strip(),
+            f"- id: {context.checker.free}",
+            "write id first",
         )

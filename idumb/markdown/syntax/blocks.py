@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from idumb.markdown.syntax import comments, fast_path, fences
+from idumb.markdown.syntax import comments, fast_path
 from idumb.markdown.syntax.nodes import (
     Block,
     Break,
@@ -375,7 +375,7 @@ class _Scanner:
         """Jump to the end of a top-level fence without scanning its lines."""
         lines = len(self.source.lines)
         if self.n + 1 < lines:
-            closing = fences.closing(self.source.text, self.source.starts[self.n + 1], fence.mark)
+            closing = self.source.closing_fence(self.source.starts[self.n + 1], fence.mark)
             if closing is not None:
                 fence.closed = True
                 fence.end_line = self.source.line_of(closing) + 1

@@ -14,7 +14,7 @@ from typing import Any
 
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, FileClaim, Span, TestIntent
-from idumb.markdown.syntax import fences, scalars
+from idumb.markdown.syntax import scalars
 from idumb.markdown.syntax.nodes import FastTask, Fence
 from idumb.markdown.syntax.source import Source
 
@@ -53,7 +53,7 @@ def find(source: Source, line: int) -> FastTask | None:
     fence = None
     steps = _STEPS.match(text, end) if text.startswith("`", end) else None
     if steps:
-        closing = fences.closing(text, steps.end(), "```")
+        closing = source.closing_fence(steps.end(), "```")
         if closing is None:
             return None
         last = source.line_of(closing) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import Span
@@ -27,11 +27,6 @@ def edit(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[position:]])
 
 
-def replace_field(text: str, spans: Mapping[str, Span], name: str, value: str) -> str:
-    """Return `text` with the value of one field replaced. Raises KeyError for an absent field."""
-    return edit(text, [(spans[name], with_line_ends(value, text))])
-
-
 def insert_after(text: str, span: Span, new: str) -> str:
     """Return `text` with `new` inserted after `span`."""
     return edit(text, [(Span(span.end, span.end, span.line), with_line_ends(new, text))])
@@ -41,8 +36,3 @@ def with_line_ends(new: str, text: str) -> str:
     """Return `new` with CRLF if the text uses only CRLF."""
     crlf = text.count("\r\n")
     return new.replace("\n", "\r\n") if crlf and crlf == text.count("\n") else new
-
-
-def encode(text: str) -> bytes:
-    """Return the bytes of a decoded plan, with its byte-order mark."""
-    return text.encode("utf-8")
