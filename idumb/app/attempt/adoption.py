@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.attempt import handoff_writer, judge, proofs, questions
+from idumb.app.attempt import handoff_writer, judge, measure, questions
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
 from idumb.domain import outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import HUMAN, FileClaim, Task
+from idumb.domain.proof import evidence as proof
 from idumb.domain.proof import ledger
 from idumb.domain.runs import run
 from idumb.domain.runs.event import NewEvent
@@ -49,25 +50,25 @@ def begin(context: RunContext, task: Task) -> Attempt:
     return context.attempt(task, number, base="", feedback="", adopted=True)
 
 
-def measure(context: RunContext, attempt: Prepared) -> Measured:
+def run_checks(context: RunContext, attempt: Prepared) -> Measured:
     """Freeze the files, and run the task's own checks on them. Its declared files are there already."""
     services, task = context.services, attempt.task
     built = attempt.become(Built, result=None)
-    candidate, new_caches, _ = judge.freeze(context, built)
+    candidate, new_caches, _ = measure.freeze(context, built)
     lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
     measured = built.become(
         Measured, candidate=candidate, changes=(), ledger=ledger.Ledger(lines), new_caches=new_caches
     )
     checked = list(
-        proofs.check_after(context.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
+        judge.check_after(context.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
     )
     asked = list(questions.criterion_questions(task, attempt.number, ()))
     if attempt.validator == HUMAN:
         asked.append(questions.validator_question(task, attempt.number, ()))
     found = (
         *checked,
-        *proofs.step_evidence(context, measured),
-        *proofs.change_evidence(task, measured.ledger, candidate),
+        *judge.step_evidence(context, measured),
+        *judge.change_evidence(task, measured.ledger, candidate),
         *questions.evidence_of_answers(asked, (), candidate),
     )
     context.checks.end_processes()
@@ -79,13 +80,13 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     """Complete the task only if its own checks prove it; invariants hold whether or not it was done."""
     if attempt.outcome is not None:
         return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
-    verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
+    verdict, why = proof.verdict(attempt.ledger, attempt.evidence)
     own = [e for e in attempt.evidence if not e.subject.startswith("invariant ")]
-    if verdict == outcome.PASS and proofs.proves(own):
+    if verdict == outcome.PASS and proof.proves(own):
         words = "an old iDumb says that it is done, and its checks hold"
         return attempt.become(Judged, verdict=verdict, outcome=outcome.COMPLETED, reason=words)
     why = why if verdict != outcome.PASS else "no check of its own proves it"
-    verdict = outcome.PARTIAL if proofs.proves(own) else outcome.FAIL
+    verdict = outcome.PARTIAL if proof.proves(own) else outcome.FAIL
     words = f"an old iDumb says that it is done, which is not proven here: {why}"
     return attempt.become(Judged, verdict=verdict, outcome=outcome.FAILED, reason=words)
 

@@ -159,11 +159,8 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
 
     Adapters redact and shorten the long ones, `output` and `reply`.
     """
-    shown = services.redaction.redact_output
-
-    def short(text: str | None) -> str | None:
-        return None if text is None else shown(text)[:LONGEST_NAME]
-
+    shown, usage = services.redaction.redact_output, spending.plausible(result.usage)
+    session, model = (None if name is None else shown(name)[:LONGEST_NAME] for name in (result.session, result.model))
     steps = (
         dataclasses.replace(step, tool=shown(step.tool)[:LONGEST_NAME], intent=shown(step.intent)[:LONGEST_INTENT])
         for step in result.steps
@@ -172,9 +169,9 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
         result,
         message=shown(result.message),
         claimed_files=tuple(map(shown, result.claimed_files)),
-        usage=spending.plausible(result.usage),
-        session=short(result.session),
-        model=short(result.model),
+        usage=usage,
+        session=session,
+        model=model,
         steps=tuple(steps),
     )
 

@@ -14,9 +14,9 @@ from idumb.app.attempt import (
 )
 from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
-from idumb.app.ports.agents import Agent, PromptRequest
+from idumb.app.ports.agents import PromptRequest
 from idumb.domain import agent, failures, outcome, paths, roles, wording
-from idumb.domain.agent import capabilities
+from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import REVERSIBLE, STRICT
@@ -26,11 +26,11 @@ from idumb.domain.runs.run import RunState
 
 
 def make_request(
-    context: RunContext, attempt: Attempt, role: str, who: Agent, evidence: tuple[Evidence, ...] = ()
+    context: RunContext, attempt: Attempt, role: str, able: Capabilities, evidence: tuple[Evidence, ...] = ()
 ) -> agent.AgentRequest:
     """Return the request to the builder or validator of an attempt."""
     services, settings, task = context.services, context.services.settings, attempt.task
-    builds, able = role == agent.BUILDER, capabilities(who)
+    builds = role == agent.BUILDER
     name = attempt.builder if builds else attempt.validator
     filled = roles.resolve(settings, role, name)
     binding = settings.bindings.get(name or "")
@@ -171,9 +171,10 @@ def build(context: RunContext, attempt: Prepared) -> Built:
         return attempt.become(Built, result=_result_of_waiting(context, attempt))
     name = attempt.builder
     builder = context.agents.get(name)
-    request = make_request(context, attempt, agent.BUILDER, builder)
+    able = capabilities(builder)
+    request = make_request(context, attempt, agent.BUILDER, able)
     asked: tuple[Decision, ...] = ()
-    if capabilities(builder).asks_person:
+    if able.asks_person:
         asked = (questions.work_question(attempt.task),)
         request = dataclasses.replace(request, question=asked[0], answer=_given_answer(context, attempt, asked[0]))
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))

@@ -5,14 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
-from idumb.app.attempt import (
-    budget,
-    builder_commits,
-    proofs,
-)
+from idumb.app.attempt import budget, builder_commits
 from idumb.app.contract import envelopes, run_lock
 from idumb.app.core.run_context import Attempt, Prepared, RunContext
 from idumb.app.ports.agents import Agent
+from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, outcome, paths
@@ -22,7 +19,10 @@ from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import envelope_key
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.task_state import TaskState
+from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Attempt)
 
@@ -103,9 +103,8 @@ def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any
     known = context.journal.state.contract.envelopes.get(key)
     if known is None:
         known = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
+    entries = {path: context.work.entry(attempt.base, path) for path in envelope.context_paths(attempt.task)}
     request = _request_digest(context, attempt, str(known["adapter"]))
-    wanted = envelope.context_paths(attempt.task)
-    entries = {path: context.work.entry(attempt.base, path) for path in wanted}
     # A reference may name no file; a condition may name a folder, which has no hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
     hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
@@ -130,20 +129,44 @@ def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
 
 def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
     """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
-    if attempt.awaits_verdict:  # they held when the work was done
-        return attempt
+    if attempt.awaits_verdict or not (attempt.task.preconditions or attempt.task.tests):
+        return attempt  # there are none, or they held when the work was done
     first = (
         bool(attempt.task.tests)
         and not context.journal.state.is_to_be_built(attempt.task.id)
         and context.work.scan(attempt.literal_paths) == attempt.base
     )
     with context.services.interrupts.armed():
-        found = proofs.check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
+        found = _check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
     attempt = dataclasses.replace(attempt, evidence=found)
     failed = [e for e in found if not e.passed]
     if failed:
         attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
     return _take_residue_into_base(context, attempt) if found else attempt
+
+
+def _check_before(checks: Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
+    """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
+    limit = float(settings.run.check_timeout)
+    found = [
+        checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
+        for i, condition in enumerate(task.preconditions, 1)
+    ]
+    for i, test in enumerate(task.tests, 1):
+        if first:
+            made = checks.command(
+                f"test {i} before", test.intent or test.command, test.command, timeout=limit, tree=tree
+            )
+            found.append(_expected(made, test.before))
+    return tuple(found)
+
+
+def _expected(found: Evidence, wanted: str) -> Evidence:
+    """Return the evidence inverted if the test must fail. An error or a timeout proves nothing."""
+    if wanted == "passes" or found.result not in (evidence.PASSED, evidence.FAILED):
+        return found
+    turned = evidence.FAILED if found.passed else evidence.PASSED
+    return dataclasses.replace(found, result=turned, text=f"{found.text} (must fail before the work)")
 
 
 def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:

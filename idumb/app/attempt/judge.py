@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from idumb.app.attempt import build, proofs, questions, record, validator
-from idumb.app.core import projection_paths
+from idumb.app.attempt import build, interruption, questions, validator
 from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
+from idumb.app.ports.checks import Checks
+from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import drift, exposed_secrets
-from idumb.domain import agent, outcome, paths, settings, wording
+from idumb.domain import agent, contract, outcome, wording
+from idumb.domain.agent import StepRecord
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import HUMAN, STRICT, Task
-from idumb.domain.proof import evidence as evidence_words
-from idumb.domain.proof import ledger, levels, symbols
+from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, UNPROVEN, Criterion, Plan, Step, Task
+from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.ledger import LINK, Change, Entry, Ledger
+from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
 
-_SHOWN = 5
-_MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence_words.WAITING})
+_EXECUTABLE = 0o100755
+_MOST_OUTPUT = 4000
+_MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 
 
 def end_processes(context: RunContext, attempt: Built) -> Built:
@@ -43,200 +44,23 @@ def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
         drift.require_unchanged(context, attempt)
     except Refusal as refusal:
         if refusal.code in drift.ENDING and context.journal.state.tasks[attempt.task.id].attempt.opened is None:
-            record.record_interruption(context, attempt.task, refusal.message)
+            interruption.record_interruption(context, attempt.task, refusal.message)
         raise
     return attempt
-
-
-def measure(context: RunContext, attempt: Built) -> Measured:
-    """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
-    candidate, new_caches, changes = freeze(context, attempt)
-    _report_lost(context, attempt)
-    compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    uncovered = {p for p in compared.strays if context.work.uncovered(p)}
-    if uncovered:
-        # A task that changes ignore rules did not make the files that git no longer ignores.
-        changes = tuple(c for c in changes if c.path not in uncovered)
-        compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    secret_names = exposed_secrets.words_of_names(context, attempt, compared.changed) if compared.changed else ""
-    accepted, undeclared = attempt.accepted_paths, compared.undeclared
-    if undeclared and not secret_names and _accepts(context, attempt, undeclared):
-        accepted = (*accepted, *undeclared)
-        compared = _compare(context, attempt, candidate, changes, accepted)
-    compared = _compare_symbols(context, attempt.task, changes, compared)
-    compared = _add_nested_changes(context, attempt, compared)
-    strays = compared.strays
-    measured = attempt.become(
-        Measured,
-        candidate=candidate,
-        new_caches=new_caches,
-        changes=changes,
-        ledger=compared,
-        accepted_paths=accepted,
-        deviation=bool(strays),
-    )
-    problems = [*filter(None, [secret_names]), *_outside_links(context, changes)]
-    if strays:
-        problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
-        _report_strays(context, measured, strays)
-    if problems:
-        return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
-    return measured
-
-
-def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...], tuple[Change, ...]]:
-    """Return the tree of the files as they are, the caches of tools that appeared, and what the attempt changed.
-
-    Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
-    a tool's cache hides itself: both are reported.
-    """
-    tree = context.work.scan(attempt.literal_paths)
-    changes = _task_changes(context, attempt, tree)
-    hidden = _hidden(context, changes)
-    new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
-    _report_hidden(context, attempt.task, hidden, new_caches)
-    if hidden:
-        declared = paths.cover(attempt.written)
-        strays = [path for path, rules in hidden.items() if not declared(rules)]
-        if strays:
-            tree = context.work.scan((*attempt.literal_paths, *strays))
-            changes = _task_changes(context, attempt, tree)
-    return tree, new_caches, changes
-
-
-def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
-    """Return what changed since the task base.
-
-    idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
-    """
-    since_base = context.work.changes(attempt.base, candidate)
-    if context.workspace.kind != "here" or attempt.snapshot.tree == attempt.base:
-        return since_base
-    foreign = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
-    own = context.work.changes(attempt.snapshot.tree, candidate)
-    return (*foreign, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
-
-
-def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
-    """Return each path that git ignores since the attempt, with the ignore file that hides it."""
-    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE]
-    if not rules:  # asking git is slow
-        return {}
-    return context.work.hidden_by(
-        (c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None)
-    )
-
-
-def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
-    note = context.services.reporter.note
-    if new_caches:
-        note(f"While {task.id} ran, folders came that git ignores as caches: {wording.listed(new_caches)}")
-    for rules in sorted(set(hidden.values())):
-        ignored = (path for path, file in sorted(hidden.items()) if file == rules)
-        note(f"Since {task.id} ran, git ignores because of {rules}: {wording.listed(ignored)}")
-
-
-def _compare(
-    context: RunContext, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
-) -> Ledger:
-    compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
-    if compared.holds or not context.journal.state.is_to_be_built(attempt.task.id):
-        return compared
-    return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
-
-
-def _compare_symbols(context: RunContext, task: Task, changes: Iterable[Change], compared: Ledger) -> Ledger:
-    """Return the ledger with the symbols that changed, if the task declares symbols."""
-    if task.symbols is None:
-        return compared
-    read = [
-        symbols.SymbolSet(c.path, _symbol_names(context, c.path, c.old), _symbol_names(context, c.path, c.new))
-        for c in changes
-    ]
-    return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
-
-
-def _symbol_names(context: RunContext, path: str, entry: Entry | None) -> frozenset[str] | None:
-    if entry is None or entry.mode == LINK:
-        return frozenset()
-    return context.services.symbols.defined(path, context.work.read(entry.oid))
-
-
-def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -> Ledger:
-    """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
-    if context.workspace.kind != "here":
-        return compared
-    inner = context.services.trees.inner_changes(attempt.snapshot)
-    if not inner:
-        return compared
-    listed = set(compared.paths(ledger.PROTECTED))
-    lines = tuple(
-        ledger.Line(
-            one.path, ledger.PROTECTED, ledger.MODIFIED, None, one.repository, within=one.repository, kept=one.kept
-        )
-        for one in inner
-        if one.path not in listed
-    )
-    return dataclasses.replace(compared, lines=(*compared.lines, *lines))
-
-
-def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
-    """Return a line for each new or changed link that leads out of the working tree, where no commit has the bytes."""
-    links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
-    outside = [(path, target) for path in links if (target := context.work.leads_out(path)) is not None]
-    way = "write the file itself, or make it a relative link that stays inside"
-    return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in outside[:5]]
-
-
-def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ...]) -> None:
-    """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
-    if context.workspace.kind != "here":
-        return
-    note, task, ref = context.services.reporter.note, attempt.task.id, attempt.snapshot.ref
-    nested = [line for line in attempt.ledger.lines if line.within is not None]
-    for line in [line for line in nested if line.kept][:_SHOWN]:
-        note(f"{line.path} as it was before {task}: git show {shlex.quote(drift.nested_place(ref, line.path))}")
-    for repository in dict.fromkeys(line.within for line in nested if line.within is not None):
-        note(
-            f"{repository} is a submodule or a nested repository, which idumb does not restore:"
-            f" git -C {shlex.quote(repository)} status shows its changes"
-        )
-    saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
-    for path in [path for path in strays if path in saved][:_SHOWN]:
-        note(f"{path} as it was before {task}: {drift.show_command(ref, path)}")
-
-
-def _report_lost(context: RunContext, attempt: Built) -> None:
-    lost = context.services.trees.gone() if context.workspace.kind == "here" else ()
-    for path in [path for path in lost if not projection_paths.is_projection(path)][:_SHOWN]:
-        words = f"{path} disappeared while {attempt.task.id} ran; git ignores it, so no snapshot has it"
-        context.services.reporter.note(words)
-
-
-def _accepts(context: RunContext, attempt: Built, strays: tuple[str, ...]) -> bool:
-    """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
-    if context.on_deviation is not None:
-        return context.on_deviation == settings.ACCEPT
-    if questions.strays_accepted(context.journal.state, attempt.task.id, strays):
-        return True
-    if attempt.plan.mode == STRICT or not context.services.asker.interactive:
-        return context.services.settings.run.on_deviation == settings.ACCEPT
-    answer = context.services.asker.ask(questions.deviation_question(attempt.task, strays))
-    return answer is not None and answer.choice == settings.ACCEPT
 
 
 def run_checks(context: RunContext, attempt: Measured) -> Measured:
     """Run gates, checks and the validator on the frozen files, then see what they changed."""
     services, task, tree = context.services, attempt.task, attempt.candidate
-    checked = list(proofs.check_after(context.checks, task, attempt.plan, services.settings, tree, services.interrupts))
+    checked = list(check_after(context.checks, task, attempt.plan, services.settings, tree, services.interrupts))
     counts = context.work.line_counts(attempt.base, tree) if task.limits else {}
     found = list(checked)
     for gate in services.gates:
         if judged := gate.judge(task, attempt.plan, attempt.changes, counts):
             level = levels.rule(services.settings, gate.name).level
             found.extend(dataclasses.replace(e, level=level) for e in judged)
-    found.extend(proofs.step_evidence(context, attempt))
-    found.extend(proofs.change_evidence(task, attempt.ledger, tree))
+    found.extend(step_evidence(context, attempt))
+    found.extend(change_evidence(task, attempt.ledger, tree))
     # No agent and no person is asked about work that already failed by its files.
     if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
         verdict = validator.judge(context, attempt, found)
@@ -251,6 +75,131 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     return _scan_residue(context, attempt) if checked or attempt.verdict_of_validator is not None else attempt
 
 
+def check_after(
+    checks: Checks,
+    task: Task,
+    plan: Plan,
+    settings: Settings,
+    tree: str | None,
+    interrupts: Interrupts,
+) -> Iterator[Evidence]:
+    """Run criteria, Verify, tests, postconditions and invariants, each once, on the frozen files."""
+    limit = float(settings.run.check_timeout)
+    effective = contract.proofs(task)
+    for criterion in task.acceptance:
+        with interrupts.armed():
+            yield from _of_criterion(checks, criterion, effective[criterion.id], limit, tree)
+    commands = [("verify", f"verify {i}", c, c) for i, c in enumerate(task.verify, 1)]
+    commands += [("test", f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)]
+    wanted = None if task.invariants is None else set(task.invariants)
+    commands += [
+        ("invariant", f"invariant {i.id}", i.text, i.check) for i in plan.invariants if wanted is None or i.id in wanted
+    ]
+    for _, subject, text, command in commands:
+        with interrupts.armed():
+            yield checks.command(subject, text, command, timeout=limit, tree=tree)
+    for i, condition in enumerate(task.postconditions, 1):
+        with interrupts.armed():
+            yield checks.condition(f"postcondition {i}", condition, timeout=limit, tree=tree)
+
+
+def _of_criterion(
+    checks: Checks, criterion: Criterion, proof: str, limit: float, tree: str | None
+) -> Iterator[Evidence]:
+    if proof == CHECK and criterion.command:
+        yield checks.command(criterion.id, criterion.text, criterion.command, timeout=limit, tree=tree)
+    elif proof == OPINION:
+        yield Evidence(criterion.id, criterion.text, evidence.OPINION, tree=tree)
+    elif proof == UNPROVEN:
+        yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
+
+
+def change_evidence(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
+    """Return evidence for criteria that ask only for some change: any declared change proves them."""
+    criteria = [c for c in task.acceptance if c.proof == CHANGED]
+    if not criteria:
+        return ()
+    made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
+    result, words = (
+        (evidence.PASSED, wording.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
+    )
+    return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in criteria)
+
+
+def step_evidence(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
+    """Return evidence for each criterion that steps prove: their results, and the bytes that they left."""
+    wanted = [c for c in attempt.task.acceptance if c.proof == STEPS]
+    records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
+    for criterion in wanted:
+        for step in attempt.task.steps:
+            yield _of_step(context, attempt, criterion, step, records.get(step.index))
+
+
+def step_evidence_again(context: RunContext, attempt: Measured, tree: str) -> Iterator[Evidence]:
+    """Compare the files of the steps again, in another tree, after something changed them."""
+    if any(e.result == evidence.TOLERATED for e in attempt.evidence):
+        return
+    later = dataclasses.replace(attempt, candidate=tree)
+    for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
+        for step in attempt.task.steps:
+            wrong = _wrong_bytes(context, later, step)
+            result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
+            yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
+
+
+def _of_step(
+    context: RunContext, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None
+) -> Evidence:
+    result, words = _step_result(context, attempt, step, record)
+    return Evidence(
+        criterion.id,
+        f"{criterion.text}{': ' if words else ''}{words}",
+        result,
+        command=_step_command(step),
+        output=record.response[:_MOST_OUTPUT] if record else "",
+        tree=attempt.candidate,
+        seconds=record.seconds if record else 0.0,
+    )
+
+
+def _step_result(context: RunContext, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
+    if record is None:
+        return evidence.FAILED, "the step was not made"
+    if not record.ok and step.continue_on_error:
+        return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to go on"
+    if not record.ok:
+        return evidence.FAILED, record.words or record.response
+    wrong = _wrong_bytes(context, attempt, step)
+    return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
+
+
+def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
+    """Return which of the step's files differs from what it must leave; "" if none does."""
+    from idumb.domain.proof import step_proof
+
+    def before(path: str) -> bytes | None:
+        entry = context.work.entry(attempt.base, path)
+        return None if entry is None else context.work.read(entry.oid)
+
+    for path, wanted in step_proof.expected(step, before).items():
+        entry = context.work.entry(attempt.candidate, path)
+        if (entry is None) != (wanted.data is None):
+            return f"{path} is {'missing' if entry is None else 'still there'}"
+        if entry is None or wanted.data is None:
+            continue
+        if context.work.read(entry.oid) != wanted.data:
+            return f"{path} does not hold the bytes that the step was to leave"
+        if wanted.executable is not None and (entry.mode == _EXECUTABLE) != wanted.executable:
+            return f"{path} has another mode than the step gives"
+    return ""
+
+
+def _step_command(step: Step) -> str | None:
+    if step.tool != "run":
+        return None
+    return str(step.arguments.get("command") or " ".join(map(str, step.arguments.get("argv", ()))))
+
+
 def _validator_failure(
     context: RunContext, attempt: Measured, found: Iterable[Evidence], said: agent.AgentResult | None
 ) -> FailureMessage | None:
@@ -258,7 +207,7 @@ def _validator_failure(
     name = attempt.validator
     if said is None or name is None:
         return attempt.failure
-    broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in proofs.BROKEN]
+    broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
     return build.agent_failure(context, name, said) if broken == [f"validator {name}"] else attempt.failure
 
 
@@ -294,15 +243,13 @@ def ask_people(context: RunContext, attempt: Measured) -> Measured:
     Their answer must never be lost to something that idumb could have found out first.
     """
     if not attempt.ledger.holds or any(
-        e.level > levels.INFORMATIONAL
-        and not e.passed
-        and e.result not in (evidence_words.OPINION, evidence_words.UNPROVEN)
+        e.level > levels.INFORMATIONAL and not e.passed and e.result not in (evidence.OPINION, evidence.UNPROVEN)
         for e in attempt.evidence
     ):
         return attempt
     count = len(attempt.answers)
     attempt = _ask(context, attempt, _questions(attempt))
-    if attempt.exposed and proofs.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
+    if attempt.exposed and evidence.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
         attempt = _ask(context, attempt, [exposed_secrets.question(attempt)])
     if len(attempt.answers) == count:
         return attempt
@@ -341,8 +288,8 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     """Give the attempt its outcome: that of its evidence, unless it has failed already."""
     if attempt.outcome is not None:
         return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
-    verdict, why = proofs.verdict(attempt.ledger, attempt.evidence)
-    ended = {outcome.PASS: outcome.COMPLETED, evidence_words.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
+    verdict, why = evidence.verdict(attempt.ledger, attempt.evidence)
+    ended = {outcome.PASS: outcome.COMPLETED, evidence.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
     pending = attempt.verdict_of_validator
     if ended == outcome.WAITING and pending is not None and pending.outcome == outcome.WAITING:
         why = pending.message

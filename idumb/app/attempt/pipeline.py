@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, record
+from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, measure, record
 from idumb.app.core.run_context import Attempt, Built, Prepared, Recorded, RunContext
 from idumb.app.worktree import exposed_secrets
 
@@ -23,7 +23,7 @@ def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
 
 
 class Stage(NamedTuple):
-    """`also_failed`: the stage also takes an attempt that has an outcome already. `when` says whether it is needed."""
+    """`also_failed`: the stage also takes an attempt that has an outcome already. `when`: whether it is needed."""
 
     run: Callable[[RunContext, Any], Any]
     also_failed: bool = False
@@ -39,7 +39,7 @@ BUILD = (Stage(build.build, also_failed=True),)  # Prepared -> Built
 JUDGE = (
     Stage(judge.end_processes, also_failed=True),
     Stage(builder_commits.take, also_failed=True, when=_builders_commit),
-    Stage(judge.measure, also_failed=True),  # Built -> Measured
+    Stage(measure.measure, also_failed=True),  # Built -> Measured
     Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
     Stage(exposed_secrets.judge),
     Stage(determinism.compare, when=_not_the_first),
@@ -51,7 +51,7 @@ JUDGE = (
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)  # Judged -> Recorded
 
 ADOPT = (
-    Stage(adoption.measure, also_failed=True),  # Prepared -> Measured; neither builder nor validator is called
+    Stage(adoption.run_checks, also_failed=True),  # Prepared -> Measured; neither builder nor validator is called
     Stage(judge.check_drift, also_failed=True),
     Stage(adoption.reach_verdict, also_failed=True),
 )
@@ -90,13 +90,12 @@ def adopt(context: RunContext, attempt: Attempt) -> Recorded:
 def lead(context: RunContext, attempt: Any, stages: tuple[Stage, ...]) -> Any:
     """Lead an attempt through these stages. Before each one, this process must own the working tree."""
     guard, interrupts = context.services.owner.guard, context.services.interrupts
-    for stage in stages:
+    for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
         if attempt.outcome is None:
             if interrupts.received is not None:
                 interrupts.check()
         elif not stage.also_failed:
             continue
-        if stage.when is None or stage.when(context, attempt):
-            guard()
-            attempt = stage.run(context, attempt)
+        guard()
+        attempt = stage.run(context, attempt)
     return attempt

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 from idumb.app.attempt import handoff_writer
-from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
@@ -84,7 +83,7 @@ def checkpoint(context: RunContext, attempt: Recorded) -> None:
     known = state.tasks[attempt.task.id]
     if known.checkpoint is not None and known.checkpoint.attempt == attempt.number:
         text = context.services.documents.checkpoint(
-            state, attempt.task, [evidence_payload(e) for e in attempt.evidence], attempt.ledger.as_list()
+            state, attempt.task, [e.as_dict() for e in attempt.evidence], attempt.ledger.as_list()
         )
         context.pace.waiting[projection_paths.checkpoint_path(state.phase, known.id)] = text
     if known.context.handover:

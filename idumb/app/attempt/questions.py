@@ -13,6 +13,7 @@ from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import (
     COMPENSATABLE,
     HUMAN,
+    REVERSIBLE,
     STRICT,
     Task,
 )
@@ -238,7 +239,7 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
         return Evidence(subject, question.what, evidence.WAITING, tree=tree)
     result = evidence.FAILED if answer.choice in _REFUSES else evidence.PASSED
     said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
-    if question.kind == exposed_secrets.SECRET and result == evidence.FAILED:
+    if question.kind == evidence.SECRET and result == evidence.FAILED:
         said = f"{said}; {exposed_secrets.WITHOUT_SECRET}"
     return Evidence(subject, question.what, result, output=said, tree=tree)
 
@@ -247,6 +248,11 @@ AGAIN = "again"
 
 
 EFFECT_MARK = ".again."
+
+
+def effect_payload(task: Task) -> dict[str, str]:
+    """Return the fields of an event about an attempt whose effects files alone cannot undo."""
+    return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
 def ask_about_effect(context: RunContext, task: Task) -> str | None:

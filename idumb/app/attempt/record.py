@@ -6,19 +6,16 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, projections, proofs
+from idumb.app.attempt import builder_commits, handoff_writer, judge, questions
 from idumb.app.core.run_context import Judged, Recorded, RunContext
-from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import abandoned_clones, preconditions, staged_changes, task_base
-from idumb.domain import agent, canonical_json, outcome, paths, settings, wording
+from idumb.app.worktree import staged_changes
+from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import REVERSIBLE, Task
-from idumb.domain.proof import ledger
+from idumb.domain.proof import evidence
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import INTERRUPTED
-from idumb.domain.runs.task_state import EFFECT
 
 
 def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
@@ -105,10 +102,10 @@ def _intend(context: RunContext, attempt: Judged, message: str, head: str | None
     context.journal.write(
         *_finished_events(context, attempt),
         *_question_events(context, attempt),
-        context.journal.event(
+        _event(
+            context,
+            attempt,
             "checkpoint.intended",
-            attempt.task.id,
-            attempt.number,
             paths=list(attempt.ledger.changed),
             message=message,
             head=head,
@@ -162,19 +159,14 @@ def _changed_while_committing(context: RunContext, attempt: Judged) -> str | Non
 def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     """Run the proofs again on what was committed: bytes that no check has seen are not done."""
     services = context.services
-    checked = proofs.check_after(
+    checked = judge.check_after(
         context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts
     )
-    again = (*checked, *proofs.step_evidence_again(context, attempt, tree))
+    again = (*checked, *judge.step_evidence_again(context, attempt, tree))
     context.checks.end_processes()
-    context.journal.write(
-        *(
-            context.journal.event("evidence.recorded", attempt.task.id, attempt.number, **proofs.evidence_payload(e))
-            for e in again
-        )
-    )
+    context.journal.write(*(_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in again))
     attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *again))
-    failed = [e.subject for e in again if e.result in proofs.BROKEN]
+    failed = [e.subject for e in again if e.result in evidence.BROKEN]
     if not failed:
         return attempt
     words = f"its files changed while they were committed (by a hook?), and then {wording.listed(failed)} failed"
@@ -206,6 +198,10 @@ def _keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
 
 
+def _event(context: RunContext, attempt: Judged, kind: str, **payload: Any) -> NewEvent:
+    return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
+
+
 def _left(context: RunContext, attempt: Judged) -> str | None:
     """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
     if context.workspace.kind == "here":
@@ -216,16 +212,16 @@ def _left(context: RunContext, attempt: Judged) -> str | None:
 
 
 def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
-    event = context.journal.event
     task, number, result = attempt.task.id, attempt.number, attempt.result
     # What was made in a clone and will not be delivered never reaches the user's tree.
     here = context.workspace.kind == "here" or attempt.outcome in _DELIVERED
     left = _left(context, attempt)
+    has_effect = result is not None and attempt.task.rollback.kind != REVERSIBLE
     events = [
-        event(
+        _event(
+            context,
+            attempt,
             "step.finished",
-            task,
-            number,
             call=call_id(context.run, task, number, step.index),
             index=step.index,
             tool=step.tool,
@@ -239,12 +235,12 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
         )
         for step in (result.steps if result else ())
     ]
-    events += [event("evidence.recorded", task, number, **proofs.evidence_payload(e)) for e in attempt.evidence]
+    events += [_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in attempt.evidence]
     events.append(
-        event(
+        _event(
+            context,
+            attempt,
             "attempt.finished",
-            task,
-            number,
             outcome=attempt.outcome,
             verdict=attempt.verdict,
             reason=attempt.reason,
@@ -255,20 +251,15 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             ledger=attempt.ledger.as_list(),
             symbols=[f"{s.actual} {s.name} in {s.path}" for s in attempt.ledger.symbols if s.actual],
             residue=list(attempt.residue),
-            feedback=proofs.feedback(attempt.reason, attempt.ledger, attempt.evidence),
+            feedback=evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
             seconds=round(context.services.clock.monotonic() - attempt.started, 3),
             cause=result.cause if result else None,
             builder=_result_payload(result),
             **_told(context, attempt),
-            **(_effect(attempt.task) if result is not None else {}),
+            **(questions.effect_payload(attempt.task) if has_effect else {}),
         )
     )
     return events
-
-
-def _effect(task: Task) -> dict[str, str]:
-    """Return the fields of an event about an attempt whose effects files alone cannot undo."""
-    return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
 def _told(context: RunContext, attempt: Judged) -> dict[str, Any]:
@@ -297,7 +288,7 @@ def _validator(context: RunContext, attempt: Judged) -> dict[str, Any]:
 
 
 def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
-    event, task, number = context.journal.event, attempt.task.id, attempt.number
+    task, number = attempt.task.id, attempt.number
     known = context.journal.state
     events = [
         context.journal.asked(question, task, number)
@@ -312,7 +303,7 @@ def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         waiting = [q.id for q in attempt.questions if q.id not in answered]
-        events.append(event("task.waiting", task, number, decisions=waiting, reason=attempt.reason))
+        events.append(_event(context, attempt, "task.waiting", decisions=waiting, reason=attempt.reason))
     return events
 
 
@@ -320,10 +311,10 @@ def _checkpoint_event(
     context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None
 ) -> NewEvent:
     head = commit if commit is not None else context.services.history.head().commit
-    return context.journal.event(
+    return _event(
+        context,
+        attempt,
         "checkpoint.recorded",
-        attempt.task.id,
-        attempt.number,
         status="completed" if attempt.outcome == outcome.COMPLETED else "failed",
         git_hash=head,
         commit=commit,
@@ -341,7 +332,7 @@ def _checkpoint_event(
 def _completed_event(context: RunContext, attempt: Judged) -> list[NewEvent]:
     if attempt.outcome != outcome.COMPLETED:
         return []
-    completed = context.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason)
+    completed = _event(context, attempt, "task.completed", reason=attempt.reason)
     return [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
 
 
@@ -381,99 +372,6 @@ def commit_message(context: RunContext, attempt: Judged) -> str:
 def subject(task: Task) -> str:
     """Return the first line of a task's commit, without characters that could control a terminal."""
     return "".join(c if c.isprintable() else " " for c in task.title)
-
-
-INTERRUPTED_REFS = {
-    INTERRUPTED: "interrupted"
-}  # what the ref of a checkpoint is called, where it has a name of its own
-
-
-KILLED = "idumb was ended in the middle of it"
-
-
-def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
-    """Record an attempt that was killed or interrupted: a checkpoint of the present, and what it touched.
-
-    It does not count as an attempt. `seconds` is how long it took, 0 if unknown.
-    """
-    known = context.journal.state.tasks[task.id]
-    if known.work.base is None or not (known.attempt.running or known.intended):
-        return
-    context.checks.end_processes()
-    services = context.services
-    ref = attempt_ref(services, context.run, task.id, known.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
-    declared = ledger.written_paths(task.files)
-    here = task_base.made_in(context, known) == "here"
-    if not here:
-        abandoned_clones.keep_unfinished(context)
-    kept = None if here else services.history.refs(ref).get(ref)
-    if kept is None:
-        reason = f"{task.id}, attempt {known.attempt.number}, interrupted"
-        snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
-    else:  # what was in the clone; nothing of it is in the user's tree
-        snapshot = Snapshot(kept, services.trees.kept_tree(kept), ref)
-    changed = services.trees.changes(known.work.base, snapshot.tree) if here else ()
-    covers = paths.cover(declared)
-    head = services.history.head_tree() if changed else None
-    # What is committed by now is somebody's word, and never put back.
-    changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
-    tampered = preconditions.changed_guarded(services, context.journal.state)
-    theirs = services.trees.repositories() if here else ()
-    touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
-    inner = _nested_changes(context, task.id, known.attempt.number) if theirs else ()
-    attributed = {*touched, *inner}
-    others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
-    others += inner
-    context.journal.write(
-        context.journal.event(
-            "attempt.interrupted",
-            task.id,
-            known.attempt.number,
-            left=snapshot.tree,
-            touched=touched,
-            others=others,
-            snapshot=snapshot.commit,
-            ref=ref,
-            reason=why,
-            **({"guarded": list(tampered)} if tampered else {}),
-            **_effect(task),
-        ),
-        context.journal.event(
-            "checkpoint.recorded",
-            task.id,
-            known.attempt.number,
-            status=INTERRUPTED,
-            git_hash=services.history.head().commit,
-            commit=None,
-            snapshot=snapshot.commit,
-            ref=ref,
-            tree=snapshot.tree,
-            files=touched,
-            seconds=round(seconds, 3),
-            error=why,
-            verdict=None,
-            left=None,
-        ),
-    )
-    projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
-    _note_others(context, task, others)
-
-
-def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, ...]:
-    """Return paths in nested repositories that changed since an interrupted attempt began."""
-    ref = attempt_ref(context.services, context.run, task, attempt, "base")
-    commit = context.services.history.refs(ref).get(ref)
-    if commit is None:
-        return ()
-    return tuple(one.path for one in context.services.trees.inner_changes(Snapshot(commit, "", ref)))
-
-
-def _note_others(context: RunContext, task: Task, others: list[str]) -> None:
-    """Report other changes since then. They may be the user's, so they stay."""
-    if others:
-        context.services.reporter.note(
-            f"{task.id} was interrupted; also changed since then, left as it is: {wording.listed(others)}"
-        )
 
 
 Counts = Mapping[str, tuple[int | None, int | None]]

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from idumb.app.attempt import agent_client, build, proofs, questions
+from idumb.app.attempt import agent_client, build, questions
 from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
@@ -56,12 +56,14 @@ def judge(context: RunContext, attempt: Measured, found: Sequence[Evidence]) -> 
     if name is None or name == HUMAN:
         return Verdict()
     saved = _saved(context, attempt, name, attempt.snapshot, "first")
-    request = build.make_request(context, attempt, agent.VALIDATOR, context.agents.get(name), tuple(found))
+    request = build.make_request(
+        context, attempt, agent.VALIDATOR, agent.capabilities(context.agents.get(name)), tuple(found)
+    )
     judged = _asked(context, attempt, name, request, saved)
     if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
         judged = _asked_again(context, attempt, name, request, judged, saved)
     level = levels.rule(context.services.settings, agent.VALIDATOR).level
-    made = proofs.validator_evidence(
+    made = evidence_of(
         name,
         judged.result,
         attempt.candidate,
@@ -70,6 +72,47 @@ def judge(context: RunContext, attempt: Measured, found: Sequence[Evidence]) -> 
         malformed=judged.malformed,
     )
     return Verdict((dataclasses.replace(made, level=level),), judged.result, saved)
+
+
+def _subject(name: str) -> str:
+    return f"validator {name}"
+
+
+def evidence_of(
+    name: str,
+    result: AgentResult,
+    tree: str | None,
+    *,
+    waits: bool,
+    shown: tuple[ValidatorEvidence, ...] = (),
+    malformed: str = "",
+) -> Evidence:
+    """Return a validator's verdict as evidence. A PASS without evidence is only an opinion.
+
+    `waits` is whether the work stays in place until the verdict comes. `malformed` says why the answer cannot be used.
+    """
+    subject = _subject(name)
+    words = {
+        outcome.COMPLETED: evidence.PASSED if shown else evidence.OPINION,
+        outcome.TIMED_OUT: evidence.TIMED_OUT,
+        outcome.ERRORED: evidence.ERRORED,
+        outcome.WAITING: evidence.WAITING if waits else evidence.TIMED_OUT,
+    }.get(result.outcome, evidence.FAILED)
+    said = wording.listed(one.words for one in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
+    text = f"its answer cannot be used: {malformed}" if malformed else "; ".join(filter(None, (said, result.message)))
+    return Evidence(
+        subject,
+        text or subject,
+        evidence.UNPROVEN if malformed else words,
+        exit_code=result.exit_code,
+        output=result.output,
+        output_sha256=result.output_sha256,
+        truncated=result.truncated,
+        tree=tree,
+        seconds=result.seconds,
+        cause=result.cause,
+        shown=shown,
+    )
 
 
 def _saved(context: RunContext, attempt: Measured, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
@@ -179,7 +222,7 @@ def _proving(attempt: Measured, shown: tuple[ValidatorEvidence, ...]) -> tuple[V
 def question(attempt: Measured) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
     name = attempt.validator or ""
-    subject = proofs.validator_subject(name)
+    subject = _subject(name)
     said = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
     if said is None:
         return None
@@ -191,7 +234,7 @@ def _why_unproven(attempt: Measured, said: Evidence, name: str) -> str:
     if said.result == evidence.UNPROVEN:
         return f"The validator {name} gave an answer that cannot be used."
     others = [e for e in attempt.evidence if e is not said]
-    if proofs.proves(others) or questions.criterion_questions(attempt.task, attempt.number, ()):
+    if evidence.proves(others) or questions.criterion_questions(attempt.task, attempt.number, ()):
         return ""
     if said.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."

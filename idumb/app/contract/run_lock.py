@@ -126,15 +126,11 @@ def require(context: RunContext, attempt: Attempt) -> None:
     Refusal `lock.plan-changed`, `lock.configuration-changed`, `envelope.changed` or that of the approval.
     """
     signature = _require_files(context)
-    if _is_strict(context):
+    if context.strict:
         _require_approval(context, signature)
     if attempt.task.rollback.kind == IRREVERSIBLE:
         irreversible.require(context.services, context.contract, attempt.task)
     _require_environment(context, attempt)
-
-
-def _is_strict(context: RunContext) -> bool:
-    return STRICT in (context.contract.mode, context.journal.state.mode)
 
 
 def _require_files(context: RunContext) -> str | None:

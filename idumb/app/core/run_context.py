@@ -18,7 +18,7 @@ from idumb.domain import agent, contract, paths
 from idumb.domain.agent import Conversation
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.evidence import Evidence
 
@@ -81,6 +81,10 @@ class RunContext:
         return self.contract.plan_by_task()
 
     @cached_property
+    def strict(self) -> bool:
+        return STRICT in (self.contract.mode, self.journal.state.mode)
+
+    @cached_property
     def work(self) -> Trees:
         return self.workspace.trees
 
@@ -108,8 +112,9 @@ class RunContext:
 
     def protected(self, plan: Plan) -> tuple[str, ...]:
         """Return the globs that no task of a plan may write, with everything in nested repositories."""
-        others = paths.below_rules(self.services.trees.repositories())
-        return (*plan.scope.protected, *self.services.settings.protected, *others)
+        repositories = self.services.trees.repositories()
+        nested = paths.below_rules(repositories) if repositories else ()
+        return (*plan.scope.protected, *self.services.settings.protected, *nested)
 
 
 _Phase = TypeVar("_Phase", bound="Attempt")

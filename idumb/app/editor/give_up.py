@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import projections, record
+from idumb.app.attempt import interruption, projections
 from idumb.app.contract import loading
 from idumb.app.core import open_attempt, run_lookup
 from idumb.app.core.result import Result
@@ -34,7 +34,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
         context = open_run.run_context(services, journal, contract, workspace="here")
-        record.record_interruption(context, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
+        interruption.record_interruption(context, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
         touched = list(state.tasks[task_id].work.touched)
         task_base.take_back(context, contract.tasks[task_id])
         projections.write_progress(services, contract, state)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 
 from idumb.app.attempt import adoption, build, entry, pipeline, projections
-from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -165,7 +164,7 @@ def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
             worktree=services.worktree,
             base=attempt.base,
             head=services.history.head().commit,
-            evidence=[evidence_payload(e) for e in attempt.evidence],
+            evidence=[e.as_dict() for e in attempt.evidence],
             residue=list(attempt.residue),
             **({"caches": list(attempt.caches)} if attempt.caches else {}),
         )

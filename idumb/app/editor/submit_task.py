@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from idumb.app.attempt import pipeline, projections
-from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -179,7 +178,7 @@ def _verdict(attempt: Recorded | None) -> dict[str, Any]:
     return {
         "outcome": attempt.outcome,
         "verdict": attempt.verdict,
-        "evidence": [evidence_payload(e) for e in attempt.evidence],
+        "evidence": [e.as_dict() for e in attempt.evidence],
         "ledger": lines.as_list(),
         "undeclared": list(lines.paths("undeclared", "protected")),
         "residue": list(attempt.residue),

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import adoption, budget, builder_commits, projections, questions, record
+from idumb.app.attempt import adoption, budget, builder_commits, interruption, projections, questions, record
 from idumb.app.core.run_context import Judged, RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
@@ -45,7 +45,7 @@ def _keep_refs(context: RunContext) -> None:
     done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
     wanted = {
         attempt_ref(
-            services, context.run, task, kept.attempt, record.INTERRUPTED_REFS.get(kept.status, "checkpoint")
+            services, context.run, task, kept.attempt, interruption.INTERRUPTED_REFS.get(kept.status, "checkpoint")
         ): kept.snapshot
         for task, kept in done.items()
         if kept is not None
@@ -174,13 +174,13 @@ def _recover(context: RunContext, task: Task, known: TaskState) -> None:
         elif _is_delivered(context, task, known):
             _commit_again(context, task, known)
         else:
-            record.record_interruption(
-                context, task, record.KILLED if task_base.made_in(context, known) == "here" else UNDELIVERED
+            interruption.record_interruption(
+                context, task, interruption.KILLED if task_base.made_in(context, known) == "here" else UNDELIVERED
             )
     elif known.attempt.running:
         if task_base.made_in(context, known) == "here":
             drift.report_after_crash(context, task, known)
-        record.record_interruption(context, task, _why_halted(context, task) or record.KILLED)
+        interruption.record_interruption(context, task, _why_halted(context, task) or interruption.KILLED)
     elif known.attempt.adopted:
         context.journal.write(*adoption.asked(context, task))
     elif not task_failure.tries_again(context, task):
@@ -196,7 +196,7 @@ def _recover_commits(context: RunContext, task: Task, known: TaskState, intended
         _record(context, task, known, intended["tip"])
     elif head not in (offered.base, offered.tip):
         _take_delivered_back(context, intended["tree"], intended["base"], tuple(intended["paths"]))
-        record.record_interruption(context, task, MOVED)
+        interruption.record_interruption(context, task, MOVED)
     elif head == offered.tip or _is_delivered(context, task, known):
         attempt = _rebuilt(context, task, known)
         ref = attempt_ref(context.services, context.run, task.id, known.attempt.number, "checkpoint")
@@ -206,7 +206,7 @@ def _recover_commits(context: RunContext, task: Task, known: TaskState, intended
         if recorded.commit_refused is not None:
             raise _commit_refusal(context, task, recorded.commit_refused)
     else:
-        record.record_interruption(context, task, UNDELIVERED)
+        interruption.record_interruption(context, task, UNDELIVERED)
 
 
 def _why_halted(context: RunContext, task: Task) -> str | None:

@@ -12,10 +12,10 @@ from idumb.app.attempt import (
     builder_commits,
     entry,
     handoff_writer,
+    interruption,
     pipeline,
     projections,
     questions,
-    record,
 )
 from idumb.app.consent import agent_programs, approval_parts
 from idumb.app.contract import plan_answers
@@ -162,7 +162,7 @@ def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, 
             if known.attempt.running and context.workspace.kind == "here":
                 drift.report_after_crash(context, task, known)
             took = context.services.clock.monotonic() - attempt.started
-            record.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
+            interruption.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
         raise
 
 

@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.consent import approvals
 from idumb.app.contract import loading
 from idumb.app.core.journal import Journal
@@ -148,7 +147,7 @@ def _command(services: Services, journal: Journal, checks: Checks, task: str, co
     limit = float(services.settings.run.check_timeout)
     with services.interrupts.armed():
         result = checks.command(f"rollback of {task}", f"take back {task}", command, timeout=limit, tree=None)
-    journal.write(journal.event("evidence.recorded", task, **evidence_payload(result)))
+    journal.write(journal.event("evidence.recorded", task, **result.as_dict()))
     return result
 
 
@@ -186,6 +185,6 @@ def _failure(phase: str, effects: Effects, task: str, failed: Evidence) -> WorkF
             "past": f"idumb rollback {phase} --to start --past {task}",
             "task": task,
             "done": list(done),
-            "evidence": evidence_payload(failed),
+            "evidence": failed.as_dict(),
         },
     )

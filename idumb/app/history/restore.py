@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.app.attempt import projections, proofs
+from idumb.app.attempt import projections
 from idumb.app.consent import approvals
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths
@@ -366,7 +366,7 @@ def answer(
     """The data that both commands print."""
     return {
         "phase": state.phase,
-        "invariants": [proofs.evidence_payload(e) for e in judged],
+        "invariants": [e.as_dict() for e in judged],
         "paths": list(target.paths),
         "tasks": list(target.tasks),
         "commit": done.commit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from idumb.app.attempt import record
+from idumb.app.attempt import interruption
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
@@ -131,7 +131,7 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
         return
     context = open_run.run_context(services, journal, contract)
     for task in killed:
-        record.record_interruption(context, contract.tasks[task])
+        interruption.record_interruption(context, contract.tasks[task])
     context.workspace.close()
 
 

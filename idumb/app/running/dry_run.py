@@ -22,7 +22,7 @@ from idumb.app.core.services import Rehearsals, Services
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
-from idumb.app.worktree import exposed_secrets, run_branch, task_base
+from idumb.app.worktree import run_branch, task_base
 from idumb.domain import errors, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
@@ -30,6 +30,7 @@ from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import ledger
+from idumb.domain.proof.evidence import SECRET
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
@@ -37,7 +38,7 @@ from idumb.domain.settings import COMMIT_TASK
 Counts = Mapping[str, tuple[int | None, int | None]]
 
 # A run stops at these questions, which no plan foresees.
-_UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, exposed_secrets.SECRET})
+_UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 

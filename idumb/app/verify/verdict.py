@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import proofs
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
@@ -60,7 +59,7 @@ def _proof_source(contract: Contract, statuses: Mapping[str, str]) -> str:
 
 def _failure_reason(gathered: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
     """Return what fails the phase, or ""."""
-    bad = [e for e in gathered if e.result in proofs.BROKEN]
+    bad = [e for e in gathered if e.result in evidence.BROKEN]
     if bad:
         return wording.listed(f"{e.subject} {e.result}" for e in bad)
     return f"a check changed {wording.listed(spoiled)}" if spoiled else wording.listed(mismatches, between="; ")

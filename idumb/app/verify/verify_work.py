@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import projections, questions
-from idumb.app.attempt.proofs import evidence_payload
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import projection_paths, run_lookup, schedule
@@ -135,7 +134,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "status": status,
         "reason": reason,
         "tree": tree,
-        "evidence": [evidence_payload(e) for e in gathered],
+        "evidence": [e.as_dict() for e in gathered],
         "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,

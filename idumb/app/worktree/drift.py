@@ -93,7 +93,7 @@ def compare(before: RepositoryState, after: RepositoryState, descends: Descends,
     names = sorted({name for name, _ in before.refs.items() ^ after.refs.items()} - current) if before.refs else []
     old, new = (f"refs/heads/{h.branch}" if h.branch is not None else h.commit for h in (before.head, after.head))
     return Drift(
-        preconditions.changed_names(before.guarded, after.guarded),
+        preconditions.changed_names(before.guarded, after.guarded) if before.guarded != after.guarded else (),
         tuple(_moved(name, before.refs.get(name), after.refs.get(name), descends) for name in names),
         tuple(name for name, commit in sorted(before.kept.items()) if after.kept.get(name) != commit),
         None if old == new else MovedRef("HEAD", old, new),
@@ -181,8 +181,10 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     changed = compare(before, after, history.descends, branch=state.branch)
     lost = restore_own(history, before, changed)
     gone, loud = keep_old(history, attempt.ref, changed.refs), changed.loud
-    preconditions.require_same_guarded(state, task, changed.guarded)
-    preconditions.require_branch(services, state, after.head)
+    if changed.guarded:
+        raise preconditions.guarded_changed(f"while {task} ran", state, changed.guarded, changed.guarded)
+    if after.head.branch != state.branch:
+        preconditions.require_branch(services, state)
     if changed.own_refs or loud:
         _report_staging(context, attempt)
     if changed.own_refs:
@@ -241,13 +243,8 @@ def _report_staging(context: RunContext, attempt: Prepared) -> None:
 
 def _program_works_here(context: RunContext, attempt: Prepared) -> bool:
     """Return whether a program works in the user's own tree. People may commit and stage there what they like."""
-    known = context.journal.state.tasks[attempt.task.id]
-    if (
-        context.workspace.kind != "here"
-        or attempt.task.is_human
-        or known.attempt.opened is not None
-        or attempt.awaits_verdict
-    ):
+    opened = context.journal.state.tasks[attempt.task.id].attempt.opened
+    if context.workspace.kind != "here" or opened is not None or attempt.awaits_verdict:
         return False
     return not capabilities(context.agents.get(attempt.builder)).asks_person
 

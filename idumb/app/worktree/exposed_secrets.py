@@ -17,7 +17,7 @@ from idumb.domain import canonical_json, outcome, wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal, Waiting
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import ledger
+from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -135,6 +135,8 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
 
 def judge(context: RunContext, attempt: Measured) -> Measured:
     """Search what would be committed for secrets. A strict run fails over one; otherwise a person is asked later."""
+    if not context.services.redaction.knows_secrets():
+        return attempt
     # A dry run commits nothing, and says what a run would ask.
     if COMMITTED.isdisjoint((context.policy, context.services.settings.git.commit)) or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
@@ -220,7 +222,7 @@ def _what(task: str, found: Sequence[str]) -> str:
 def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decision:
     return Decision(
         id=id,
-        kind=SECRET,
+        kind=evidence.SECRET,
         task=task,
         what=_what(task, found),
         why="HEAD has the value nowhere. Once it is committed, everybody who gets the repository has it.",
@@ -271,9 +273,6 @@ def _in_commit(services: Services, commit: str | None, names: frozenset[str]) ->
         with suppress(Refusal):
             left -= redaction.variables_in(trees.pieces(change.new.oid), left)
     return names - left
-
-
-SECRET = "secret"
 
 
 WITHOUT_SECRET = "take the value out of the file and read it from the variable"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from idumb.app.core import next_actions, previous_owner
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.app.ports.repository import CommitAttempt, Head
+from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import wording
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.runs.run import RunState
@@ -64,9 +64,9 @@ def require_repository(services: Services) -> None:
         )
 
 
-def require_branch(services: Services, state: RunState, head: Head | None = None) -> None:
-    """Refuse to continue or roll back a run on another branch than its own. `head` is read unless it is given."""
-    head = head or services.history.head()
+def require_branch(services: Services, state: RunState) -> None:
+    """Refuse to continue or roll back a run on another branch than its own."""
+    head = services.history.head()
     if head.branch != state.branch:
         back = _way_back(services, state)
         raise Refusal(
@@ -112,7 +112,7 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     changed = changed_names(state.guarded.digests, services.history.state().guarded)
     rest = [name for name in changed if name not in accepted]
     if rest:
-        raise _guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
+        raise guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
     return changed
 
 
@@ -135,13 +135,8 @@ def changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
-def require_same_guarded(state: RunState, task: str, changed: Sequence[str]) -> None:
-    """Refuse if git's own files changed while a task ran."""
-    if changed:
-        raise _guarded_changed(f"while {task} ran", state, changed, changed)
-
-
-def _guarded_changed(when: str, state: RunState, named: Sequence[str], changed: Sequence[str]) -> Refusal:
+def guarded_changed(when: str, state: RunState, named: Sequence[str], changed: Sequence[str]) -> Refusal:
+    """Return the refusal for changed files of git's own; `named` are those that nobody accepted."""
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     return Refusal(
         "git.guarded-changed",

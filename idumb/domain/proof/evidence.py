@@ -1,9 +1,17 @@
-"""Evidence: the record of one check that idumb ran itself, on bytes that no builder can change any more."""
+"""Evidence: the record of one check that idumb ran itself, on bytes that no builder can change any more.
+
+Ledger and evidence decide the verdict of an attempt, and what the next attempt learns.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from idumb.domain import outcome, wording
+from idumb.domain.proof import ledger, levels
+from idumb.domain.proof.ledger import Ledger
 from idumb.domain.proof.validation import ValidatorEvidence
 
 PASSED = "passed"
@@ -14,6 +22,10 @@ WAITING = "waiting"
 OPINION = "opinion"
 UNPROVEN = "unproven"
 TOLERATED = "tolerated"
+BROKEN = frozenset({FAILED, ERRORED, TIMED_OUT})
+
+SECRET = "secret"
+"""The subject of a person's answer about a known secret in the work, which proves nothing about the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +58,74 @@ class Evidence:
     @property
     def passed(self) -> bool:
         return self.result == PASSED
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields of `evidence.recorded`."""
+        row = asdict(self)
+        row["argv"] = list(self.argv)
+        row["seconds"] = round(self.seconds, 3)
+        del row["shown"]
+        if self.shown:
+            row["shown"] = [one.as_dict() for one in self.shown]
+        if self.level == levels.ADVISORY:
+            del row["level"]
+        return row
+
+
+def verdict(compared: Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
+    """Return PASS, PARTIAL, FAIL or waiting, and why. PASS needs a ledger that holds and one real proof."""
+    wrong = [line for line in compared.lines if line.status != ledger.DECLARED]
+    words = [_ledger_words(line) for line in wrong] + [s.words for s in compared.symbols if not s.holds]
+    if words:
+        return outcome.FAIL, wording.listed(words, between="; ")
+    proofs = [e for e in proofs if e.level > levels.INFORMATIONAL]
+    failed = [e for e in proofs if e.result in BROKEN]
+    tolerated = [e for e in proofs if e.result == TOLERATED]
+    passed = [e for e in proofs if e.passed and not _proves_nothing(e.subject)] + tolerated
+    if failed:
+        names = wording.listed(f"{e.subject} {e.result}" for e in failed)
+        return (outcome.PARTIAL if passed else outcome.FAIL), names
+    if any(e.result == WAITING for e in proofs):
+        return WAITING, "waits for a person"
+    if not passed:
+        return outcome.FAIL, "nothing proves this task"
+    return outcome.PASS, wording.listed((e.text for e in tolerated), between="; ") if tolerated else ""
+
+
+def proves(proofs: Iterable[Evidence]) -> bool:
+    """Return whether some of this evidence proves the work."""
+    real = (e for e in proofs if e.level > levels.INFORMATIONAL and not _proves_nothing(e.subject))
+    return any(e.passed or e.result == TOLERATED for e in real)
+
+
+def _proves_nothing(subject: str) -> bool:
+    """Return whether evidence is only about the work's size or secrets, or about the state before it."""
+    return subject.startswith(("precondition", "limit ")) or subject.endswith(" before") or subject == SECRET
+
+
+def _ledger_words(line: ledger.Line) -> str:
+    if line.status == ledger.MISSING:
+        return f"{line.path} was declared ({line.declared}) and did not change"
+    if line.status == ledger.MISMATCH:
+        return f"{line.path} was {line.actual}, declared {line.declared}"
+    if line.within is not None:
+        return f"{line.path} is in another repository, {line.within}, and was {line.actual}"
+    if line.status == ledger.PROTECTED:
+        return f"{line.path} is protected by {line.rule} and was {line.actual}"
+    return f"{line.path} was {line.actual} and is not declared"
+
+
+def feedback(reason: str, compared: Ledger, proofs: Sequence[Evidence]) -> str:
+    """Return what the next attempt learns: the reason, the ledger's complaints, and the end of each failed check."""
+    lines = [reason] if reason else []
+    lines += [_ledger_words(line) for line in compared.lines if line.status != ledger.DECLARED]
+    lines += [line.words for line in compared.symbols if not line.holds]
+    for e in proofs:
+        if e.result in BROKEN:
+            exit_words = "" if e.exit_code is None else f", exit {e.exit_code}"
+            lines.append(f"{e.subject} ({e.text}): {e.result}{exit_words}")
+            if e.command:
+                lines.append(f"$ {e.command}")
+            if e.output:
+                lines.append(e.output[-2000:].rstrip())
+    return "\n".join(dict.fromkeys(lines))

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from idumb.app.attempt import proofs, questions
+from idumb.app.attempt import judge, questions, validator
 from idumb.domain import agent, outcome
 from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
@@ -24,60 +24,60 @@ def made(result: str, subject: str = "AC-1") -> Evidence:
 
 
 def test_a_ledger_that_holds_and_one_passed_proof_pass() -> None:
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED)])[0] == outcome.PASS
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED)])[0] == outcome.PASS
 
 
 @pytest.mark.parametrize("status", ["undeclared", "missing", "mismatch", "protected"])
 def test_no_proof_outweighs_a_ledger_that_does_not_hold(status: str) -> None:
     wrong = Ledger((Line("a", status, None, "create"),))
-    assert proofs.verdict(wrong, [made(evidence.PASSED)])[0] == outcome.FAIL
+    assert evidence.verdict(wrong, [made(evidence.PASSED)])[0] == outcome.FAIL
 
 
 @pytest.mark.parametrize("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
 def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(result: str) -> None:
     """R-GATE-6: a timed-out check never counts as passed."""
-    assert proofs.verdict(HOLDS, [made(result)])[0] == outcome.FAIL
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED), made(result, "AC-2")])[0] == outcome.PARTIAL
+    assert evidence.verdict(HOLDS, [made(result)])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED), made(result, "AC-2")])[0] == outcome.PARTIAL
 
 
 @pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("result", sorted(proofs.BROKEN))
+@pytest.mark.parametrize("result", sorted(evidence.BROKEN))
 def test_a_gate_or_role_of_level_1_or_2_blocks_whatever_kept_it_from_passing(result: str, level: int) -> None:
     """R-GATE-6: a timeout blocks like a failure."""
     judged = dataclasses.replace(made(result, "validator reviewer"), level=level)
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED), judged])[0] == outcome.PARTIAL
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED), judged])[0] == outcome.PARTIAL
 
 
-@pytest.mark.parametrize("result", [evidence.PASSED, *sorted(proofs.BROKEN)])
+@pytest.mark.parametrize("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
 def test_level_0_neither_blocks_nor_proves(result: str) -> None:
     """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
     told = dataclasses.replace(made(result, "validator reviewer"), level=0)
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED), told])[0] == outcome.PASS
-    assert proofs.verdict(HOLDS, [told]) == (outcome.FAIL, "nothing proves this task")
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED), told])[0] == outcome.PASS
+    assert evidence.verdict(HOLDS, [told]) == (outcome.FAIL, "nothing proves this task")
 
 
 @pytest.mark.parametrize("result", [evidence.OPINION, evidence.UNPROVEN])
 def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
-    assert proofs.verdict(HOLDS, [made(result)]) == (outcome.FAIL, "nothing proves this task")
+    assert evidence.verdict(HOLDS, [made(result)]) == (outcome.FAIL, "nothing proves this task")
 
 
 @pytest.mark.parametrize("subject", ["precondition 1", "test 1 before"])
 def test_what_held_before_the_work_proves_nothing_about_it(subject: str) -> None:
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
 def test_no_evidence_is_no_proof() -> None:
-    assert proofs.verdict(HOLDS, [])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [])[0] == outcome.FAIL
 
 
 def test_a_question_without_an_answer_waits_unless_something_failed() -> None:
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED), made(evidence.WAITING, "AC-2")])[0] == evidence.WAITING
-    assert proofs.verdict(HOLDS, [made(evidence.FAILED), made(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED), made(evidence.WAITING, "AC-2")])[0] == evidence.WAITING
+    assert evidence.verdict(HOLDS, [made(evidence.FAILED), made(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
 
 
 def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> None:
     """R-RUN-5."""
-    told = proofs.feedback("AC-1 failed", HOLDS, [made(evidence.FAILED), made(evidence.PASSED, "AC-2")])
+    told = evidence.feedback("AC-1 failed", HOLDS, [made(evidence.FAILED), made(evidence.PASSED, "AC-2")])
     assert told.splitlines() == ["AC-1 failed", "AC-1 (text): failed, exit 1", "$ make", "boom"]
 
 
@@ -94,38 +94,36 @@ def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> Non
 )
 def test_a_validator_that_shows_nothing_proves_nothing(ended: str, result: str) -> None:
     """R-RUN-3."""
-    assert proofs.validator_evidence("v", agent.AgentResult(ended), "tree", waits=False).result == result
+    assert validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False).result == result
 
 
 @pytest.mark.parametrize("ended", outcome.OUTCOMES)
 def test_only_a_completed_validator_that_shows_something_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
-    made = proofs.validator_evidence("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
+    made = validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
     assert (made.result == evidence.PASSED) == (ended == outcome.COMPLETED)
 
 
 def test_an_answer_that_cannot_be_used_neither_proves_nor_fails() -> None:
     """R-RUN-3."""
-    made = proofs.validator_evidence(
-        "v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict"
-    )
+    made = validator.evidence_of("v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict")
     assert (made.result, made.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 
 @pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before"])
 def test_neither_size_nor_what_held_before_proves_a_task(subject: str) -> None:
     """R-RUN-3."""
-    assert not proofs.proves([made(evidence.PASSED, subject)])
-    assert proofs.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
+    assert not evidence.proves([made(evidence.PASSED, subject)])
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
 def test_that_something_was_done_is_proven_by_declared_changes_alone() -> None:
     """R-RUN-3."""
     task = Task("T1-01", "t", acceptance=(Criterion("AC-1", "a", "changed"), Criterion("AC-2", "b", "check", "true")))
     stray = Ledger((Line("b", "undeclared", "created", None), Line("a", "missing", None, "modify")))
-    assert [e.result for e in proofs.change_evidence(task, HOLDS, "tree")] == ["passed"]
-    assert [e.result for e in proofs.change_evidence(task, stray, "tree")] == ["failed"]
+    assert [e.result for e in judge.change_evidence(task, HOLDS, "tree")] == ["passed"]
+    assert [e.result for e in judge.change_evidence(task, stray, "tree")] == ["failed"]
 
 
 def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() -> None:
@@ -158,4 +156,4 @@ def test_a_decision_task_offers_its_options() -> None:
 
 def test_of_many_failed_proofs_the_first_are_named_and_the_rest_counted() -> None:
     failed = [made(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
-    assert proofs.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")
+    assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")

@@ -1,0 +1,105 @@
+"""Records an attempt that was killed or interrupted: a checkpoint of the present, and what it touched."""
+
+from __future__ import annotations
+
+from idumb.app.attempt import projections, questions
+from idumb.app.core.run_context import RunContext
+from idumb.app.core.services import attempt_ref
+from idumb.app.ports.repository import Snapshot
+from idumb.app.worktree import abandoned_clones, preconditions, task_base
+from idumb.domain import paths, wording
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger
+from idumb.domain.runs.run import INTERRUPTED
+
+INTERRUPTED_REFS = {
+    INTERRUPTED: "interrupted"
+}  # what the ref of a checkpoint is called, where it has a name of its own
+
+
+KILLED = "idumb was ended in the middle of it"
+
+
+def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
+    """Record an attempt that was killed or interrupted: a checkpoint of the present, and what it touched.
+
+    It does not count as an attempt. `seconds` is how long it took, 0 if unknown.
+    """
+    known = context.journal.state.tasks[task.id]
+    if known.work.base is None or not (known.attempt.running or known.intended):
+        return
+    context.checks.end_processes()
+    services = context.services
+    ref = attempt_ref(services, context.run, task.id, known.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
+    declared = ledger.written_paths(task.files)
+    here = task_base.made_in(context, known) == "here"
+    if not here:
+        abandoned_clones.keep_unfinished(context)
+    kept = None if here else services.history.refs(ref).get(ref)
+    if kept is None:
+        reason = f"{task.id}, attempt {known.attempt.number}, interrupted"
+        snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
+    else:  # what was in the clone; nothing of it is in the user's tree
+        snapshot = Snapshot(kept, services.trees.kept_tree(kept), ref)
+    changed = services.trees.changes(known.work.base, snapshot.tree) if here else ()
+    covers = paths.cover(declared)
+    head = services.history.head_tree() if changed else None
+    # What is committed by now is somebody's word, and never put back.
+    changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
+    tampered = preconditions.changed_guarded(services, context.journal.state)
+    theirs = services.trees.repositories() if here else ()
+    touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
+    inner = _nested_changes(context, task.id, known.attempt.number) if theirs else ()
+    attributed = {*touched, *inner}
+    others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
+    others += inner
+    context.journal.write(
+        context.journal.event(
+            "attempt.interrupted",
+            task.id,
+            known.attempt.number,
+            left=snapshot.tree,
+            touched=touched,
+            others=others,
+            snapshot=snapshot.commit,
+            ref=ref,
+            reason=why,
+            **({"guarded": list(tampered)} if tampered else {}),
+            **questions.effect_payload(task),
+        ),
+        context.journal.event(
+            "checkpoint.recorded",
+            task.id,
+            known.attempt.number,
+            status=INTERRUPTED,
+            git_hash=services.history.head().commit,
+            commit=None,
+            snapshot=snapshot.commit,
+            ref=ref,
+            tree=snapshot.tree,
+            files=touched,
+            seconds=round(seconds, 3),
+            error=why,
+            verdict=None,
+            left=None,
+        ),
+    )
+    projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
+    _note_others(context, task, others)
+
+
+def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, ...]:
+    """Return paths in nested repositories that changed since an interrupted attempt began."""
+    ref = attempt_ref(context.services, context.run, task, attempt, "base")
+    commit = context.services.history.refs(ref).get(ref)
+    if commit is None:
+        return ()
+    return tuple(one.path for one in context.services.trees.inner_changes(Snapshot(commit, "", ref)))
+
+
+def _note_others(context: RunContext, task: Task, others: list[str]) -> None:
+    """Report other changes since then. They may be the user's, so they stay."""
+    if others:
+        context.services.reporter.note(
+            f"{task.id} was interrupted; also changed since then, left as it is: {wording.listed(others)}"
+        )

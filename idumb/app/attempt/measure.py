@@ -1,0 +1,195 @@
+"""Measures the work from bytes: frozen files, and what changed in them compared with what the task declares."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from idumb.app.attempt import questions
+from idumb.app.core import projection_paths
+from idumb.app.core.run_context import Built, Measured, RunContext
+from idumb.app.worktree import drift, exposed_secrets
+from idumb.domain import outcome, paths, settings, wording
+from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.proof import ledger, symbols
+from idumb.domain.proof.ledger import LINK, Change, Entry, Ledger
+
+_SHOWN = 5
+
+
+def measure(context: RunContext, attempt: Built) -> Measured:
+    """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
+    candidate, new_caches, changes = freeze(context, attempt)
+    _report_lost(context, attempt)
+    compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
+    uncovered = {p for p in compared.strays if context.work.uncovered(p)}
+    if uncovered:
+        # A task that changes ignore rules did not make the files that git no longer ignores.
+        changes = tuple(c for c in changes if c.path not in uncovered)
+        compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
+    accepted, undeclared, changed = attempt.accepted_paths, compared.undeclared, compared.changed
+    secret_names = exposed_secrets.words_of_names(context, attempt, changed) if changed else ""
+    if undeclared and not secret_names and _accepts(context, attempt, undeclared):
+        accepted = (*accepted, *undeclared)
+        compared = _compare(context, attempt, candidate, changes, accepted)
+    compared = _compare_symbols(context, attempt.task, changes, compared)
+    compared = _add_nested_changes(context, attempt, compared)
+    strays = compared.strays
+    measured = attempt.become(
+        Measured,
+        candidate=candidate,
+        new_caches=new_caches,
+        changes=changes,
+        ledger=compared,
+        accepted_paths=accepted,
+        deviation=bool(strays),
+    )
+    problems = [*filter(None, [secret_names]), *_outside_links(context, changes)]
+    if strays:
+        problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
+        _report_strays(context, measured, strays)
+    if problems:
+        return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
+    return measured
+
+
+def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...], tuple[Change, ...]]:
+    """Return the tree of the files as they are, the caches of tools that appeared, and what the attempt changed.
+
+    Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
+    a tool's cache hides itself: both are reported.
+    """
+    tree = context.work.scan(attempt.literal_paths)
+    changes = _task_changes(context, attempt, tree)
+    hidden = _hidden(context, changes)
+    new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
+    _report_hidden(context, attempt.task, hidden, new_caches)
+    if hidden:
+        declared = paths.cover(attempt.written)
+        strays = [path for path, rules in hidden.items() if not declared(rules)]
+        if strays:
+            tree = context.work.scan((*attempt.literal_paths, *strays))
+            changes = _task_changes(context, attempt, tree)
+    return tree, new_caches, changes
+
+
+def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
+    """Return what changed since the task base.
+
+    idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
+    """
+    since_base = context.work.changes(attempt.base, candidate)
+    if context.workspace.kind != "here" or attempt.snapshot.tree == attempt.base:
+        return since_base
+    foreign = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
+    own = context.work.changes(attempt.snapshot.tree, candidate)
+    return (*foreign, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
+
+
+def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
+    """Return each path that git ignores since the attempt, with the ignore file that hides it."""
+    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE]
+    if not rules:  # asking git is slow
+        return {}
+    return context.work.hidden_by(
+        (c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None)
+    )
+
+
+def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
+    note = context.services.reporter.note
+    if new_caches:
+        note(f"While {task.id} ran, folders came that git ignores as caches: {wording.listed(new_caches)}")
+    for rules in sorted(set(hidden.values())):
+        ignored = (path for path, file in sorted(hidden.items()) if file == rules)
+        note(f"Since {task.id} ran, git ignores because of {rules}: {wording.listed(ignored)}")
+
+
+def _compare(
+    context: RunContext, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
+) -> Ledger:
+    compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
+    if compared.holds or not context.journal.state.is_to_be_built(attempt.task.id):
+        return compared
+    return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
+
+
+def _compare_symbols(context: RunContext, task: Task, changes: Iterable[Change], compared: Ledger) -> Ledger:
+    """Return the ledger with the symbols that changed, if the task declares symbols."""
+    if task.symbols is None:
+        return compared
+    read = [
+        symbols.SymbolSet(c.path, _symbol_names(context, c.path, c.old), _symbol_names(context, c.path, c.new))
+        for c in changes
+    ]
+    return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
+
+
+def _symbol_names(context: RunContext, path: str, entry: Entry | None) -> frozenset[str] | None:
+    if entry is None or entry.mode == LINK:
+        return frozenset()
+    return context.services.symbols.defined(path, context.work.read(entry.oid))
+
+
+def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -> Ledger:
+    """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
+    if context.workspace.kind != "here":
+        return compared
+    inner = context.services.trees.inner_changes(attempt.snapshot)
+    if not inner:
+        return compared
+    listed = set(compared.paths(ledger.PROTECTED))
+    lines = tuple(
+        ledger.Line(
+            one.path, ledger.PROTECTED, ledger.MODIFIED, None, one.repository, within=one.repository, kept=one.kept
+        )
+        for one in inner
+        if one.path not in listed
+    )
+    return dataclasses.replace(compared, lines=(*compared.lines, *lines))
+
+
+def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
+    """Return a line for each new or changed link that leads out of the working tree, where no commit has the bytes."""
+    links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
+    outside = [(path, target) for path in links if (target := context.work.leads_out(path)) is not None]
+    way = "write the file itself, or make it a relative link that stays inside"
+    return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in outside[:5]]
+
+
+def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ...]) -> None:
+    """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
+    if context.workspace.kind != "here":
+        return
+    note, task, ref = context.services.reporter.note, attempt.task.id, attempt.snapshot.ref
+    nested = [line for line in attempt.ledger.lines if line.within is not None]
+    for line in [line for line in nested if line.kept][:_SHOWN]:
+        note(f"{line.path} as it was before {task}: git show {shlex.quote(drift.nested_place(ref, line.path))}")
+    for repository in dict.fromkeys(line.within for line in nested if line.within is not None):
+        note(
+            f"{repository} is a submodule or a nested repository, which idumb does not restore:"
+            f" git -C {shlex.quote(repository)} status shows its changes"
+        )
+    saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
+    for path in [path for path in strays if path in saved][:_SHOWN]:
+        note(f"{path} as it was before {task}: {drift.show_command(ref, path)}")
+
+
+def _report_lost(context: RunContext, attempt: Built) -> None:
+    lost = context.services.trees.gone() if context.workspace.kind == "here" else ()
+    for path in [path for path in lost if not projection_paths.is_projection(path)][:_SHOWN]:
+        words = f"{path} disappeared while {attempt.task.id} ran; git ignores it, so no snapshot has it"
+        context.services.reporter.note(words)
+
+
+def _accepts(context: RunContext, attempt: Built, strays: tuple[str, ...]) -> bool:
+    """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
+    if context.on_deviation is not None:
+        return context.on_deviation == settings.ACCEPT
+    if questions.strays_accepted(context.journal.state, attempt.task.id, strays):
+        return True
+    if attempt.plan.mode == STRICT or not context.services.asker.interactive:
+        return context.services.settings.run.on_deviation == settings.ACCEPT
+    answer = context.services.asker.ask(questions.deviation_question(attempt.task, strays))
+    return answer is not None and answer.choice == settings.ACCEPT
