@@ -241,7 +241,8 @@ def _latin(text: str, errors: str = "surrogateescape") -> str:
 LONGEST = 16_384
 
 
-_BEFORE = r"(?<![A-Za-z0-9])"
+# No letter or digit comes before a token, except one that ends a JSON escape.
+_BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
 
 
 # Possessive, and it stops before any five hyphens, so no text is scanned twice.
@@ -289,7 +290,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "authorization",
         ("uthorization", "UTHORIZATION"),
         (
-            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic|bearer|token|apikey)[ \t]{1,4}"
+            r"(?i:authorization)\\{0,3}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?"
+            r"(?i:basic|bearer|token|apikey)[ \t]{1,4}"
             r"(?P<secret>[A-Za-z0-9._~+/=\-]{6,4096})"
         ),
     ),

@@ -253,3 +253,17 @@ def test_whether_bytes_hold_a_value_is_read_no_further_than_it(before: bytes, si
     assert len(list(pieces)) >= 9
     assert redactor.variables_in([whole], frozenset({"A", "B"})) == {"A"}
     assert redactor.variables_in([whole], frozenset({"B"})) == frozenset()
+
+
+@pytest.mark.parametrize("before", ["line\n", "tab\t", "é", "\x07", 'Authorization: "'])
+def test_a_token_is_recognised_in_json_as_in_text(before: str) -> None:
+    """In JSON, the letter or digit that ends an escape comes right before the token."""
+    text = before + "ghp_" + "a1b2" * 9
+    assert Redactor().holds(text)
+    assert Redactor().holds(json.dumps({"text": text}))
+
+
+def test_a_quoted_header_is_recognised_in_json_as_in_text() -> None:
+    text = json.dumps({"Authorization": "Bearer abcdef123456"})
+    assert Redactor().holds(text)
+    assert Redactor().holds(json.dumps({"headers": text}))
