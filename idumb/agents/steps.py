@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idumb.agents.adapter import Adapter, ApplyPatch, Redact
-from idumb.agents.program import last_words, not_started, with_request
+from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
+from idumb.agents.program import last_words, not_started
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILT_IN, STEPS, AgentRequest, AgentResult, StepRecord
 from idumb.domain.plans.plan import Step
+from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
 LONGEST_ARGUMENT = 200
@@ -41,6 +43,10 @@ class StepsAgent(Adapter):
     continues = False
     capabilities = BUILT_IN[STEPS]
 
+    def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        super().__init__(binding, equipment)
+        self._environment = equipment.environment(equipment.allowed)
+
     def run(self, request: AgentRequest) -> AgentResult:
         if request.task is None:
             return AgentResult(outcome.ERRORED, f"{request.subject} has no steps; role {request.role} needs an agent")
@@ -51,8 +57,7 @@ class StepsAgent(Adapter):
         ended = Reply(outcome.COMPLETED, "")
         files = WorkspaceFiles(request.workspace)
         try:
-            environment = self._equipment.environment(self._equipment.allowed)
-            call = ToolCalls(files, request, self._equipment.apply_patch, environment, deadline, self._redact)
+            call = ToolCalls(files, request, self._equipment.apply_patch, self._environment, deadline, self._redact)
             for step in request.task.steps:
                 began = time.monotonic()
                 self._equipment.guard()
@@ -76,12 +81,12 @@ class StepsAgent(Adapter):
 
 def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepRecord:
     """Return the audit entry of one tool call. Output is redacted when it is captured."""
-    words = redact(reply.text)
+    arguments, words = sanitised(step.arguments, redact), redact(reply.text)
     return StepRecord(
         index=step.index,
         tool=step.tool,
         intent=step.intent,
-        arguments=sanitised(step.arguments, redact),
+        arguments=arguments,
         ok=reply.outcome == outcome.COMPLETED,
         response=reply.output or words,
         seconds=seconds,
@@ -89,22 +94,31 @@ def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepReco
     )
 
 
-def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, object]:
+def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
     """Return arguments for the audit: long values as digest and size, short values redacted."""
-    return {name: _sanitised(value, redact) for name, value in arguments.items()}
+    short = {name: _shortened(value) for name, value in arguments.items()}
+    text = json.dumps(short, ensure_ascii=False)
+    # Most arguments hold no secret, so that one scan of all of them is enough.
+    return short if redact(text) == text else {name: _redacted(value, redact) for name, value in short.items()}
 
 
-def _sanitised(value: Any, redact: Redact) -> object:
+def _shortened(value: Any) -> Any:
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
         if len(data) <= LONGEST_ARGUMENT:
-            return redact(value)
+            return value
         import hashlib
 
         return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     if isinstance(value, list | tuple):
-        return [_sanitised(item, redact) for item in value]
-    return value if value is None or isinstance(value, bool | int | float) else redact(str(value))
+        return [_shortened(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _redacted(value: Any, redact: Redact) -> Any:
+    if isinstance(value, list):
+        return [_redacted(item, redact) for item in value]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _title(step: Step) -> str:
@@ -236,15 +250,16 @@ class ToolCalls:
         left = None if self._deadline is None else self._deadline - time.monotonic()
         declared = step.timeout or step.arguments.get("timeout")
         limits = [limit for limit in (left, declared) if limit is not None]
-        argv = _argv(step)
+        argv, request = _argv(step), self._request
+        cookies = child_process.run_cookies(request.run_id, request.workspace)
         try:
             finished = child_process.run(
                 argv,
-                cwd=self._request.workspace,
-                environment=with_request(self._environment, self._request),
+                cwd=request.workspace,
+                environment={**self._environment, **request.variables, **cookies},
                 timeout=min(limits, default=None),
-                idle_timeout=self._request.idle_timeout,
-                limits=self._request.limits,
+                idle_timeout=request.idle_timeout,
+                limits=request.limits,
                 guarded=True,
             )
         except OSError as problem:

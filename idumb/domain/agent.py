@@ -186,6 +186,12 @@ class AgentRequest:
         return (path in self.unsaved or path.startswith(below)) and path not in self.allowed_paths
 
     @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of the request, and those that identify the task to its processes."""
+        names = {"IDUMB_TASK": self.subject, "IDUMB_ATTEMPT": str(self.attempt), "IDUMB_ROLE": self.role}
+        return {**self.environment, **names}
+
+    @property
     def subject(self) -> str:
         """The subject as one word that is safe in a file name: the task's id, or `about`."""
         return self.task.id if self.task is not None else self.about
