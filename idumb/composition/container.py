@@ -106,7 +106,7 @@ class Container:
         from functools import partial
 
         from idumb.git.refs import ref_presence
-        from idumb.store import network
+        from idumb.store import connection
         from idumb.store.event_log import SqliteEventLog
 
         common_dir = self.repository.common_dir
@@ -115,7 +115,7 @@ class Container:
             self.worktree,
             self.clock,
             kept_refs=partial(ref_presence.exist, common_dir),
-            may_create=partial(network.refuse, allowed=lambda: self.settings.git.network),
+            may_create=partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
             redactor=lambda: self.redaction,
         )
 

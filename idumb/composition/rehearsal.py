@@ -36,9 +36,11 @@ class RehearsalContainer(Container):
 
     @cached_property
     def log(self) -> SqliteEventLog:
-        from idumb.store.temporary_log import ThrowAwayLog
+        from idumb.store.event_log import SqliteEventLog
 
-        return ThrowAwayLog(self.repository.common_dir, self.worktree, self.clock, lambda: self.redaction)
+        return SqliteEventLog(
+            self.repository.common_dir, self.worktree, self.clock, redactor=lambda: self.redaction, copied=False
+        )
 
     def close(self) -> None:
         """Close the log; a dry run saves no caches."""
@@ -50,7 +52,7 @@ class Rehearsals:
     """Opens dry runs for one user. From then on, the user's container records no consent."""
 
     def __init__(self, user: Container) -> None:
-        from idumb.store.temporary_log import ForgetfulConsent
+        from idumb.store.consent import ForgetfulConsent
 
         self._user = user
         user.consent = ForgetfulConsent(user.repository.common_dir)

@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from idumb.domain import paths
 from idumb.domain.errors import StoreError
 from idumb.store import anchor, event_chain, log_errors, schema, segments
 from idumb.store.event_chain import Line, Placed, Row
 from idumb.store.witnesses import AnchoredCopy, Witnesses, nothing_kept
-from idumb.system.files import user_folders
+from idumb.system.files import file_systems, user_folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
@@ -315,6 +316,21 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino
     except OSError:
         return 0
+
+
+def refuse_network(
+    folder: str, allowed: Callable[[], bool], kind_of: Callable[[str], str] = file_systems.kind_of
+) -> None:
+    """Refuse a folder on a network file system, unless that is `allowed`: locks and fsync may not work there."""
+    kind = kind_of(folder)
+    if paths.is_network_file_system(kind) and not allowed():
+        raise StoreError(
+            "store.network",
+            f"the event log would be on a network file system ({kind}), where locks and forced writes are not reliable:"
+            f" {folder}",
+            hint="Keep the repository on a local disk, or set git.network in .idumb/config.yaml",
+            details={"path": folder, "kind": kind},
+        )
 
 
 def _make_file(folder: str, path: str) -> None:

@@ -183,6 +183,38 @@ class FileConsentStore:
         return StoredApproval(approval, record["signature"])
 
 
+class ForgetfulConsent(FileConsentStore):
+    """Knows the recorded consent; new consent counts for this process alone."""
+
+    def __init__(self, common_dir: str) -> None:
+        super().__init__(common_dir)
+        self._now: dict[str, Mapping[str, Any]] = {}
+        self._approved: list[StoredApproval] = []
+
+    def given(self, contract_hash: str) -> bool:
+        return contract_hash in self._now or super().given(contract_hash)
+
+    def agreed(self, contract_hash: str) -> Mapping[str, Any]:
+        return self._now[contract_hash] if contract_hash in self._now else super().agreed(contract_hash)
+
+    def record(
+        self,
+        contract_hash: str,
+        *,
+        phase: str,  # noqa: ARG002 - the port's signature
+        how: str,  # noqa: ARG002
+        at: str,  # noqa: ARG002
+        agreed: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._now[contract_hash] = agreed or {}
+
+    def approvals(self, phase: str) -> tuple[StoredApproval, ...]:
+        return (*(kept for kept in reversed(self._approved) if kept.approval.phase == phase), *super().approvals(phase))
+
+    def approve(self, kept: StoredApproval) -> None:
+        self._approved.append(kept)
+
+
 def _agreed(record: Mapping[str, Any]) -> Mapping[str, Any]:
     found = record.get("agreed")
     return found if isinstance(found, dict) else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -50,7 +49,7 @@ class _Look:
 
     def opens(self) -> Iterator[Symptom]:
         try:
-            seq, _ = self.database.read(_head, (0, GENESIS))
+            seq, _ = self.database.read(segments.head, (0, GENESIS))
         except StoreError as error:
             yield self._symptom(error)
         else:
@@ -65,7 +64,7 @@ class _Look:
 
     def chain(self) -> Iterator[Symptom]:
         try:
-            self.database.read(_head, (0, GENESIS))
+            self.database.read(segments.head, (0, GENESIS))
         except StoreError:
             return  # reported by `store.opens`
         try:
@@ -111,7 +110,7 @@ class _Look:
 
     def _is_whole(self) -> bool:
         try:
-            return self.verify().broken_at is None and self.database.read(_head, (0, GENESIS))[0] > 0
+            return self.verify().broken_at is None and self.database.read(segments.head, (0, GENESIS))[0] > 0
         except StoreError:
             return False
 
@@ -123,7 +122,7 @@ class _Look:
     def anchor(self) -> Iterator[Symptom]:
         path = os.path.join(self.database.folder, "anchor.json")
         try:
-            seq, _ = self.database.read(_head, (0, GENESIS))
+            seq, _ = self.database.read(segments.head, (0, GENESIS))
         except StoreError:
             return
         known = anchor.read(path)
@@ -173,7 +172,3 @@ class _Look:
             if lock is not None:
                 lock.release()
         return f"{symptom.subject} named a dead owner and was removed"
-
-
-def _head(db: sqlite3.Connection) -> tuple[int, str]:
-    return segments.head(db)

@@ -1,4 +1,7 @@
-"""The event log in SQLite: appended in single durable transactions, read in pages."""
+"""The event log in SQLite: appended in single durable transactions, read in pages.
+
+A reader holds no lock between two pages, because a paused one would block writers.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.host import Clock
@@ -14,7 +18,8 @@ from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
-from idumb.store import connection, event_chain, event_pages, log_errors, segments
+from idumb.store import event_chain, log_errors, segments
+from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
 from idumb.store.witnesses import nothing_kept
 
@@ -22,7 +27,20 @@ if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
 
 
+PAGE = 500
+_LAST = 2**63 - 1
+_WIDE = frozenset({"kind", "operation"})
 _KEY = re.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """`equal` maps columns to values; `since` and `until` are inclusive times, `after` an exclusive number."""
+
+    equal: Mapping[str, str] = field(default_factory=dict)
+    since: str | None = None
+    until: str | None = None
+    after: int = 0
 
 
 class SqliteEventLog:
@@ -37,12 +55,14 @@ class SqliteEventLog:
         kept_refs: Callable[[], bool] = nothing_kept,
         may_create: Callable[[str], None] | None = None,
         redactor: Callable[[], Redactor] | None = None,
+        copied: bool = True,
     ) -> None:
         """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
 
-        `redactor` removes known secrets from every payload before it is stored.
+        `redactor` removes known secrets from every payload before it is stored. A log that is not `copied` has no copy
+        in the user's state directory.
         """
-        self.database = connection.Database(common_dir, kept_refs, may_create)
+        self.database = Database(common_dir, kept_refs, may_create, copied=copied)
         self._worktree = worktree
         self._clock = clock
         self._redactor = redactor
@@ -86,13 +106,13 @@ class SqliteEventLog:
         Reads a page at a time, so that a slow reader never blocks a writer.
         """
         equal = {"run": run, "task": task, "kind": kind, "operation": operation}
-        where = event_pages.Where(
+        where = _Where(
             equal={column: value for column, value in equal.items() if value is not None},
             since=since,
             until=until,
             after=after,
         )
-        for page in event_pages.everywhere(self.database, where, limit=limit, newest_first=newest_first):
+        for page in _everywhere(self.database, where, limit=limit, newest_first=newest_first):
             for row in page:
                 why = event_chain.own_fault(row)
                 if why is not None:
@@ -109,7 +129,7 @@ class SqliteEventLog:
         """
         self.database.read(_require_sound, None)
         previous, count = GENESIS, 0
-        for page in event_pages.everywhere(self.database, event_pages.Where()):
+        for page in _everywhere(self.database, _Where()):
             for row in page:
                 why = event_chain.fault(row, count + 1, previous)
                 if why is not None:
@@ -204,6 +224,99 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
         )
 
 
+def _everywhere(
+    database: Database, where: _Where, *, limit: int | None = None, newest_first: bool = False
+) -> Iterator[list[Row]]:
+    """Yield pages of rows, continuing in the segments as if the rows had never left the table."""
+    left = _LAST if limit is None else limit
+    begun = database.read(segments.archived, 0)
+    edge = _LAST
+    parts = [_archived(database, where, newest_first=newest_first), None]
+    for part in reversed(parts) if newest_first else parts:
+        for page in _pages(database, where, limit=left, newest_first=newest_first) if part is None else part:
+            # Rows that were archived meanwhile come again if the newest are read first.
+            kept = [row for row in page if row[event_chain.SEQ] < edge] if newest_first else page
+            yield kept[:left]
+            edge = kept[-1][event_chain.SEQ] if kept else edge
+            left -= len(kept)
+            if left <= 0:
+                return
+    if not newest_first and database.read(segments.archived, 0) != begun:
+        message = f"events were moved to the archive while they were read: {database.path}"
+        raise StoreError("store.busy", message, hint="run the command again")
+
+
+def _archived(database: Database, where: _Where, *, newest_first: bool) -> Iterator[list[Row]]:
+    """Yield matching rows of each segment that may have any; a file is opened on demand."""
+    listed: tuple[segments.Segment, ...] = database.read(segments.listed, ())
+    if not listed or where.after >= listed[-1].last or _began_later(database, where, listed[-1].last):
+        return
+    for segment in reversed(listed) if newest_first else listed:
+        if segment.last > where.after and where.equal.get("kind", "") in ("", *segment.kinds.split()):
+            page = [row for row, _ in segments.placed(database.folder, segment) if _fits(row, where)]
+            if page:
+                yield page[::-1] if newest_first else page
+
+
+def _began_later(database: Database, where: _Where, archived: int) -> bool:
+    """Return whether the requested run started after everything that was archived."""
+    run = where.equal.get("run")
+    rows = database.rows("SELECT started_seq FROM runs WHERE id = ?", (run,)) if run is not None else []
+    return bool(rows) and rows[0][0] > archived
+
+
+def _fits(row: Row, where: _Where) -> bool:
+    at = row[event_chain.AT]
+    return (
+        row[event_chain.SEQ] > where.after
+        and (where.since is None or at >= where.since)
+        and (where.until is None or at <= where.until)
+        and all(row[event_chain.PLACE[column]] == value for column, value in where.equal.items())
+    )
+
+
+def _pages(
+    database: Database, where: _Where, *, limit: int | None = None, newest_first: bool = False
+) -> Iterator[list[Row]]:
+    """Yield rows of `events` in the order of COLUMNS, never an empty page."""
+    condition, arguments = _condition(where)
+    order = "DESC" if newest_first else "ASC"
+    query = f"SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY seq {order} LIMIT ?"  # noqa: S608
+    lower, upper, left = _first(database, where), _LAST, _LAST if limit is None else limit
+    while left > 0:
+        size = min(PAGE, left)
+        page = database.rows(query, (*arguments, lower, upper, size))
+        if page:
+            yield page
+        if len(page) < size:
+            return
+        left -= size
+        lower, upper = (lower, page[-1][0]) if newest_first else (page[-1][0], upper)
+
+
+def _condition(where: _Where) -> tuple[str, list[str]]:
+    # A run is a short part of the log, a kind is not. The plus keeps SQLite from choosing the other indexes.
+    weak = "+" if "run" in where.equal else ""
+    parts = [f"{weak if column in _WIDE else ''}{column} = ?" for column in where.equal]
+    arguments = list(where.equal.values())
+    for bound, comparison in ((where.since, ">="), (where.until, "<=")):
+        if bound is not None:
+            # The plus keeps SQLite from sorting by the time index for every page.
+            parts.append(f"+at {comparison} ?")
+            arguments.append(bound)
+    return " AND ".join([*parts, "seq > ?", "seq < ?"]), arguments
+
+
+def _first(database: Database, where: _Where) -> int:
+    """Return the number after which to start. The clock may have gone back, so times alone are not enough."""
+    if where.since is None:
+        return where.after
+    # Without the plus, SQLite searches the minimum row by row from the first event, past the time index.
+    rows = database.rows("SELECT MIN(+seq) FROM events WHERE at >= ?", (where.since,))
+    earliest = rows[0][0] if rows else None
+    return where.after if earliest is None else max(where.after, earliest - 1)
+
+
 _STATES: Mapping[str, str] = {
     "run.resumed": run.ACTIVE,
     "run.halted": run.HALTED,
@@ -219,7 +332,7 @@ _INDEXED = frozenset({"run.started", *_STATES})
 class SqliteRunIndex:
     """Implements the port `RunIndex` on the database of a log."""
 
-    def __init__(self, database: connection.Database, worktree: str) -> None:
+    def __init__(self, database: Database, worktree: str) -> None:
         self._database = database
         self._worktree = worktree
 

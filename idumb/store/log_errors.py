@@ -112,19 +112,3 @@ def unsafe(why: str) -> StoreError:
         f"the copy of the event log in the state directory cannot be trusted: {why}",
         hint="make the folder yours alone (owner you, mode 0700)",
     )
-
-
-def network(path: str, kind: str) -> StoreError:
-    return StoreError(
-        "store.network",
-        f"the event log would be on a network file system ({kind}), where locks and forced writes are not reliable:"
-        f" {path}",
-        hint="Keep the repository on a local disk, or set git.network in .idumb/config.yaml",
-        details={"path": path, "kind": kind},
-    )
-
-
-def moved(path: str) -> StoreError:
-    return StoreError(
-        "store.busy", f"events were moved to the archive while they were read: {path}", hint="run the command again"
-    )

@@ -15,7 +15,7 @@ from typing import Any
 from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, ChainCheck
-from idumb.store import connection, event_chain, log_errors, new_database, rebuild, segments
+from idumb.store import connection, event_chain, log_errors, rebuild, segments
 from idumb.store.event_chain import Placed
 from idumb.system.files import atomic_write, user_folders
 
@@ -43,7 +43,7 @@ class SqliteLogFiles:
         part = f"{path}.{os.getpid()}.part"
         with log_errors.translated(path):
             try:
-                head = new_database.make(part, self._fill)
+                head = rebuild.make_database(part, self._fill)
                 _put(part, path)
             finally:
                 with contextlib.suppress(FileNotFoundError):
@@ -105,12 +105,12 @@ class SqliteLogFiles:
         return found
 
     def _fill(self, database: sqlite3.Connection) -> None:
-        new_database.insert(database, self._database.placed(), "main")
+        rebuild.insert_events(database, self._database.placed(), "main")
         owners: list[tuple[str, int]] = self._database.read(
             lambda db: db.execute("SELECT worktree, fence FROM owners").fetchall(), []
         )
         highest = max((fence for _, fence in owners), default=0)
-        new_database.fence_off(database, [name for name, _ in owners], highest, "idumb backup")
+        rebuild.fence_off(database, [name for name, _ in owners], highest, "idumb backup")
 
 
 def _put(part: str, path: str) -> None:

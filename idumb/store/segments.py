@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
 from idumb.store import event_chain
-from idumb.store.event_chain import Row
+from idumb.store.event_chain import Placed
 
 FOLDER = "archive"
 ENDING = ".jsonl.gz"
@@ -69,13 +69,8 @@ def hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
     return None if row is None else str(row[0])
 
 
-def rows(folder: str, segment: Segment) -> Iterator[Row]:
+def placed(folder: str, segment: Segment) -> Iterator[Placed]:
     """Yield its events in order, each checked; `folder` is `<common dir>/idumb`. Raises StoreError `store.segment`."""
-    return (row for row, _ in placed(folder, segment))
-
-
-def placed(folder: str, segment: Segment) -> Iterator[tuple[Row, str | None]]:
-    """Yield `rows` with the working tree that each was written from."""
     seq, previous = segment.first, segment.previous
     for text in _lines(folder, segment):
         found = event_chain.row_of(text)
@@ -87,7 +82,7 @@ def placed(folder: str, segment: Segment) -> Iterator[tuple[Row, str | None]]:
         raise _damaged(folder, segment, f"event {seq} is missing")
 
 
-def readable(path: str) -> Iterator[tuple[Row, str | None]]:
+def readable(path: str) -> Iterator[Placed]:
     """Yield every readable event of a file, chained or not; stops where the file is damaged."""
     try:
         for text in _unpacked(path):

@@ -208,7 +208,7 @@ def test_a_moved_repository_copies_its_archived_events_too(opened: OpenedLog, fi
 def test_events_that_are_archived_while_they_are_read_are_never_left_out(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idumb.store.event_pages.PAGE", 5)
+    monkeypatch.setattr("idumb.store.event_log.PAGE", 5)
     newest, oldest = opened.log.events(newest_first=True), opened.log.events()
     found = [next(newest).seq for _ in range(5)]
     next(oldest)

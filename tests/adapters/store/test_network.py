@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import StoreError
-from idumb.store import network
+from idumb.store import connection
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from tests.support.fixed_clock import FixedClock
 
 
 def log_on(kind: str, folder: Path, *, allowed: bool = False) -> FileOwnership:
-    may_create = partial(network.refuse, allowed=lambda: allowed, kind_of=lambda _: kind)
+    may_create = partial(connection.refuse_network, allowed=lambda: allowed, kind_of=lambda _: kind)
     log = SqliteEventLog(str(folder), "main", FixedClock(), may_create=may_create)
     return FileOwnership(log.database, "main", FixedClock())
 
