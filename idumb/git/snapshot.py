@@ -23,7 +23,7 @@ from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 from idumb.git.refs import refs as own_refs
 from idumb.git.scan import ignores, nested_changes, uncommitted
-from idumb.git.scan.walk import Inventory
+from idumb.git.scan.scanner import Inventory
 
 WORKTREE, STAGED, REFS, META = "worktree", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")

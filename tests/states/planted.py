@@ -15,7 +15,7 @@ from idumb.git import branch, git_program
 from idumb.git.history import GitHistory
 from idumb.git.objects import object_writer
 from idumb.git.restore import restore_paths
-from idumb.git.scan import walk
+from idumb.git.scan import scanner
 
 FAULTS = ("add all", "no compare and swap", "times only")
 
@@ -74,7 +74,7 @@ def _trust_times() -> None:
             yield map(_Entry, listing)
 
     object_writer.put_path = stored  # type: ignore[assignment]
-    vars(walk)["os"] = types.SimpleNamespace(scandir=scandir, path=os.path)
+    vars(scanner)["os"] = types.SimpleNamespace(**{**vars(os), "scandir": scandir})
 
 
 def crash(place: str) -> None:

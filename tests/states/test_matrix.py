@@ -11,7 +11,7 @@ import pytest
 
 from idumb.git import discover
 from idumb.git.objects import object_writer
-from idumb.git.scan import walk
+from idumb.git.scan import scanner
 from idumb.git.trees import GitTrees
 from tests.crash import programme
 from tests.states import matrix, planted
@@ -84,6 +84,6 @@ def test_no_edit_of_equal_size_and_time_is_missed(sandbox: GitSandbox, monkeypat
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
     monkeypatch.setattr(object_writer, "put_path", object_writer.put_path)
-    monkeypatch.setitem(vars(walk), "os", os)
+    monkeypatch.setitem(vars(scanner), "os", os)
     planted.put("times only")
     assert rounds(sandbox) > 90

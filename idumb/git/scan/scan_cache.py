@@ -16,8 +16,7 @@ from idumb.domain import errors
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
 from idumb.git.refs import refs
-from idumb.git.scan.scanner import Scanner
-from idumb.git.scan.walk import Folder
+from idumb.git.scan.scanner import Folder, Scanner
 
 # marshal reads only what the same Python version wrote; another version starts empty.
 _FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"

@@ -15,12 +15,244 @@ from idumb.git.discover import Repository
 from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
-from idumb.git.scan import ignores, walk
+from idumb.git.scan import ignores, new_names
 from idumb.git.scan.ignores import Forced
-from idumb.git.scan.walk import UNKNOWN, Folder, Walk
 from idumb.system.files import user_folders
 
 _ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
+
+State = tuple[int, int, int, int, int, bytes]
+UNKNOWN: State = (-1, -1, -1, -1, -1, b"")
+
+
+class Folder:
+    """What the scanner remembers of one folder. `tree` is None if its tree object must be written again.
+
+    files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder; links:
+    submodule -> row of the tree; odd: permission bits that no umask produces; rules: stat of an ignored .gitignore.
+    """
+
+    __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "unsteady")
+
+    def __init__(self) -> None:
+        self.files: dict[str, State] = {}
+        self.folders: dict[str, Folder] = {}
+        self.ignored: dict[str, bool] = {}
+        self.links: dict[str, bytes] = {}
+        self.odd: dict[str, int] = {}
+        self.skipped: dict[str, str] = {}
+        self.unsteady: set[str] = set()
+        self.rules: tuple[int, ...] | None = None
+        self.tree: bytes | None = None
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Return whether everything in it is ignored or skipped."""
+        return not (self.files or self.folders or self.links)
+
+    def forget(self, name: str) -> None:
+        self.files.pop(name, None)
+        self.folders.pop(name, None)
+        self.links.pop(name, None)
+        self.odd.pop(name, None)
+        self.unsteady.discard(name)
+        self.tree = None
+
+    def below(self) -> list[tuple[str, Folder]]:
+        """Return this folder and all folders below it with their paths (`""` or ending in `/`)."""
+        folders = [("", self)]
+        for at, folder in folders:
+            folders += [(f"{at}{name}/", child) for name, child in folder.folders.items()]
+        return folders
+
+
+class Inventory:
+    """What a scan met and a tree cannot hold, by path. A path of a folder ends with `/`.
+
+    `caches` are folders that only their own `.gitignore` ignores; `repositories` are submodules and nested ones.
+    """
+
+    def __init__(self, top: Folder) -> None:
+        folders = top.below()
+        self.ignored = tuple(
+            sorted(at + name + "/" * is_dir for at, x in folders for name, is_dir in x.ignored.items())
+        )
+        self.skipped = {at + name: why for at, folder in folders for name, why in folder.skipped.items()}
+        self.submodules = tuple(at + name for at, folder in folders for name in folder.links)
+        nested = (path for path, why in self.skipped.items() if why == new_names.NESTED)
+        self.repositories = tuple(sorted([*self.submodules, *nested]))
+        self.caches = tuple(sorted(at for at, folder in folders if at and IGNORE_FILE in folder.ignored))
+        self.modes = {at + name: bits for at, folder in folders for name, bits in folder.odd.items()}
+        self.empty = tuple(sorted(at for at, folder in folders if at and folder.tree == b"" and not folder.folders))
+        self.changing = tuple(sorted(at + name for at, folder in folders for name in folder.unsteady))
+
+
+Visited = tuple[Folder, str, Folder | None, str]
+"""A folder, its path with `/`, the folder above it, and its name there."""
+NewName = tuple[Folder, str, os.DirEntry[str]]
+
+
+class Walk:
+    """One pass: what changed, what is unknown, and every folder seen, parents first.
+
+    It starts with the folders that are known to be included.
+    """
+
+    def __init__(self, place: Repository, top: Folder, base: str, forced: Forced, owner: Repository) -> None:
+        self._root = place.root
+        self._owner = owner
+        self._base = base
+        self._forced = forced
+        self._verdicts: dict[str, bool] = {}
+        self.visited: list[Visited] = []
+        self.changed: list[tuple[Folder, str, str]] = []
+        self.unknown: list[NewName] = []
+        self.rules_changed = False
+        self.new_rules = False
+        self._stack: list[Visited] = [(top, "", None, "")]
+        self._descend()
+
+    def _descend(self) -> None:
+        while self._stack:
+            folder, prefix, parent, name = self._stack.pop()
+            try:
+                with os.scandir(self._base + prefix) as listing:
+                    entries = list(listing)
+            except (FileNotFoundError, NotADirectoryError):
+                if parent is None:
+                    raise
+                parent.forget(name)
+                continue
+            self._compare(folder, prefix, entries)
+            self.visited.append((folder, prefix, parent, name))
+
+    def _compare(self, folder: Folder, prefix: str, entries: list[os.DirEntry[str]]) -> None:
+        files, folders, ignored = folder.files, folder.folders, folder.ignored
+        seen = 0
+        folder.skipped.clear()
+        for entry in entries:
+            name = entry.name
+            state = files.get(name)
+            if state is not None:
+                seen += 1
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    self.changed.append((folder, prefix, name))
+                    continue
+                if (
+                    status.st_ctime_ns == state[0]
+                    and status.st_mtime_ns == state[1]
+                    and status.st_size == state[2]
+                    and status.st_ino == state[3]
+                    and status.st_mode == state[4]
+                ):
+                    continue
+                if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                    self.changed.append((folder, prefix, name))
+                else:
+                    seen -= 1  # it is no longer one of the files
+                    self._gone(folder, name)
+                    self.unknown.append((folder, prefix, entry))
+            elif name in folders and entry.is_dir(follow_symlinks=False):
+                seen += 1
+                self._stack.append((folders[name], f"{prefix}{name}/", folder, name))
+            elif name.lower() == ".git" or (name in ignored and ignored[name] == entry.is_dir(follow_symlinks=False)):
+                if name == IGNORE_FILE:
+                    self._check_rules(folder, prefix)
+            else:
+                self.unknown.append((folder, prefix, entry))
+        if seen != len(files) + len(folders) or folder.links or folder.rules:
+            self._drop_missing(folder, {entry.name for entry in entries})
+
+    def _gone(self, folder: Folder, name: str) -> None:
+        if name == IGNORE_FILE:
+            self.rules_changed = True
+        folder.forget(name)
+
+    def _check_rules(self, folder: Folder, prefix: str) -> None:
+        present = ignores.stat_key(f"{self._base}{prefix}.gitignore")
+        if folder.rules is None:
+            folder.rules = present
+        elif folder.rules != present:
+            self.rules_changed = True
+
+    def _drop_missing(self, folder: Folder, names: set[str]) -> None:
+        for name in [*(folder.files.keys() - names), *(folder.folders.keys() - names), *(folder.links.keys() - names)]:
+            self._gone(folder, name)
+        if folder.rules is not None and IGNORE_FILE not in names:
+            self.rules_changed = True
+
+    def settle(self, tracked: ignores.Tracked) -> None:
+        """Decide about the unknown names, then walk the folders that are included."""
+        unknown, self.unknown = self.unknown, []
+        rest = [item for item in unknown if not self._special(*item, tracked)]
+        if rest:
+            tracked.refresh()
+        asked: list[NewName] = []
+        for item in rest:
+            path = item[1] + item[2].name
+            if tracked.holds(path) or self._forced.covers(path):
+                self._include(*item)
+            else:
+                asked.append(item)
+        new = [path for _, prefix, entry in asked if (path := prefix + entry.name) not in self._verdicts]
+        self._verdicts.update(new_names.ignored(self._root, self._base, new, self._owner))
+        rules: list[NewName] = []
+        for folder, prefix, entry in asked:
+            if not self._verdicts[prefix + entry.name]:
+                self._include(folder, prefix, entry)
+            elif entry.name == IGNORE_FILE and entry.is_file(follow_symlinks=False):
+                rules.append((folder, prefix, entry))
+            else:
+                self._ignore(folder, prefix, entry)
+        holders = {id(folder) for folder, _, _ in self.changed} if rules else set()
+        for folder, prefix, entry in rules:
+            # A file that hides other files must not hide itself.
+            empty = id(folder) not in holders and folder.holds_nothing
+            if prefix and empty and new_names.is_cache(self._base, prefix, self._owner.root):
+                self._ignore(folder, prefix, entry)
+            else:
+                self._include(folder, prefix, entry)
+        self._descend()
+
+    def _special(self, folder: Folder, prefix: str, entry: os.DirEntry[str], tracked: ignores.Tracked) -> bool:
+        """Note a submodule, or a name that is skipped. Return whether it is one of them."""
+        name = entry.name
+        is_folder = entry.is_dir(follow_symlinks=False)
+        commit = new_names.submodule(self._base, prefix + name, tracked) if is_folder else None
+        if commit is None:
+            if folder.links.pop(name, None) is not None:
+                folder.tree = None
+            why = new_names.reason_to_skip(self._base, prefix, entry, tracked)
+            if why is not None:
+                folder.skipped[name] = why
+            return why is not None
+        row = object_writer.encoded_row(tree_objects.SUBMODULE, name, bytes.fromhex(commit))
+        if folder.links.get(name) != row:
+            folder.links[name] = row
+            folder.tree = None
+        return True
+
+    def _ignore(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:
+        if entry.name in folder.folders:
+            folder.forget(entry.name)
+        folder.ignored[entry.name] = entry.is_dir(follow_symlinks=False)
+        if entry.name == IGNORE_FILE:
+            folder.rules = ignores.stat_key(f"{self._base}{prefix}.gitignore")
+
+    def _include(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:
+        name = entry.name
+        folder.ignored.pop(name, None)
+        folder.tree = None
+        if entry.is_dir(follow_symlinks=False):
+            folder.files.pop(name, None)
+            child = folder.folders.setdefault(name, Folder())
+            self._stack.append((child, f"{prefix}{name}/", folder, name))
+        else:
+            folder.folders.pop(name, None)
+            self.new_rules = self.new_rules or name == IGNORE_FILE
+            self.changed.append((folder, prefix, name))
 
 
 class Scanner:
@@ -41,7 +273,7 @@ class Scanner:
         self._owner = owner or place
         self._outside = ignores.outside(self._owner)
         self.top = top or Folder()
-        self.inventory = walk.inventory(self.top)
+        self.inventory = Inventory(self.top)
         self.rules: ignores.Signature | None = None
         self.index: ignores.Signature | None = None
         self._forced = Forced()
@@ -82,7 +314,7 @@ class Scanner:
                 hint="make it readable, or let git ignore it",
             ) from problem
         self._first = self._fresh = False
-        self.inventory = walk.inventory(self.top)
+        self.inventory = Inventory(self.top)
         return tree
 
     def _scan(self) -> bytes:
