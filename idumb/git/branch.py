@@ -46,26 +46,27 @@ def commit(
     index = index_file.announce(place, repository, new)
     if isinstance(index, str):
         return CommitAttempt(None, index)
-    arguments = _arguments(chosen, message, allow_empty=allow_empty)
+    names = index_file.literal(chosen)
+    arguments, before = _arguments(chosen, message, allow_empty=allow_empty), _head(repository)
     # Outside the `try`: after a takeover, the index belongs to the new owner, who may have announced the same files.
     place.guard()
-    before = _head(repository)
     try:
-        result = git_program.write(place.root, arguments, index_file.literal(chosen), hooks=hooks)
+        result = git_program.write(place.root, arguments, names, hooks=hooks)
     except BaseException:
         index_file.take_back(place, index)
         raise
+    words = result.words
     if result.status != 0 and not (
         _was_made(repository, message, before) and index_file.set_to_head(place, repository, chosen)
     ):
         index_file.take_back(place, index)
-        words = result.words or _wordless(result.status, hooks=hooks)
+        refused = words or _wordless(result.status, hooks=hooks)
         # git does not always report a full disk.
-        return CommitAttempt(None, words + file_systems.nearly_full(place.common_dir))
+        return CommitAttempt(None, refused + file_systems.nearly_full(place.common_dir))
     if hooks:
         _follow_hooks(place, repository, chosen)
     _force(place, branch)
-    return CommitAttempt(str(repository.head.target), result.words)
+    return CommitAttempt(str(repository.head.target), words)
 
 
 def _wordless(status: int, *, hooks: bool) -> str:
@@ -216,7 +217,7 @@ def _force(place: Repository, branch: str | None) -> None:
 
     For a commit of given paths, git does not even force the index, whose rename must not precede its bytes.
     """
-    files = [index_file.path_of(place)]
+    files = [os.path.join(place.git_dir, index_file.INDEX)]
     folders = [place.git_dir]
     if branch is not None:
         files.append(os.path.join(place.common_dir, branch))

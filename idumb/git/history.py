@@ -47,7 +47,8 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def state(self) -> RepositoryState:
-        files = {**digests(self._place), **outside(self._rules.excludes_file())}
+        excludes = self._rules.excludes_file()
+        files = {**digests(self._place), **outside(excludes)}
         return RepositoryState(self.head(), files, own_refs.values(self._place.common_dir))
 
     def kept_refs(self) -> Mapping[str, str]:
@@ -162,18 +163,12 @@ class GitHistory:
         present = self._head_commit()
         if present != expected_head:
             return CommitAttempt(None, _moved(expected_head, present))
-        made = branch.commit(
-            self._place,
-            self.repository,
-            paths,
-            self._redact(message),
-            hooks=hooks,
-            allow_empty=allow_empty,
-            branch=self._branch_ref(),
-        )
+        repository, ref = self.repository, self._branch_ref()
+        message = self._redact(message)
+        made = branch.commit(self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref)
         if made.commit is None:
             return made
-        parents = [str(oid) for oid in self.repository[made.commit].peel(pygit2.Commit).parent_ids]
+        parents = [str(oid) for oid in repository[made.commit].peel(pygit2.Commit).parent_ids]
         if parents != ([] if expected_head is None else [expected_head]):
             words = f"HEAD moved while committing: the parent of {made.commit} is {', '.join(parents) or 'missing'}"
             return CommitAttempt(made.commit, words)

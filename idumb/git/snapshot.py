@@ -43,6 +43,7 @@ class Snapshots:
         self._objects = objects
         self._repository = repository
         self._writer = writer
+        self._folder = os.path.join(objects.common_dir, "objects")
         self._verified: bytes | None = None
         self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Mapping[str, Item]] = ((), {})
@@ -54,9 +55,9 @@ class Snapshots:
         head, branch = self._head_commit(), self._branch()
         in_progress = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
         meta = {"head": head, "branch": branch, "in_progress": in_progress, **described(inventory)}
+        index = self._index_items(head)
         # The commit records the branch that HEAD is on: most snapshots then share the same refs.
         refs = {name: at for name, at in own_refs.values(self._objects.common_dir).items() if name != branch}
-        index = self._index_items(head)
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
@@ -81,7 +82,7 @@ class Snapshots:
             if "/" in name or not name:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
-            if not tree_objects.is_stored(self._repository, self._objects_folder, item.oid):
+            if not tree_objects.is_stored(self._repository, self._folder, item.oid):
                 raise _unreadable(item.oid.hex())
         commit = self._write_commit(items, reason, None)
         own_refs.move(self._repository, self._objects, ref, commit)
@@ -120,7 +121,7 @@ class Snapshots:
         trees = [(worktree, self._verified)]
         if nested_changes.KEPT in items:
             trees.append((items[nested_changes.KEPT].oid, None))
-        damaged = tree_objects.damaged(self._repository, self._objects_folder, bytes.fromhex(commit), trees)
+        damaged = tree_objects.damaged(self._repository, self._folder, bytes.fromhex(commit), trees)
         if damaged is not None:
             raise _unreadable(damaged)
         self._verified = worktree
@@ -133,10 +134,6 @@ class Snapshots:
         commit = self._writer.commit(self._writer.tree(items), f"idumb: {reason}\n", [parent] if parent else [])
         self._writer.flush()
         return commit
-
-    @property
-    def _objects_folder(self) -> str:
-        return os.path.join(self._objects.common_dir, "objects")
 
     def _head_commit(self) -> str | None:
         return None if self._repository.head_is_unborn else str(self._repository.head.target)

@@ -78,16 +78,18 @@ class GitTrees:
         return self._snapshots
 
     def scan(self, also: Iterable[str] = ()) -> str:
-        tree = self.scans.scan(also).hex()
-        self.writer.flush()
+        scans, writer = self.scans, self.writer
+        tree = scans.scan(also).hex()
+        writer.flush()
         return tree
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        tree = self.scans.scan(also).hex()
-        self.scans.mark()
+        scans = self.scans
+        tree = scans.scan(also).hex()
+        scans.mark()
         self._ignored_before = self.ignored()
         try:
-            return self.snapshots.take(ref, tree, reason, self.scans.inventory, self._nested())
+            return self.snapshots.take(ref, tree, reason, scans.inventory, self._nested())
         except errors.Refusal as refusal:
             if refusal.code != snapshot.UNREADABLE:
                 raise

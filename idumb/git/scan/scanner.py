@@ -74,9 +74,8 @@ class Inventory:
 
     def __init__(self, top: Folder) -> None:
         folders = top.below()
-        self.ignored = tuple(
-            sorted(at + name + "/" * is_dir for at, x in folders for name, is_dir in x.ignored.items())
-        )
+        ignored = ((at, item) for at, folder in folders for item in folder.ignored.items())
+        self.ignored = tuple(sorted(f"{at}{name}{'/' if is_folder else ''}" for at, (name, is_folder) in ignored))
         self.skipped = {at + name: why for at, folder in folders for name, why in folder.skipped.items()}
         self.submodules = tuple(at + name for at, folder in folders for name in folder.links)
         nested = (path for path, why in self.skipped.items() if why == new_names.NESTED)
