@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.event_log import LogFiles, RunIndex
     from idumb.app.ports.host import Clock, Files, Toolchain
     from idumb.app.ports.ownership import Ownership
-    from idumb.app.ports.planning import PlanFiles, Texts
+    from idumb.app.ports.planning import PlanFiles
     from idumb.app.ports.reports import Documents, Reports
     from idumb.app.ports.repository import History
     from idumb.app.ports.ui import Asker, Reporter
@@ -192,12 +192,6 @@ class Container:
         from idumb.markdown.plan_files import PlanningFolder
 
         return PlanningFolder(self.root)
-
-    @cached_property
-    def texts(self) -> Texts:
-        from idumb.markdown.documents.planning_documents import MarkdownTexts
-
-        return MarkdownTexts()
 
     @cached_property
     def reports(self) -> Reports:

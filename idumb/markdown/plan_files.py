@@ -174,6 +174,21 @@ class PlanningFolder:
 
         return tuple((entry.number, entry.title, entry.line) for entry in roadmap.read(text))
 
+    def roadmap_section(self, text: str, phase: str) -> str:
+        from idumb.markdown.documents import roadmap
+
+        return roadmap.section(text, phase)
+
+    def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
+        from idumb.markdown.documents import roadmap
+
+        return roadmap.with_phase(text, number, title, goal, after)
+
+    def research(self, text: str) -> tuple[str | None, str]:
+        from idumb.markdown.documents import report_frontmatter
+
+        return report_frontmatter.research(text)
+
     def _names(self, folder: str, *, files: bool = False) -> list[str]:
         try:
             with os.scandir(os.path.join(self._root, folder)) as entries:

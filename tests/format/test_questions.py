@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idumb.domain.documents import context_questions
 from idumb.domain.question import Question, number_questions, standard_questions
-from idumb.markdown.documents import questions
 
 OWN = "# Mine\r\n\r\n- a bullet  \r\n\r\n```\n## Questions and answers\n```\n\n## Last\n\nwords without an end"
 ASKED = (Question("Q-1", "What for?", "Nobody said."), Question("Q-2", "What not?"))
@@ -19,46 +19,46 @@ words = st.text(st.sampled_from("ab#>-`~*_<!:. \n\t\r\x0b\u2028\x1b{}"), min_siz
 
 def test_questions_are_put_at_the_end_and_what_people_wrote_stays_byte_for_byte() -> None:
     """R-ADAPT-4."""
-    text = questions.written(OWN, "unused", ASKED, {})
+    text = context_questions.written(OWN, "unused", ASKED, {})
     assert text.startswith(OWN)
-    assert questions.read(text) == ASKED
+    assert context_questions.read(text) == ASKED
 
 
 def test_a_file_that_is_not_there_begins_with_its_title() -> None:
-    assert questions.written("", "Phase 2: Greet", ASKED[:1], {}).startswith("# Phase 2: Greet\n\n## Questions")
+    assert context_questions.written("", "Phase 2: Greet", ASKED[:1], {}).startswith("# Phase 2: Greet\n\n## Questions")
 
 
 def test_more_questions_go_to_the_end_of_the_section_and_not_of_the_file() -> None:
-    text = questions.written("", "T", ASKED, {}) + "\n## Mine\n\nmy words\n"
-    more = questions.written(text, "T", [Question("Q-3", "And then?")], {})
+    text = context_questions.written("", "T", ASKED, {}) + "\n## Mine\n\nmy words\n"
+    more = context_questions.written(text, "T", [Question("Q-3", "And then?")], {})
     assert more.endswith("\n## Mine\n\nmy words\n")
-    assert [q.id for q in questions.read(more)] == ["Q-1", "Q-2", "Q-3"]
+    assert [q.id for q in context_questions.read(more)] == ["Q-1", "Q-2", "Q-3"]
 
 
 def test_an_answer_takes_the_place_that_waits_for_it_and_nothing_else_changes() -> None:
-    text = questions.written(OWN, "T", ASKED, {})
-    before, after = text.split(questions.OPEN, 1)
+    text = context_questions.written(OWN, "T", ASKED, {})
+    before, after = text.split(context_questions.OPEN, 1)
     end = "\r\n"
-    assert questions.written(text, "T", (), {"Q-1": "me\nand you"}) == f"{before}> me{end}> and you{after}"
+    assert context_questions.written(text, "T", (), {"Q-1": "me\nand you"}) == f"{before}> me{end}> and you{after}"
 
 
 @pytest.mark.parametrize("said", ["by hand", "> quoted", "- a list\n- of two", "#### deeper\n\nstill the answer"])
 def test_an_answer_written_by_hand_counts(said: str) -> None:
     """R-ADAPT-4."""
-    text = questions.written("", "T", ASKED, {}).replace(questions.OPEN, said, 1)
-    first, second = questions.read(text)
+    text = context_questions.written("", "T", ASKED, {}).replace(context_questions.OPEN, said, 1)
+    first, second = context_questions.read(text)
     assert first.answer == said.removeprefix("> ")
     assert not second.answer
 
 
 def test_who_plans_reads_what_was_answered_and_nothing_that_is_open() -> None:
-    text = questions.written("# Mine\n\nwords\n", "T", ASKED, {})
-    assert "What for?" not in questions.without_open(text)
-    assert "words" in questions.without_open(text)
-    answered = questions.without_open(questions.written(text, "T", (), {"Q-2": "no colours"}))
+    text = context_questions.written("# Mine\n\nwords\n", "T", ASKED, {})
+    assert "What for?" not in context_questions.without_open(text)
+    assert "words" in context_questions.without_open(text)
+    answered = context_questions.without_open(context_questions.written(text, "T", (), {"Q-2": "no colours"}))
     assert "no colours" in answered
     assert "What for?" not in answered
-    assert questions.without_open(questions.written("", "T", ASKED, {})) == ""
+    assert context_questions.without_open(context_questions.written("", "T", ASKED, {})) == ""
 
 
 @given(text=words, why=words, answer=words)
@@ -66,9 +66,11 @@ def test_no_words_of_a_question_or_an_answer_become_another_question(text: str, 
     """R-ADAPT-4: words are words, whatever Markdown they look like."""
     asked = Question("Q-1", text, why)
     tail = "\n## Mine\n\nmy words\n"
-    made = questions.written(questions.written("", "T", [asked], {}) + tail, "T", [ASKED[1]], {"Q-1": answer})
+    made = context_questions.written(
+        context_questions.written("", "T", [asked], {}) + tail, "T", [ASKED[1]], {"Q-1": answer}
+    )
     assert made.endswith(tail)
-    assert [q.id for q in questions.read(made)][-1] == "Q-2"
+    assert [q.id for q in context_questions.read(made)][-1] == "Q-2"
     assert "<!--" not in made
     assert "\x1b" not in made
 

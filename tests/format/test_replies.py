@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from idumb.domain import reply, wording
+from idumb.domain.documents import plan_replies
 from idumb.domain.finding import ERROR
-from idumb.markdown.documents import plan_replies
 from idumb.markdown.plans import plan_parser
 
 PLAN = "---\ntype: plan\n---\n\n## Tasks\n\n```yaml steps\n- x\n```\n\n```sh\ntrue\n```\n"

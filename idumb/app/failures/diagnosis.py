@@ -18,6 +18,7 @@ from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.worktree import tree_guard
 from idumb.domain import agent, amendment, outcome, plan_diff, wording
+from idumb.domain.documents import plan_replies
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.runs.run import RunState
@@ -73,7 +74,7 @@ def _citations(services: Services, text: str) -> list[dict[str, Any]]:
 
 def _amendment(services: Services, state: RunState, loaded: Loaded, reply: str) -> dict[str, Any] | None:
     """Keep a proposed plan that the run could continue under; or return the problem of the proposal."""
-    offered = services.texts.plans_in(reply)
+    offered = plan_replies.plans_in(reply)
     if not offered:
         return None
     none: dict[str, Any] = {"path": None, "plan": None, "what": [], "next": [], "problem": ""}

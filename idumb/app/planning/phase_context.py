@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.domain import canonical_json, wording
+from idumb.domain.documents import context_questions
 from idumb.domain.errors import InputError
 from idumb.domain.plans import step_plan
 from idumb.domain.question import Question
@@ -120,15 +121,15 @@ def _not_found(phase: str, problem: InputError, phases: Sequence[str]) -> InputE
 def gather(services: Services, where: PhaseLocation) -> PhaseContext:
     """Read the context from its files. OSError if a path contains a link, or a file cannot be read."""
     read = services.reports.read
-    roadmap = services.texts.roadmap_section(read(ROADMAP) or "", where.phase)
+    roadmap = services.plans.roadmap_section(read(ROADMAP) or "", where.phase)
     context_file = read(where.path("CONTEXT")) or ""
     context = PhaseContext(
         location=where,
         roadmap=roadmap,
         project=read(PROJECT) or "",
         requirements=read(plan_checks.REQUIREMENTS) or "",
-        context=services.texts.without_open(context_file),
-        questions=services.texts.questions(context_file),
+        context=context_questions.without_open(context_file),
+        questions=context_questions.read(context_file),
         research="",
         research_state=MISSING,
     )
@@ -139,7 +140,7 @@ def _with_research(services: Services, context: PhaseContext) -> PhaseContext:
     text = services.reports.read(context.location.path("RESEARCH"))
     if text is None:
         return context
-    record, body = services.texts.research(text)
+    record, body = services.plans.research(text)
     if record is None:
         return replace(context, research=text, research_state=OWN)
     return replace(context, research=body, research_state=CURRENT if record == context.digest else STALE)

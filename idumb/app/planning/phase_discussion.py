@@ -15,6 +15,7 @@ from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome, reply, wording
+from idumb.domain.documents import context_questions
 from idumb.domain.errors import EXIT_WAITING, InputError, Refusal
 from idumb.domain.question import Question, number_questions, standard_questions
 
@@ -143,7 +144,7 @@ def _write(services: Services, where: PhaseLocation, questions: Sequence[Questio
         owned.record()
         previous = services.reports.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
-        text = services.texts.with_questions(previous, title, questions, answers)
+        text = context_questions.written(previous, title, questions, answers)
         services.reports.write_source(path, text)
         services.trees.force((path,))
 

@@ -25,6 +25,7 @@ from idumb.app.worktree import preconditions
 from idumb.domain import agent, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.decision import Choice
+from idumb.domain.documents import plan_replies
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
 
 _CLOSED = "passed"
@@ -242,7 +243,7 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
     The text may be the whole reply of a model that contains one plan.
     """
     if not text.removeprefix("\ufeff").startswith("---"):
-        plans = services.texts.plans_in(text)
+        plans = plan_replies.plans_in(text)
         text = plans[0] if len(plans) == 1 else text
     draft = draft_plan.judge(services, where, identity, path, text)
     if draft.legal:

@@ -18,6 +18,7 @@ from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session.operation import Owned
 from idumb.domain import agent, outcome, reply, wording
 from idumb.domain.agent import AgentResult
+from idumb.domain.documents import plan_replies
 from idumb.domain.errors import InputError
 from idumb.domain.proof import levels
 
@@ -139,7 +140,7 @@ def _ids(services: Services, where: PhaseLocation) -> dict[str, str]:
 
 def _read(services: Services, goal: Goal, result: AgentResult, state: Round) -> None:
     """Find the plan in the reply and judge it. Without exactly one plan, keep the previous draft."""
-    plans = services.texts.plans_in(result.reply or result.output)
+    plans = plan_replies.plans_in(result.reply or result.output)
     if len(plans) == 1 and not (result.truncated and not result.reply):
         state.draft, state.objections = (
             draft_plan.judge(services, goal.context.location, goal.plan, goal.path, plans[0]),

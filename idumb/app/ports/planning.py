@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +11,6 @@ from idumb.domain.plans.plan import Plan
 
 if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
     from idumb.domain.amendment import Amendment
-    from idumb.domain.question import Question
     from idumb.domain.runs.legacy import OldFile
 
 
@@ -76,30 +75,11 @@ class PlanFiles(Protocol):
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         """(number, title, line) of every phase in ROADMAP.md."""
 
-
-class Texts(Protocol):
-    """Reads and edits the texts around a phase. Pure: it takes texts and opens no file."""
-
     def roadmap_section(self, text: str, phase: str) -> str:
-        """The section of a phase in a roadmap; "" if there is none."""
+        """The section of a phase in the text of a roadmap; "" if there is none."""
 
     def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
-        """The roadmap with a new phase, after phase `after` or at its end."""
-
-    def questions(self, text: str) -> tuple[Question, ...]:
-        """The questions of a context file, answered or not."""
-
-    def without_open(self, text: str) -> str:
-        """The context file without unanswered questions; "" if nothing else is in it."""
-
-    def with_questions(self, text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
-        """The context file with more questions and answers; every other byte stays."""
+        """The text of a roadmap with a new phase, after phase `after` or at its end."""
 
     def research(self, text: str) -> tuple[str | None, str]:
         """The digest of a research file's input (None if idumb did not write the file) and its body."""
-
-    def plans_in(self, reply: str) -> tuple[str, ...]:
-        """Every plan in a model's answer."""
-
-    def stated_criteria(self, text: str) -> tuple[str, ...]:
-        """The items that a text lists under "Success criteria" and similar headings."""

@@ -12,6 +12,7 @@ from idumb.app.ports.checks import Checks
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
+from idumb.domain.documents import stated_criteria
 from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -85,13 +86,13 @@ def _human_criterion(
     )
 
 
-def stated_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:
+def uncovered_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:
     """Return criteria in roadmap and context file that no plan covers. Consent does not cover these files."""
     covered = {_normalised(c.text) for p in contract.plans for c in p.success_criteria}
     covered |= {_normalised(c.text) for task in contract.tasks.values() for c in task.acceptance}
     uncovered = []
     for source, text in _sources(services, contract):
-        for number, words in enumerate(services.texts.stated_criteria(text), 1):
+        for number, words in enumerate(stated_criteria.criteria(text), 1):
             if _normalised(words) not in covered:
                 covered.add(_normalised(words))
                 uncovered.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
@@ -106,8 +107,8 @@ def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
             texts.append((source, services.reports.read(path) or ""))
         except OSError as problem:
             services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
-    stating = [(source, text) for source, text in texts if services.texts.stated_criteria(text)]
-    section = services.texts.roadmap_section  # expensive, so only if there is a criterion
+    stating = [(source, text) for source, text in texts if stated_criteria.criteria(text)]
+    section = services.plans.roadmap_section  # expensive, so only if there is a criterion
     return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
 
 

@@ -123,7 +123,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     final = final_state.compare(services, journal.state, contract, tree)
     mismatches = _mismatches(contract, final)
     uncovered = verdict.uncovered(gathered)
-    gathered += phase_evidence.stated_criteria(services, contract, tree)
+    gathered += phase_evidence.uncovered_criteria(services, contract, tree)
     opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
     blocking = [one for one in opinions_given if levels.rule(services.settings, one.role).level > levels.INFORMATIONAL]
     missing = (*uncovered, *opinions.unanswered_roles(blocking))

@@ -1,1 +1,1 @@
-"""Documents around a plan: roadmap, research, questions, reports."""
+"""Documents around a plan that a library reads: roadmap, research, reports; and scripts of fake models."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.markdown.documents import headings
+from idumb.domain.documents import headings
 from idumb.markdown.plans.phase_names import same_phase
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"

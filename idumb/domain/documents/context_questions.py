@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from idumb.domain.documents import headings
 from idumb.domain.question import Question
 from idumb.domain.wording import as_markdown, one_line
-from idumb.markdown.documents import headings
 
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"
