@@ -18,6 +18,27 @@ import time
 import traceback
 from typing import Any
 
+# What the program imports where it needs it: found by comparing `sys.modules` before and after commands.
+_IMPORTED_LATE = (
+    "concurrent.futures.thread",
+    "ctypes",
+    "difflib",
+    "encodings.utf_8_sig",
+    "filelock",
+    "frontmatter",
+    "getpass",
+    "json",
+    "mistune",
+    "mistune.plugins.table",
+    "platform",
+    "resource",
+    "ruamel.yaml",
+    "select",
+    "subprocess",
+    "tempfile",
+    "termios",
+)
+
 
 def _import_everything() -> None:
     import idumb
@@ -25,7 +46,7 @@ def _import_everything() -> None:
     for found in pkgutil.walk_packages(idumb.__path__, "idumb."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
-    for name in ("json", "tempfile", "subprocess", "select", "platform", "concurrent.futures.thread", "ruamel.yaml"):
+    for name in _IMPORTED_LATE:
         importlib.import_module(name)
 
 
