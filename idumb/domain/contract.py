@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from idumb.domain import agent, canonical_json, paths, roles
+from idumb.domain import agent, canonical_json, paths
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task
@@ -53,7 +53,7 @@ def governing_settings(plans: Iterable[Plan], settings: Settings) -> Settings:
     """Return the settings that govern a run of these plans, without those that it cannot use."""
     pairs = ((plan, task) for plan in plans for task in plan.tasks)
     named = {name for p, t in pairs for name in (builder_of(p, t, settings), validator_of(p, t, settings))}
-    return roles.settings_of_runs(settings, named)
+    return settings.of_runs(named)
 
 
 def phase_hash(plans: Iterable[Plan]) -> str:

@@ -1,12 +1,12 @@
-"""The configuration and the tool policy as data: what `.idumb/config.yaml` can set, with the defaults."""
+"""The configuration and the tool policy as data: what `.idumb/config.yaml` can set, and how roles are filled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
-from idumb.domain import canonical_json
+from idumb.domain import agent, canonical_json
 
 COMMIT_TASK = "task"
 COMMIT_BUILDER = "builder"
@@ -130,6 +130,41 @@ class GateSettings:
     timeout: int | None = None
 
 
+ROLE_TIMEOUT = 30 * 60
+"""The timeout in seconds of a role that works on no task, unless the role or its binding sets one."""
+
+OUTSIDE = frozenset({agent.RESEARCHER, agent.PLANNER, agent.PLAN_CHECKER, agent.DEBUGGER})
+"""Roles that no run calls: some work before there is a plan, and the debugger works on a stopped run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRole:
+    """How a role is filled. `binding` is None if nothing fills it.
+
+    `prompt` is the name of a template, `timeout` in seconds. `template` is the text that replaces the shipped template
+    of that name, None for the shipped one.
+    """
+
+    role: str
+    binding: str | None
+    model: str | None
+    prompt: str
+    template: str | None
+    timeout: int | None
+    ceiling: Ceiling
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a person sees and what consent covers."""
+        return {
+            "role": self.role,
+            "binding": self.binding,
+            "model": self.model,
+            "prompt": self.prompt,
+            "template": self.template,
+            "timeout": self.timeout,
+        }
+
+
 _LATER = (
     "gates",
     "levels",
@@ -182,6 +217,55 @@ class Settings:
     ask: Mapping[str, int] = field(default_factory=dict)
     named: frozenset[str] = frozenset()
 
+    def role(self, role: str, binding: str | None = None) -> ResolvedRole:
+        """Return how a role is filled; pass `binding` if a plan or task names its own."""
+        own = self.roles.get(role, RoleSettings())
+        usual = {agent.BUILDER: self.builder, agent.VALIDATOR: self.validator}.get(role)
+        name = binding or own.binding or usual
+        bound = self.bindings.get(name or "")
+        of_profile = self.profiles.get(self.profile or "", {}).get(role)
+        prompt = own.prompt or role
+        return ResolvedRole(
+            role=role,
+            binding=name,
+            model=own.model or of_profile or (bound.model if bound is not None else None),
+            prompt=prompt,
+            template=self.prompts.get(prompt),
+            timeout=own.timeout or (bound.timeout if bound is not None else None),
+            ceiling=own.ceiling,
+        )
+
+    def of_runs(self, named: Iterable[str | None]) -> Settings:
+        """Return the settings that can affect a run. `named` are the builders and validators of all its tasks.
+
+        Omitted are:
+
+        - how the roles OUTSIDE are filled, including their models in profiles. They have a consent of their own, which
+          covers binding, model and template;
+        - bindings that no task, setting or role of a run names. An amendment that names another binding makes another
+          contract. A binding stays if one of its variables is also visible to checks, because its variables are treated
+          as secrets;
+        - templates that no role of a run uses.
+
+        Everything else stays, whether the run uses it or not: too much only means that a person is asked once more.
+        """
+        filled = [self.role(role) for role in agent.ROLES if role not in OUTSIDE]
+        needed = {*named, self.builder, self.validator, *(each.binding for each in filled)}
+        profiles = {name: _without_outside(models) for name, models in self.profiles.items()}
+        kept = {name: models for name, models in profiles.items() if models}
+        return replace(
+            self,
+            bindings={
+                name: bound
+                for name, bound in self.bindings.items()
+                if name in needed or set(bound.environment) & set(self.environment)
+            },
+            roles=_without_outside(self.roles),
+            profiles=kept,
+            profile=None if self.profile in profiles and self.profile not in kept else self.profile,
+            prompts={name: text for name, text in self.prompts.items() if name in {each.prompt for each in filled}},
+        )
+
     def idle_timeout(self, binding: str | None, usual: float | None) -> float:
         """Return the idle timeout in seconds of a binding: its own, the configured one, or its adapter's default.
 
@@ -198,6 +282,13 @@ class Settings:
     def digest(self) -> str:
         """Return a hash of `deciding`. Consent covers the hash of the settings that govern a run (roles.py)."""
         return canonical_json.digest({name: v for name, v in self.deciding().items() if v or name not in _LATER})
+
+
+T = TypeVar("T")
+
+
+def _without_outside(by_role: Mapping[str, T]) -> dict[str, T]:
+    return {role: value for role, value in by_role.items() if role not in OUTSIDE}
 
 
 @dataclass(frozen=True, slots=True)

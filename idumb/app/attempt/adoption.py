@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.attempt import handoff_writer, judge, measure, questions
+from idumb.app.attempt import budget, handoff_writer, judge, measure, questions
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
 from idumb.domain import outcome, paths
@@ -47,7 +47,7 @@ def _literal(task: Task) -> list[FileClaim]:
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the attempt that adopts a task."""
     number = context.journal.state.tasks[task.id].attempt.number + 1
-    return context.attempt(task, number, base="", feedback="", adopted=True)
+    return context.attempt(task, number, base="", feedback="", adopted=True, **budget.of_attempt(context, task))
 
 
 def run_checks(context: RunContext, attempt: Prepared) -> Measured:

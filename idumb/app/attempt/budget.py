@@ -47,10 +47,13 @@ def _raises(state: RunState, task: str, of: str) -> int:
     )
 
 
-def left(settings: Settings, state: RunState, task: str) -> Ceiling:
-    """Return what the next attempt at a task may use."""
-    spans = tuple(_spans(settings, state, task))
-    return spending.lowest(spending.remaining(ceiling, spent) for _, ceiling, spent in spans) if spans else Ceiling()
+def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
+    """Return fields of an attempt that begins now: its `ceilings` with what is used, and the `allowance` left."""
+    spans = tuple(_spans(context.services.settings, context.journal.state, task.id))
+    return {
+        "ceilings": {of: {"ceiling": _plain(limit), "used": dataclasses.asdict(spent)} for of, limit, spent in spans},
+        "allowance": spending.lowest(spending.remaining(limit, spent) for _, limit, spent in spans),
+    }
 
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
@@ -74,15 +77,6 @@ def _of_run(settings: Settings, state: RunState) -> tuple[Ceiling, Spent] | None
     if ceiling is None:
         return None
     return spending.raise_ceiling(ceiling, _raises(state, "", RUN)), spending.total(state.spent.values())
-
-
-def told(settings: Settings, state: RunState, task: str) -> dict[str, Any]:
-    """Return what `attempt.started` records of ceilings, before anything is used."""
-    rows = {
-        of: {"ceiling": _plain(ceiling), "used": dataclasses.asdict(spent)}
-        for of, ceiling, spent in _spans(settings, state, task)
-    }
-    return {"ceilings": rows} if rows else {}
 
 
 def _plain(ceiling: Ceiling) -> dict[str, Any]:

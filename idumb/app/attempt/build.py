@@ -8,14 +8,13 @@ from collections.abc import Callable
 
 from idumb.app.attempt import (
     agent_client,
-    budget,
     builder_commits,
     questions,
 )
 from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
 from idumb.app.ports.agents import PromptRequest
-from idumb.domain import agent, failures, outcome, paths, roles, wording
+from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
@@ -23,6 +22,7 @@ from idumb.domain.plans.plan import REVERSIBLE, STRICT
 from idumb.domain.proof import levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
+from idumb.domain.settings import ResolvedRole
 
 
 def make_request(
@@ -32,7 +32,7 @@ def make_request(
     services, settings, task = context.services, context.services.settings, attempt.task
     builds = role == agent.BUILDER
     name = attempt.builder if builds else attempt.validator
-    filled = roles.resolve(settings, role, name)
+    filled = settings.role(role, name)
     binding = settings.bindings.get(name or "")
     protected = context.protected(attempt.plan)
     commits = builds and context.commits is not None and builder_commits.by_builder(context, task)
@@ -51,7 +51,7 @@ def make_request(
         decided=decisions_made(context.journal.state),
         diff=_change(context, attempt) if isinstance(attempt, Measured) else "",
     )
-    room = budget.left(settings, context.journal.state, task.id)
+    room = attempt.allowance
     limit = _deadline(attempt, filled) if builds else levels.rule(settings, role).timeout
     return agent.AgentRequest(
         role=role,
@@ -139,7 +139,7 @@ def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResu
     )
 
 
-def _deadline(attempt: Attempt, filled: roles.ResolvedRole) -> float | None:
+def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:
     """Return the task's own timeout, or the binding's, or what follows from the estimate."""
     if attempt.task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)

@@ -36,7 +36,8 @@ def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
             "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
             hint="idumb doctor shows the owner, and whether anything needs a fix",
         )
-    preconditions.require_branch(services, context.journal.state)
+    if services.history.head().branch != context.journal.state.branch:
+        preconditions.require_branch(services, context.journal.state)
     run_lock.require(context, attempt)
     return attempt
 
@@ -71,7 +72,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
             ref=snapshot.ref,
             present=present,
             builder=binding,
-            **budget.told(services.settings, context.journal.state, task.id),
+            **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
             **environment,
             **_only_known_now(context, attempt, binding, before),
         )
@@ -222,6 +223,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
         feedback=feedback(known),
         started=started,
         accepted_paths=known.work.accepted_paths,
+        **budget.of_attempt(context, task),
     )
     if waits_for_verdict(context, task):
         return dataclasses.replace(fresh, awaits_verdict=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services
-from idumb.domain import agent, roles
+from idumb.domain import agent
 from idumb.domain import contract as contracts
 from idumb.domain.consent import approval as approvals
 from idumb.domain.consent.approval import Approval, Part
@@ -96,7 +96,7 @@ def models_by_agent(settings: Settings, contract: Contract) -> dict[str, dict[st
             validator = contracts.validator_of(plan, task, settings)
             for role, name in ((agent.BUILDER, builder), (agent.VALIDATOR, validator)):
                 if name is not None and name in settings.bindings and role not in models.get(name, ()):
-                    models.setdefault(name, {})[role] = roles.resolve(settings, role, name).model
+                    models.setdefault(name, {})[role] = settings.role(role, name).model
     return models
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from idumb.app.consent import approval_parts
 from idumb.app.core.services import Services
-from idumb.domain import agent, canonical_json, roles
+from idumb.domain import agent, canonical_json
 from idumb.domain.errors import AdapterError, Refusal
-from idumb.domain.roles import ResolvedRole
+from idumb.domain.settings import ResolvedRole
 
 PLACE = "roles"
 """The phase name under which consent to agents is stored, so that it can be revoked like that of a phase."""
@@ -31,7 +31,7 @@ def _bound(services: Services, filled: ResolvedRole) -> dict[str, Any]:
     starts = argv(services, filled)
     files = approval_parts.named_files(services, [starts])
     bound = {
-        "filling": roles.readable(filled),
+        "filling": filled.as_dict(),
         "binding": dataclasses.asdict(binding) if binding is not None else None,
         "argv": list(starts),
         "environment": list(settings.environment),
@@ -104,7 +104,7 @@ def _groups(names: Iterable[str]) -> Iterable[tuple[str, ...]]:
 
 def _fillings(services: Services) -> list[ResolvedRole]:
     """The filling of every role that has a binding."""
-    fillings = (roles.resolve(services.settings, role) for role in agent.ROLES)
+    fillings = (services.settings.role(role) for role in agent.ROLES)
     return [filled for filled in fillings if filled.binding is not None]
 
 

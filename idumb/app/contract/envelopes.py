@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, Agents
-from idumb.domain import agent, contract, roles
+from idumb.domain import agent, contract
 from idumb.domain.agent import capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Envelope, envelope_key, text_digest
@@ -71,7 +71,7 @@ def present(services: Services, agents: Agents, known: Contract) -> EnvelopeSet:
     for key, (builder, validator) in builder_validator_pairs(known, settings).items():
         own = _agent_parts(context, builder, agent.BUILDER)
         # An amendment that adds another agent must not change the envelope of these two.
-        ruling = roles.settings_of_runs(settings, (builder, validator))
+        ruling = settings.of_runs((builder, validator))
         current.sources[ruling.digest()] = services.redaction.redact_output(readable(ruling.deciding()))
         judged = _validator_digest(context, validator)
         made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
@@ -102,7 +102,7 @@ def _agent_parts(context: _Context, binding: str, role: str) -> dict[str, Any]:
     """The parts of an agent in a role: adapter, program, model, prompt template."""
     who = context.agents.get(binding)
     program, argv = _program(context, who)
-    filled = roles.resolve(context.settings, role, binding)
+    filled = context.settings.role(role, binding)
     template = context.services.toolchain.template(filled.prompt) if filled.template is None else filled.template
     silent = not capabilities(who).reads_prompt
     return {
@@ -147,7 +147,7 @@ def _validator_digest(context: _Context, name: str | None) -> str:
     parts = _agent_parts(context, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
     validator = {"binding": name, **parts}
     digest = context.collected.keep(readable(validator))
-    if roles.resolve(context.settings, agent.VALIDATOR, name).template is None and "prompt" in parts:
+    if context.settings.role(agent.VALIDATOR, name).template is None and "prompt" in parts:
         context.collected.grown[digest] = text_digest(readable({**validator, "prompt": _OLD_VALIDATOR_PROMPT}))
     return digest
 

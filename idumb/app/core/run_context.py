@@ -21,6 +21,7 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.settings import Ceiling
 
 
 @dataclass(slots=True)
@@ -128,6 +129,7 @@ class Attempt:
     `base` is the tree that the work is compared with; before the snapshot, that of the attempt before, or "".
     `builder` and `validator` are bindings; the validator is None if there is none. `ref` is the prefix of its refs.
     `written` are the paths and globs that the task may write, `literal_paths` those that name a single file.
+    `ceilings` are those that limit it, with what is used of them; `allowance` is what is left.
     `awaits_verdict`: the work is done, only the verdict is pending. `adopted`: nothing is built, because the task was
     done before idumb took over. `handover` is the summary of an attempt whose context was exhausted.
     `started` is in monotonic seconds.
@@ -145,6 +147,8 @@ class Attempt:
     written: tuple[str, ...]
     literal_paths: tuple[str, ...]
     accepted_paths: tuple[str, ...] = ()
+    ceilings: Mapping[str, Any] = field(default_factory=dict)
+    allowance: Ceiling = Ceiling()
     handover: str = ""
     conversation: Conversation | None = None
     awaits_verdict: bool = False

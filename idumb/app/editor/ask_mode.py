@@ -13,7 +13,7 @@ from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, roles
+from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, capabilities_of
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError
@@ -71,7 +71,7 @@ def _prepared(
 
 def _agent(services: Services, builder: str | None) -> dict[str, Any]:
     """Return the agent that would start, and its command line, or the `problem` that prevents it."""
-    filled = roles.resolve(services.settings, BUILDER, builder)
+    filled = services.settings.role(BUILDER, builder)
     row: dict[str, Any] = {
         "binding": builder,
         "model": filled.model,

@@ -6,7 +6,7 @@ import dataclasses
 from datetime import datetime
 from typing import Any
 
-from idumb.app.attempt import pipeline, projections
+from idumb.app.attempt import budget, pipeline, projections
 from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -103,6 +103,7 @@ def _rebuilt(context: RunContext, task: Task, known: TaskState, said: str) -> Bu
         feedback=known.context.feedback,
         started=context.services.clock.monotonic() - seconds,
         accepted_paths=known.work.accepted_paths,
+        **budget.of_attempt(context, task),
     ).become(
         Built,
         snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),

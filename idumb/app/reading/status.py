@@ -12,7 +12,7 @@ from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
 from idumb.app.core.services import Services
 from idumb.app.running.outside_work import OutsideWork
 from idumb.app.session import next_steps
-from idumb.domain import agent, finding, outcome, roles, whole_numbers
+from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -136,7 +136,7 @@ def _phase(
         "decisions": [],
     }
     if folder is None or not services.plans.plans(folder):
-        planner = roles.resolve(services.settings, agent.PLANNER).binding is not None
+        planner = services.settings.role(agent.PLANNER).binding is not None
         return {
             **row,
             "run": services.runs.latest(number),

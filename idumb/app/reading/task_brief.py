@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import PromptRequest
-from idumb.domain import agent, roles
+from idumb.domain import agent
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Plan, Task
@@ -28,7 +28,7 @@ def brief(
     plan = contract.plan_of(task.id)
     settings, limits = services.settings, task.limits or plan.limits
     protected = (*plan.scope.protected, *settings.protected)
-    filled = roles.resolve(settings, agent.BUILDER, contracts.builder_of(plan, task, settings))
+    filled = settings.role(agent.BUILDER, contracts.builder_of(plan, task, settings))
     request = PromptRequest(
         agent.BUILDER,
         task,

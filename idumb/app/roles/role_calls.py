@@ -18,17 +18,16 @@ from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import tree_guard
 from idumb.app.worktree.tree_guard import Heard
-from idumb.domain import agent, canonical_json, failures, roles
+from idumb.domain import agent, canonical_json, failures
 from idumb.domain.agent import AgentRequest, AgentResult, Budget, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import levels
-from idumb.domain.roles import ResolvedRole
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
-from idumb.domain.settings import Ceiling, Settings
+from idumb.domain.settings import ROLE_TIMEOUT, Ceiling, ResolvedRole, Settings
 
 _TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "idumb research {phase} --from"}
 """The command that takes a kept answer, up to its path."""
@@ -47,12 +46,12 @@ class RoleRequest:
 
 def binding_of(services: Services, role: str) -> str | None:
     """Return the binding of a role; None if none is configured."""
-    return roles.resolve(services.settings, role).binding
+    return services.settings.role(role).binding
 
 
 def prompt(services: Services, role_request: RoleRequest) -> str:
     """Return the prompt for the agent of a role."""
-    filled = roles.resolve(services.settings, role_request.role)
+    filled = services.settings.role(role_request.role)
     return services.documents.filled(filled.template, filled.prompt, role_request.values)
 
 
@@ -74,7 +73,7 @@ def ask(
 
 def failure_message(services: Services, role: str, result: AgentResult, go_on: str) -> FailureMessage | None:
     """Return why the agent of a role failed, and the fix; None if it did not. `go_on` is the command to continue."""
-    filled = roles.resolve(services.settings, role)
+    filled = services.settings.role(role)
     binding = services.settings.bindings.get(filled.binding or "")
     if result.failure is None:
         return None
@@ -195,7 +194,7 @@ def _deadline(settings: Settings, filled: ResolvedRole, remaining: Ceiling) -> f
     if levels.timed(settings, filled.role):
         role_timeout, level_timeout = filled.timeout, levels.rule(settings, filled.role).timeout
     else:
-        role_timeout, level_timeout = filled.timeout or roles.SECONDS, None
+        role_timeout, level_timeout = filled.timeout or ROLE_TIMEOUT, None
     limits = [float(limit) for limit in (role_timeout, level_timeout, remaining.seconds) if limit is not None]
     return min(limits, default=None)
 

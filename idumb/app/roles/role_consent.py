@@ -10,16 +10,15 @@ from idumb.app.consent import agent_programs, approval_parts, pending_consent, r
 from idumb.app.consent.pending_consent import PendingQuestion
 from idumb.app.core import next_actions
 from idumb.app.core.services import Services
-from idumb.domain import roles
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.roles import ResolvedRole
+from idumb.domain.settings import ResolvedRole
 
 PLACE = role_approval.PLACE
 
 
 def filling_of(services: Services, role: str) -> ResolvedRole:
-    filled = roles.resolve(services.settings, role)
+    filled = services.settings.role(role)
     if filled.binding is None:
         raise Refusal(
             "role.unbound",

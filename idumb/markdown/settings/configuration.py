@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from idumb.domain import agent, roles
+from idumb.domain import agent
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, nearest
 from idumb.domain.proof import levels
@@ -87,7 +87,7 @@ def place(root: str, *keys: str) -> tuple[int, int]:
 def _require_templates(settings: Settings) -> None:
     """Check that every template used by a role exists. Raises InputError `prompt.missing`."""
     for role in settings.roles:
-        named = roles.resolve(settings, role).prompt
+        named = settings.role(role).prompt
         if named not in settings.prompts and named not in agent.ROLES:
             place = f"{prompt_files.FOLDER}/{named}{prompt_files.ENDING}"
             raise InputError(

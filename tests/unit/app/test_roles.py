@@ -12,7 +12,6 @@ from idumb.app.review import approve
 from idumb.app.roles import role_calls, role_consent
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
-from idumb.domain import roles as filling
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
@@ -280,10 +279,10 @@ def test_the_role_s_own_model_comes_before_its_profile_s_and_its_binding_s() -> 
     plain = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles)
     chosen = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles, profile="budget")
     own = Settings(bindings=bindings, roles={"planner": RoleSettings("a", "own", timeout=5)}, profiles=profiles)
-    assert [filling.resolve(known, "planner").model for known in (plain, chosen, own)] == [
+    assert [known.role("planner").model for known in (plain, chosen, own)] == [
         "of-binding",
         "of-profile",
         "own",
     ]
-    assert [filling.resolve(known, "planner").timeout for known in (plain, own)] == [60, 5]
-    assert filling.resolve(Settings(builder="a", bindings=bindings), "builder").binding == "a"
+    assert [known.role("planner").timeout for known in (plain, own)] == [60, 5]
+    assert Settings(builder="a", bindings=bindings).role("builder").binding == "a"
