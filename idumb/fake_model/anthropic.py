@@ -11,14 +11,14 @@ from idumb.fake_model.conversation import (
     PROMPT,
     RESULT,
     Conversation,
+    Event,
     Reply,
     Tool,
     Turn,
+    conversation,
     joined,
-    latest,
     mapping,
     objects,
-    spoken,
 )
 
 _ERRORS: Mapping[str, tuple[int, str, str]] = {
@@ -31,7 +31,7 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def conversation(body: Mapping[str, Any]) -> Conversation:
+def read(body: Mapping[str, Any], _: str) -> Conversation:
     turns: list[Turn] = []
     for message in objects(body.get("messages")):
         content = message.get("content")
@@ -41,21 +41,13 @@ def conversation(body: Mapping[str, Any]) -> Conversation:
             turns.append((RESULT, ""))
         else:
             turns.append((PROMPT, joined(content)))
-    prompt, answered = latest(turns)
-    offered = tuple(
-        Tool(str(t["name"]), mapping(t.get("input_schema"))) for t in objects(body.get("tools")) if "name" in t
-    )
-    forced = mapping(body.get("tool_choice")).get("name")
-    wanted = mapping(mapping(mapping(body.get("output_config")).get("format")).get("schema"))
-    return Conversation(
-        str(body.get("model", "")),
-        prompt,
-        answered,
-        offered,
-        body.get("stream") is True,
-        spoken(turns, joined(body.get("system"))),
-        wanted or None,
-        forced if isinstance(forced, str) else None,
+    return conversation(
+        body.get("model", ""),
+        turns,
+        [joined(body.get("system"))],
+        (Tool(str(t["name"]), mapping(t.get("input_schema"))) for t in objects(body.get("tools")) if "name" in t),
+        mapping(mapping(body.get("output_config")).get("format")).get("schema"),
+        mapping(body.get("tool_choice")).get("name"),
     )
 
 
@@ -63,7 +55,7 @@ def whole(reply: Reply) -> dict[str, Any]:
     return {**_head(reply), "content": _content(reply), "stop_reason": _stop(reply), "usage": _usage(reply)}
 
 
-def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
+def events(reply: Reply) -> Iterator[Event]:
     """Return the same message as (name, data) of each event of a stream."""
     start = {**_head(reply), "content": [], "stop_reason": None, "usage": {**_usage(reply), "output_tokens": 1}}
     yield _event("message_start", message=start)
@@ -87,7 +79,7 @@ def error(fault: str) -> tuple[int, dict[str, Any]]:
     return status, {"type": "error", "error": {"type": kind, "message": message}}
 
 
-def _event(name: str, **data: Any) -> tuple[str, dict[str, Any]]:
+def _event(name: str, **data: Any) -> Event:
     return name, {"type": name, **data}
 
 

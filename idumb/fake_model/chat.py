@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from idumb.domain import model_script as script
@@ -13,18 +13,17 @@ from idumb.fake_model.conversation import (
     PROMPT,
     RESULT,
     Conversation,
+    Event,
     Reply,
     Tool,
     ToolCall,
-    Turn,
+    conversation,
     joined,
-    latest,
     mapping,
     objects,
-    spoken,
 )
 
-ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
+_ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
     script.RATE_LIMITED: (429, "requests", "rate_limit_exceeded", "Rate limit reached. Please try again in 1s."),
     script.OVERLOADED: (503, "server_error", None, "The engine is currently overloaded, please try again later."),
     script.SERVER_ERROR: (500, "server_error", None, "The server had an error while processing your request."),
@@ -42,40 +41,34 @@ ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
         "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
     ),
 }
-"""Status, type, code and message of each fault, shared with the Responses protocol."""
+"""Status, type, code and message of each fault."""
 
 _ROLES = {"assistant": MODEL, "user": PROMPT, "tool": RESULT, "function": RESULT}
 
 
-def conversation(body: Mapping[str, Any]) -> Conversation:
+def read(body: Mapping[str, Any], _: str) -> Conversation:
     messages = objects(body.get("messages"))
-    turns: list[Turn] = [
-        (_ROLES[message["role"]], joined(message.get("content")))
-        for message in messages
-        if message.get("role") in _ROLES
-    ]
-    prompt, answered = latest(turns)
-    system = [joined(m.get("content")) for m in messages if m.get("role") in {"system", "developer"}]
-    schema = mapping(mapping(body.get("response_format")).get("json_schema")).get("schema")
-    forced = mapping(mapping(body.get("tool_choice")).get("function")).get("name")
-    return Conversation(
-        str(body.get("model", "")),
-        prompt,
-        answered,
-        tuple(tool for entry in objects(body.get("tools")) if (tool := tool_of(entry)) is not None),
-        body.get("stream") is True,
-        spoken(turns, *system),
-        schema if isinstance(schema, dict) else None,
-        forced if isinstance(forced, str) else None,
+    return conversation(
+        body.get("model", ""),
+        [(_ROLES[m["role"]], joined(m.get("content"))) for m in messages if m.get("role") in _ROLES],
+        system_texts(messages),
+        offered_tools(body),
+        mapping(mapping(body.get("response_format")).get("json_schema")).get("schema"),
+        mapping(mapping(body.get("tool_choice")).get("function")).get("name"),
     )
 
 
-def tool_of(entry: Mapping[str, Any]) -> Tool | None:
-    """Return a tool description in one of OpenAI's two protocols."""
-    kind = FREEFORM if entry.get("type") == "custom" else FUNCTION
-    described = mapping(entry.get(str(entry.get("type")))) or entry
-    name = described.get("name")
-    return Tool(name, mapping(described.get("parameters")), kind) if isinstance(name, str) else None
+def system_texts(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [joined(m.get("content")) for m in messages if m.get("role") in {"system", "developer"}]
+
+
+def offered_tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+    """Return the tools of a request in one of OpenAI's two protocols."""
+    for entry in objects(body.get("tools")):
+        kind = FREEFORM if entry.get("type") == "custom" else FUNCTION
+        described = mapping(entry.get(str(entry.get("type")))) or entry
+        if isinstance(name := described.get("name"), str):
+            yield Tool(name, mapping(described.get("parameters")), kind)
 
 
 def whole(reply: Reply) -> dict[str, Any]:
@@ -86,7 +79,7 @@ def whole(reply: Reply) -> dict[str, Any]:
     return {**_head(reply, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
 
 
-def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
+def events(reply: Reply) -> Iterator[Event]:
     """Return the same message as (name, data) of each event of a stream."""
     yield _chunk(reply, {"role": "assistant", "content": ""})
     if reply.text:
@@ -100,7 +93,7 @@ def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
 
 def error(fault: str) -> tuple[int, dict[str, Any]]:
     """Return status and body for a fault, in the provider's own words."""
-    status, kind, code, message = ERRORS[fault]
+    status, kind, code, message = _ERRORS[fault]
     return status, {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
@@ -108,7 +101,7 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{reply.id}", "object": kind, "created": 0, "model": reply.model}
 
 
-def _chunk(reply: Reply, delta: Mapping[str, Any], stop: str | None = None) -> tuple[None, dict[str, Any]]:
+def _chunk(reply: Reply, delta: Mapping[str, Any], stop: str | None = None) -> Event:
     choice = {"index": 0, "delta": delta, "finish_reason": stop}
     return None, {**_head(reply, "chat.completion.chunk"), "choices": [choice]}
 

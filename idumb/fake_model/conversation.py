@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,6 @@ class Conversation:
     prompt: str
     answered: int
     tools: tuple[Tool, ...] = ()
-    stream: bool = False
     said: str = ""
     wanted: Mapping[str, Any] | None = None
     forced: str | None = None
@@ -62,11 +61,12 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """`arguments` are an object, or the text of a freeform tool."""
+    """`arguments` are an object, or the text of a freeform tool. `freeform`: the client offers the tool as one."""
 
     id: str
     name: str
     arguments: Mapping[str, Any] | str
+    freeform: bool = False
 
     @property
     def text(self) -> str:
@@ -87,9 +87,22 @@ class Reply:
 
 
 Turn = tuple[str, str]  # kind (PROMPT, RESULT or MODEL) and text
+Event = tuple[str | None, Any]  # name and data
 
 
-def latest(turns: Sequence[Turn]) -> tuple[str, int]:
+def conversation(
+    model: Any, turns: Sequence[Turn], system: Sequence[str], tools: Iterable[Tool], schema: Any, forced: Any = None
+) -> Conversation:
+    """Return what a request says. `system` are the texts that stand before the conversation."""
+    prompt, answered = _latest(turns)
+    said = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
+    wanted = schema if isinstance(schema, dict) and schema else None
+    return Conversation(
+        str(model), prompt, answered, tuple(tools), said, wanted, forced if isinstance(forced, str) else None
+    )
+
+
+def _latest(turns: Sequence[Turn]) -> tuple[str, int]:
     """Return the newest prompt, of one or more messages in a row, and the number of model messages after it."""
     prompt: list[str] = []
     answered = 0
@@ -101,11 +114,6 @@ def latest(turns: Sequence[Turn]) -> tuple[str, int]:
                 prompt, answered = [], 0
             prompt.append(text)
     return "\n".join(prompt), answered
-
-
-def spoken(turns: Sequence[Turn], *more: str) -> str:
-    """Return everything sent to the model except tool results."""
-    return "\n".join((*more, *(text for kind, text in turns if kind == PROMPT)))
 
 
 def joined(parts: Any, key: str = "text") -> str:

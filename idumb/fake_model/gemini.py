@@ -11,14 +11,14 @@ from idumb.fake_model.conversation import (
     PROMPT,
     RESULT,
     Conversation,
+    Event,
     Reply,
     Tool,
     Turn,
+    conversation,
     joined,
-    latest,
     mapping,
     objects,
-    spoken,
 )
 
 _ERRORS: Mapping[str, tuple[int, str, str]] = {
@@ -39,7 +39,7 @@ _ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def conversation(body: Mapping[str, Any], model: str, *, stream: bool) -> Conversation:
+def read(body: Mapping[str, Any], path: str) -> Conversation:
     turns: list[Turn] = []
     for content in objects(body.get("contents")):
         parts = objects(content.get("parts"))
@@ -49,18 +49,14 @@ def conversation(body: Mapping[str, Any], model: str, *, stream: bool) -> Conver
             turns.append((RESULT, ""))
         else:
             turns.append((PROMPT, joined(parts)))
-    prompt, answered = latest(turns)
     declared = [d for entry in objects(body.get("tools")) for d in objects(entry.get("functionDeclarations"))]
     config = mapping(body.get("generationConfig"))
-    wanted = config.get("responseJsonSchema", config.get("responseSchema"))
-    return Conversation(
-        model,
-        prompt,
-        answered,
-        tuple(Tool(str(d.get("name", "")), _schema(d)) for d in declared),
-        stream,
-        spoken(turns, joined(mapping(body.get("systemInstruction")).get("parts"))),
-        wanted if isinstance(wanted, dict) else None,
+    return conversation(
+        path.rpartition("/")[2].partition(":")[0],
+        turns,
+        [joined(mapping(body.get("systemInstruction")).get("parts"))],
+        (Tool(str(d.get("name", "")), _schema(d)) for d in declared),
+        config.get("responseJsonSchema", config.get("responseSchema")),
     )
 
 
@@ -85,7 +81,7 @@ def whole(reply: Reply) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": reply.model, "responseId": reply.id}
 
 
-def events(reply: Reply) -> Iterator[tuple[str | None, Any]]:
+def events(reply: Reply) -> Iterator[Event]:
     """Return the same message as (name, data) of each event of a stream."""
     yield None, whole(reply)
 

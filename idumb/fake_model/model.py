@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Answer, AnswerCounts, ChosenAnswer, Script
 from idumb.fake_model import anthropic, chat, gemini, responses, tools
-from idumb.fake_model.conversation import Conversation, Reply, ToolCall
+from idumb.fake_model.conversation import FREEFORM, Conversation, Event, Reply, ToolCall
 
 MODELS = ("fake-model",)
 
-Events = Iterable[tuple[str | None, Any]]
+Events = Iterable[Event]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,18 @@ class Sent:
     note: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Protocol:
-    name: str
-    read: Callable[[Mapping[str, Any]], Conversation]
-    whole: Callable[[Reply, Conversation], Any]
-    events: Callable[[Reply, Conversation], Events]
-    error: Callable[[str], tuple[int, Any]]
+class _Format(Protocol):
+    """A provider's protocol: one module each."""
+
+    __name__: str
+
+    def read(self, body: Mapping[str, Any], path: str, /) -> Conversation: ...
+
+    def whole(self, reply: Reply, /) -> Any: ...
+
+    def events(self, reply: Reply, /) -> Events: ...
+
+    def error(self, fault: str, /) -> tuple[int, Any]: ...
 
 
 class FakeModel:
@@ -68,11 +73,12 @@ class FakeModel:
             return Sent(200, {"input_tokens": len(json.dumps(body)) // 4})
         if path.endswith(":countTokens"):
             return Sent(200, {"totalTokens": len(json.dumps(body)) // 4})
-        protocol = _protocol(path)
-        return _nowhere(path) if protocol is None else self._answer(protocol, body)
+        protocol = next((module for end, module in _FORMATS.items() if path.endswith(end)), None)
+        return _nowhere(path) if protocol is None else self._answer(protocol, body, path)
 
-    def _answer(self, protocol: _Protocol, body: Mapping[str, Any]) -> Sent:
-        asked = protocol.read(body)
+    def _answer(self, protocol: _Format, body: Mapping[str, Any], path: str) -> Sent:
+        asked = protocol.read(body, path)
+        stream = body.get("stream") is True or path.endswith(_STREAM)
         with self._lock:
             number = next(self._numbers)
             chosen = script.choose(
@@ -81,15 +87,14 @@ class FakeModel:
             if chosen.rule is not None:
                 self._used.add(chosen.rule)
         reply = _reply(chosen.answer, asked, number)
-        note = self._note(protocol, asked, chosen, reply)
-        return _sent(protocol, asked, chosen.answer, reply, note)
+        note = {"protocol": protocol.__name__.rpartition(".")[2], **self._note(asked, chosen, reply, stream=stream)}
+        return _sent(protocol, chosen.answer, reply, note, stream=stream)
 
-    def _note(self, protocol: _Protocol, asked: Conversation, chosen: ChosenAnswer, reply: Reply) -> dict[str, Any]:
+    def _note(self, asked: Conversation, chosen: ChosenAnswer, reply: Reply, *, stream: bool) -> dict[str, Any]:
         rule = None if chosen.rule is None else self._script.rules[chosen.rule].title
         return {
-            "protocol": protocol.name,
             "model": asked.model,
-            "stream": asked.stream,
+            "stream": stream,
             "tools": [tool.name for tool in asked.tools],
             "prompt_characters": len(asked.prompt),
             "said_characters": len(asked.said),
@@ -101,15 +106,15 @@ class FakeModel:
         }
 
 
-def _sent(protocol: _Protocol, asked: Conversation, answer: Answer, reply: Reply, note: dict[str, Any]) -> Sent:
+def _sent(protocol: _Format, answer: Answer, reply: Reply, note: dict[str, Any], *, stream: bool) -> Sent:
     fault = answer.fault
     if fault in _SAID:
         status, body = protocol.error(fault)
         return Sent(status, body, note=note)
     fault = None if fault == script.REFUSED else fault
-    if asked.stream:
-        return Sent(200, None, protocol.events(reply, asked), fault, answer.seconds, note)
-    return Sent(200, protocol.whole(reply, asked), None, fault, answer.seconds, note)
+    if stream:
+        return Sent(200, None, protocol.events(reply), fault, answer.seconds, note)
+    return Sent(200, protocol.whole(reply), None, fault, answer.seconds, note)
 
 
 _SAID = frozenset(
@@ -136,7 +141,10 @@ def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:
             text = json.dumps(answer.data)
     if answer.fault == script.REFUSED:
         text = text or "I cannot help with that."
-    calls = tuple(ToolCall(f"call_{number}_{i}", name, given) for i, (name, given) in enumerate(wanted))
+    freeform = {tool.name for tool in asked.tools if tool.kind == FREEFORM}
+    calls = tuple(
+        ToolCall(f"call_{number}_{i}", name, arguments, name in freeform) for i, (name, arguments) in enumerate(wanted)
+    )
     text = text if text or calls else "Done."
     said = len(text) + sum(len(call.text) for call in calls)
     return Reply(
@@ -150,46 +158,15 @@ def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:
     )
 
 
-def _protocol(path: str) -> _Protocol | None:
-    if path.endswith("/messages"):
-        return _ANTHROPIC
-    if path.endswith("/chat/completions"):
-        return _CHAT
-    if path.endswith("/responses"):
-        return _RESPONSES
-    model, colon, method = path.rpartition("/")[2].partition(":")
-    if colon and method in {"generateContent", "streamGenerateContent"}:
-        return _gemini(model, stream=method == "streamGenerateContent")
-    return None
-
-
-def _gemini(model: str, *, stream: bool) -> _Protocol:
-    return _Protocol(
-        "gemini",
-        lambda body: gemini.conversation(body, model, stream=stream),
-        lambda reply, _: gemini.whole(reply),
-        lambda reply, _: gemini.events(reply),
-        gemini.error,
-    )
-
-
-_ANTHROPIC = _Protocol(
-    "anthropic",
-    anthropic.conversation,
-    lambda reply, _: anthropic.whole(reply),
-    lambda reply, _: anthropic.events(reply),
-    anthropic.error,
-)
-_CHAT = _Protocol(
-    "chat", chat.conversation, lambda reply, _: chat.whole(reply), lambda reply, _: chat.events(reply), chat.error
-)
-_RESPONSES = _Protocol(
-    "responses",
-    responses.conversation,
-    lambda reply, asked: responses.whole(reply, asked.tools),
-    lambda reply, asked: responses.events(reply, asked.tools),
-    responses.error,
-)
+_STREAM = ":streamGenerateContent"
+_FORMATS: Mapping[str, _Format] = {
+    "/messages": anthropic,
+    "/chat/completions": chat,
+    "/responses": responses,
+    ":generateContent": gemini,
+    _STREAM: gemini,
+}
+"""The protocol of each address."""
 
 
 def _nowhere(path: str) -> Sent:

@@ -7,43 +7,33 @@ from typing import Any
 
 from idumb.fake_model import chat
 from idumb.fake_model.conversation import (
-    FREEFORM,
     MODEL,
     PROMPT,
     RESULT,
     Conversation,
+    Event,
     Reply,
-    Tool,
     ToolCall,
     Turn,
+    conversation,
     joined,
-    latest,
     mapping,
     objects,
-    spoken,
 )
 
 error = chat.error
 
 
-def conversation(body: Mapping[str, Any]) -> Conversation:
+def read(body: Mapping[str, Any], _: str) -> Conversation:
     given = body.get("input")
     entries = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
-    turns = _turns(entries)
-    prompt, answered = latest(turns)
-    system = [joined(e.get("content")) for e in entries if e.get("role") in {"system", "developer"}]
-    wanted = mapping(body.get("text")).get("format")
-    schema = mapping(wanted).get("schema")
-    forced = mapping(body.get("tool_choice")).get("name")
-    return Conversation(
-        str(body.get("model", "")),
-        prompt,
-        answered,
-        tuple(tool for entry in objects(body.get("tools")) if (tool := chat.tool_of(entry)) is not None),
-        body.get("stream") is True,
-        spoken(turns, str(body.get("instructions") or ""), *system),
-        schema if isinstance(schema, dict) else None,
-        forced if isinstance(forced, str) else None,
+    return conversation(
+        body.get("model", ""),
+        _turns(entries),
+        [str(body.get("instructions") or ""), *chat.system_texts(entries)],
+        chat.offered_tools(body),
+        mapping(mapping(body.get("text")).get("format")).get("schema"),
+        mapping(body.get("tool_choice")).get("name"),
     )
 
 
@@ -61,21 +51,21 @@ def _turns(entries: list[dict[str, Any]]) -> list[Turn]:
     return turns
 
 
-def whole(reply: Reply, tools: tuple[Tool, ...] = ()) -> dict[str, Any]:
+def whole(reply: Reply) -> dict[str, Any]:
     done = "incomplete" if reply.refused else "completed"
     reason = {"incomplete_details": {"reason": "content_filter"}} if reply.refused else {}
-    return {**_head(reply, done), **reason, "output": _output(reply, tools), "usage": _usage(reply)}
+    return {**_head(reply, done), **reason, "output": _output(reply), "usage": _usage(reply)}
 
 
-def events(reply: Reply, tools: tuple[Tool, ...] = ()) -> Iterator[tuple[str | None, Any]]:
+def events(reply: Reply) -> Iterator[Event]:
     """Return the same message as (name, data) of each event of a stream."""
-    for number, (name, data) in enumerate(_events(reply, tools)):
+    for number, (name, data) in enumerate(_events(reply)):
         yield name, {"type": name, "sequence_number": number, **data}
 
 
-def _events(reply: Reply, tools: tuple[Tool, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _events(reply: Reply) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "response.created", {"response": {**_head(reply, "in_progress"), "output": []}}
-    for index, item in enumerate(_output(reply, tools)):
+    for index, item in enumerate(_output(reply)):
         place = {"output_index": index}
         about = {**place, "item_id": item["id"]}
         if item["type"] == "message":
@@ -93,7 +83,7 @@ def _events(reply: Reply, tools: tuple[Tool, ...]) -> Iterator[tuple[str, dict[s
             yield "response.output_item.added", {**place, "item": {**item, "input": "", "status": "in_progress"}}
         yield "response.output_item.done", {**place, "item": item}
     done = "response.incomplete" if reply.refused else "response.completed"
-    yield done, {"response": whole(reply, tools)}
+    yield done, {"response": whole(reply)}
 
 
 def _head(reply: Reply, status: str) -> dict[str, Any]:
@@ -101,21 +91,19 @@ def _head(reply: Reply, status: str) -> dict[str, Any]:
             "model": reply.model}  # fmt: skip
 
 
-def _output(reply: Reply, tools: tuple[Tool, ...]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _output(reply: Reply) -> list[dict[str, Any]]:
+    output: list[dict[str, Any]] = []
     if reply.text:
         part = {"type": "output_text", "text": reply.text, "annotations": []}
-        found.append(
+        output.append(
             {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
         )
-    freeform = {tool.name for tool in tools if tool.kind == FREEFORM}
-    found.extend(_call(call, call.name in freeform) for call in reply.calls)
-    return found
+    return [*output, *map(_call, reply.calls)]
 
 
-def _call(call: ToolCall, freeform: bool) -> dict[str, Any]:  # noqa: FBT001
+def _call(call: ToolCall) -> dict[str, Any]:
     common = {"id": f"item_{call.id}", "call_id": call.id, "name": call.name, "status": "completed"}
-    if freeform:
+    if call.freeform:
         return {**common, "type": "custom_tool_call", "input": call.text}
     return {**common, "type": "function_call", "arguments": call.text}
 
