@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
-from idumb.agents import figures, model_catalogue, verdict_parsing
+from idumb.agents import answers, model_server
 from idumb.agents.acp_client import AUTH_REQUIRED, Call, Client, PermissionRequest
 from idumb.agents.adapter import Equipment
-from idumb.agents.presets import reading
 from idumb.agents.program import (
     HOME,
     HOMES,
@@ -124,7 +123,7 @@ class AcpAgent(ProgramAgent):
         errors = finished.errors.text(self._redact) if finished.errors is not None else ""
         ended, message, failure = _ending(client, finished, last_words(errors))
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
-            ended, message, failure = verdict_parsing.judged(client.reply)
+            ended, message, failure = answers.judged(client.reply)
         vetoed = [call for call in client.calls.values() if call.allowed is False]
         if vetoed and ended == outcome.COMPLETED and request.role == BUILDER:
             message = f"{message} (vetoed: {wording.listed(c.title or c.kind for c in vetoed)})".strip()
@@ -136,7 +135,7 @@ class AcpAgent(ProgramAgent):
             usage=usage_of(client.used),
             transcript=transcript,
             exit_code=finished.exit_code,
-            output=verdict_parsing.shortened(reply or errors),
+            output=answers.shortened(reply or errors),
             output_sha256=finished.output.sha256,
             truncated=finished.output.truncated,
             steps=tuple(self._record(i, call) for i, call in enumerate(client.calls.values())),
@@ -212,8 +211,8 @@ def _ending(client: Client, finished: child_process.Finished, last: str) -> tupl
         said = client.error
         if client.code == AUTH_REQUIRED:
             return outcome.ERRORED, f"{said}; {_LOGIN}", agent.NOT_LOGGED_IN
-        if client.refuses_model or reading.kind_of(said) == agent.UNKNOWN_MODEL:
-            accepted = model_catalogue.words(model_catalogue.plain(client.offered))
+        if client.refuses_model or answers.kind_of(said) == agent.UNKNOWN_MODEL:
+            accepted = model_server.described_models(model_server.plain_ids(client.offered))
             return outcome.ERRORED, f"{said}; {accepted}", agent.UNKNOWN_MODEL
         kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), agent.MALFORMED)
         ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED
@@ -227,10 +226,10 @@ def usage_of(used: Mapping[str, object]) -> Usage:
     """Return the reported usage; impossible amounts are unknown."""
 
     def number(*names: str) -> int | None:
-        return figures.count(next((used[name] for name in names if name in used), None))
+        return answers.count(next((used[name] for name in names if name in used), None))
 
     cost = used.get("cost")
     amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
     # Tokens read from and written to a cache are reported separately from other input.
     parts = (number("inputTokens", "input_tokens"), number("cachedReadTokens"), number("cachedWriteTokens"))
-    return Usage(figures.total(*parts), number("outputTokens", "output_tokens"), figures.amount(amount))
+    return Usage(answers.total(*parts), number("outputTokens", "output_tokens"), answers.amount(amount))

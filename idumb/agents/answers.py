@@ -1,14 +1,17 @@
-"""Parses a model's last message: a validator's verdict, fenced blocks, and findings."""
+"""Parses what agents answer: reports in JSON lines, verdicts, findings, amounts, and the kinds of failures."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from idumb.domain import agent, outcome, reply
-from idumb.domain.agent import VALIDATOR, AgentRequest
+from idumb.domain import agent, canonical_json, outcome, reply
+from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
+from idumb.domain.runs import spending
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 VERDICT: Mapping[str, Any] = {
@@ -63,6 +66,7 @@ VERDICT: Mapping[str, Any] = {
 
 _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024
+_LONGEST_LINE = 500
 
 
 def fences(text: str) -> Iterator[tuple[str, str]]:
@@ -132,3 +136,164 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
         return text
     half = longest // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def count(value: Any) -> int | None:
+    """Return a whole number of tokens or the like, from 0 to 10**12."""
+    return value if type(value) is int and spending.is_amount(value) else None
+
+
+def amount(value: Any) -> float | None:
+    """Return an amount of money or the like, from 0 to 10**12."""
+    return float(value) if spending.is_amount(value) else None
+
+
+def total(*values: int | None) -> int | None:
+    """Return the sum of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An agent's report of its work. Nothing in it is proof.
+
+    `ended` is true if the final report is present. `error` is the reported error, `failure` its kind
+    (`idumb.domain.agent.FAILURES`). `denied` lists tool calls that the agent's own permissions denied.
+    """
+
+    reply: str = ""
+    session: str | None = None
+    usage: Usage = Usage()
+    model: str | None = None
+    ended: bool = False
+    error: str = ""
+    failure: str | None = None
+    denied: tuple[str, ...] = ()
+
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    agent.UNKNOWN_MODEL: (
+        r"model_?not_?found|\bmodels?\b[^\n]{0,100}?\b(does not exist|may not exist|not exist\b|not found)",
+        r"\bmodels?\b[^\n]{0,100}? (is not supported when|from --model flag is not available)",
+        r"(unknown|invalid|unrecogni[sz]ed|no such) model\b|not a valid model|not_found_error model:",
+    ),
+    agent.CONTEXT_EXHAUSTED: (
+        r"prompt is too long|too many tokens|input token count|context_length_exceeded",
+        r"context.?(length|window|limit)|maximum context|exceeds? the (model'?s? )?(maximum|limit) .{0,20}tokens",
+    ),
+    agent.NOT_LOGGED_IN: (
+        r"\b40[13]\b|unauthori[sz]ed|unauthenticated|not logged in|please run /login|log ?in\b.{0,30}\bfirst",
+        r"invalid.{0,12}api.?key|incorrect api key|api key not valid|no api key|missing.{0,20}(api.?key|credential)",
+        r"(set an|invalid) auth method|no auth(entication)? (type|info)|authentication.?(error|failed|required)",
+    ),
+    agent.OVER_BUDGET: (r"insufficient_quota|credit balance|billing|error_max_(budget|turns)|max budget",),
+    agent.RATE_LIMITED: (
+        r"\b429\b|\b529\b|rate.?limit|overloaded|too many requests|usage limit|\bquota\b",
+        r"resource.?(has been )?exhausted|high demand",
+    ),
+    agent.MALFORMED: (r"unexpected token|json.{0,40}pars|pars.{0,40}json|invalid json|malformed|not valid json",),
+    agent.NETWORK: (
+        r"econn(refused|reset|aborted)|enotfound|etimedout|eai_again|fetch failed|socket hang up",
+        r"connection (error|refused|reset|closed)|(unable to|could not) connect|error sending request|network",
+        r"incomplete|premature close|terminated",
+        r"stream (disconnected|closed|ended)|\b50[0234]\b|internal (server )?error|server had an error",
+    ),
+    agent.DECLINED: (r"refus|declin|content.?filter|safety|usage policy",),
+}
+
+
+_KINDS = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in _WORDS.items()}
+
+
+def kind_of(words: str) -> str | None:
+    """Return the kind of failure that an agent's words describe, or None."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(words)), None)
+
+
+_UNKNOWN_SESSION = re.compile(
+    r"no (conversation|saved session|session|rollout)\b.{0,60}\b(found|matched)|session not found"
+    r"|rollout.{0,40}not found|invalid session identifier|error resuming session",
+    re.IGNORECASE,
+)
+
+
+def says_session_is_unknown(words: str) -> bool:
+    """Return whether the agent reports that the conversation to resume is unknown."""
+    return _UNKNOWN_SESSION.search(words) is not None
+
+
+def objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """Return the JSON objects that fill a line of their own, in order; other output is skipped."""
+    for line in data.splitlines():
+        if line.lstrip().startswith(b"{"):
+            try:
+                found = canonical_json.decode(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict):
+                yield found
+
+
+def inside(value: Any, *keys: str) -> Any:
+    """Return the value behind several keys, or None."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def one_line(words: str, longest: int = _LONGEST_LINE) -> str:
+    short = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    return short if len(short) <= longest else short[: longest - 3] + "..."
+
+
+def last_line(errors: bytes) -> str:
+    """Return the last non-empty line of standard error."""
+    lines = _lines(errors)
+    return lines[-1] if lines else ""
+
+
+def telling_line(errors: bytes) -> str:
+    """Return the first line of standard error that names a kind of failure, else the last line."""
+    return next((line for line in _lines(errors) if kind_of(line)), last_line(errors))
+
+
+def _lines(errors: bytes) -> list[str]:
+    text = _COLOUR.sub("", errors.decode("utf-8", "replace"))
+    return [one_line(line) for line in text.splitlines() if line.strip()]
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+_NO_PROGRESS = re.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
+
+
+class Progress:
+    """Return whether lines on standard output are progress.
+
+    A retry of a model call or a wait for the network is not progress.
+    """
+
+    def __init__(self, longest: int = 4 * 1024 * 1024) -> None:
+        self._rest = b""
+        self._longest = longest
+
+    def __call__(self, data: bytes) -> bool:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > self._longest:
+            self._rest = b""
+            return True
+        return any(map(_moves_on, lines))
+
+
+def _moves_on(line: bytes) -> bool:
+    found = next(objects(line), None)
+    if found is None:
+        return bool(line.strip())
+    kinds = (found.get("type"), found.get("subtype"), inside(found, "item", "type"))
+    return not any(_NO_PROGRESS.search(kind) for kind in kinds if isinstance(kind, str))

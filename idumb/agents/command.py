@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.agents import state_file, verdict_parsing
+from idumb.agents import answers, state_file
 from idumb.agents.program import ProgramAgent, with_request
 from idumb.agents.state_file import StateFileWatch
 from idumb.app.ports.agents import Hear
@@ -150,6 +150,6 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
         return None
     found = said.get("findings", [])
-    return said["verdict"], tuple(verdict_parsing.finding(f) for f in found) if isinstance(found, list) else (
-        verdict_parsing.finding(found),
+    return said["verdict"], tuple(answers.finding(f) for f in found) if isinstance(found, list) else (
+        answers.finding(found),
     )

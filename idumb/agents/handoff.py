@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.agents import verdict_parsing
+from idumb.agents import answers
 from idumb.agents.adapter import Adapter, Redact
 from idumb.agents.models import model_tools
 from idumb.agents.program import is_below
@@ -109,7 +109,7 @@ class HandoffAgent(Adapter):
             if answer.outcome == _FAILED:
                 ended, message = outcome.FAILED, text.strip() or "the answer reports a failure"
             elif request.role == VALIDATOR:
-                ended, message, failure = verdict_parsing.judged(answer.text)
+                ended, message, failure = answers.judged(answer.text)
             elif request.role == BUILDER:
                 ended, message = _edited(work, answer.text)
             elif not text.strip():
@@ -121,7 +121,7 @@ class HandoffAgent(Adapter):
             message=self._redact(message),
             claimed_files=tuple(work.touched),
             session=place.name,
-            output=verdict_parsing.shortened(text),
+            output=answers.shortened(text),
             steps=tuple(work.records),
             failure=failure,
             reply=text,
@@ -131,7 +131,7 @@ class HandoffAgent(Adapter):
 def _edited(work: model_tools.ModelTools, text: str) -> tuple[str, str]:
     """Apply the fenced patches and edit lists of an answer in order; the first failure ends it."""
     number = 0
-    for kind, body in verdict_parsing.fences(text):
+    for kind, body in answers.fences(text):
         for name, arguments in _calls(kind, body):
             number += 1
             made, words = work.call(name, arguments)

@@ -1,4 +1,7 @@
-"""Sends one request to a model's server, with limits of time and size, no redirects, and only a configured proxy."""
+"""Sends one request to a model's server, with limits of time and size, no redirects, and only a configured proxy.
+
+It also lists the models that a server accepts, for the message about an unknown one.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+from idumb.domain import canonical_json, wording
 from idumb.domain.errors import AdapterError
 
 if TYPE_CHECKING:
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 
 LARGEST = 16 * 1024 * 1024  # bytes of one answer
 _CONNECT = 30.0  # seconds
+_LIST_SECONDS = 10.0
+_MOST_MODELS = 20
+_LONGEST_ID = 100
 _HINT = "idumb help agents, section http"
 
 
@@ -234,3 +241,56 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """Where an agent's server lists its models. `address` and `key` are names of variables.
+
+    `usual` is the address if that variable is not set. The key is sent in `header`, after the prefix `before`.
+    """
+
+    address: str
+    key: str
+    usual: str = ""
+    path: str = "/models"
+    header: str = "Authorization"
+    before: str = "Bearer "
+    more: Mapping[str, str] | None = None
+
+    def models(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the ids that the server lists, or none if the request fails."""
+        key, address = environment.get(self.key, ""), environment.get(self.address) or self.usual
+        if not address or not (key or self.address in environment):
+            return ()
+        headers = {**(self.more or {}), **({self.header: f"{self.before}{key}"} if key else {})}
+        try:
+            return listed_models(Endpoint(address.rstrip("/")), headers, self.path)
+        except AdapterError:
+            return ()
+
+
+def listed_models(endpoint: Endpoint, headers: Mapping[str, str], path: str = "/models") -> tuple[str, ...]:
+    """Return the ids of the models that a server lists, in any protocol; none if it does not answer."""
+    try:
+        answer = endpoint.get(path, {"Accept": "application/json", **headers}, until=time.monotonic() + _LIST_SECONDS)
+        body = canonical_json.decode(answer.body) if answer.status == 200 else None
+    except (NoAnswer, ValueError):
+        return ()
+    rows: Any = body.get("data", body.get("models")) if isinstance(body, dict) else None
+    if not isinstance(rows, list):
+        return ()
+    ids = [row.get("id") or row.get("slug") or row.get("name") for row in rows if isinstance(row, dict)]
+    return plain_ids(id.removeprefix("models/") for id in ids if isinstance(id, str))
+
+
+def plain_ids(ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids that are one printable word."""
+    return tuple(id for id in ids if 0 < len(id) <= _LONGEST_ID and id.isprintable() and " " not in id)
+
+
+def described_models(ids: Sequence[str]) -> str:
+    """Describe the accepted ids for the user."""
+    if not ids:
+        return "it does not list its models"
+    return f"available models: {wording.listed(ids, _MOST_MODELS)}"

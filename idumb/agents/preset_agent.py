@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from idumb.agents import model_catalogue, verdict_parsing
+from idumb.agents import answers, model_server
 from idumb.agents.adapter import FORMAT, Equipment
-from idumb.agents.presets import reading
+from idumb.agents.answers import Said, last_line, one_line
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said, last_line, one_line
 from idumb.agents.program import (
     HOME,
     HOMES,
@@ -127,7 +126,7 @@ class PresetAgent(ProgramAgent):
                 separate_errors=True,
                 sink=kept,
                 watch=watch,
-                progress=reading.Progress(),
+                progress=answers.Progress(),
             )
         except OSError as problem:
             return self._not_started(argv, problem), False
@@ -137,9 +136,9 @@ class PresetAgent(ProgramAgent):
         words = f"{said.error}\n{errors.decode('utf-8', 'replace')}"
         result = self._result(request, finished, kept, said, errors)
         if result.failure == agent.UNKNOWN_MODEL:
-            accepted = model_catalogue.words(self._models(argv[0], wanted, environment))
+            accepted = model_server.described_models(self._models(argv[0], wanted, environment))
             result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))
-        return result, idle and reading.says_session_is_unknown(words)
+        return result, idle and answers.says_session_is_unknown(words)
 
     def _models(self, program: str, wanted: Wanted, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return the model ids that its server lists, or else the agent itself."""
@@ -168,7 +167,7 @@ class PresetAgent(ProgramAgent):
     ) -> AgentResult:
         ended, message, failure = self._ending(finished, said, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
-            ended, message, failure = verdict_parsing.judged(said.reply)
+            ended, message, failure = answers.judged(said.reply)
         redact = self._redact
         return AgentResult(
             outcome=ended,
@@ -213,12 +212,7 @@ class PresetAgent(ProgramAgent):
         return self._preset.login if failure == agent.NOT_LOGGED_IN else _NEXT.get(failure, "")
 
     def _program(self) -> str:
-        try:
-            return self._resolve(self._binding.argv[0] if self._binding.argv else self._preset.program)
-        except AdapterError as problem:
-            if problem.code != "agent.not-found":
-                raise
-            raise AdapterError(problem.code, problem.message, hint=f"Install it: {self._preset.install}") from None
+        return self._resolve(self._binding.argv[0] if self._binding.argv else self._preset.name)
 
     def _arguments(self, wanted: Wanted) -> tuple[str, ...]:
         return (self._program(), *self._preset.arguments(wanted), *self._binding.argv[1:])
@@ -256,7 +250,7 @@ class PresetAgent(ProgramAgent):
 
 def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
     """Return the JSON Schema of the reply, as text and as the path of a file; twice "" for a plain reply."""
-    schema = verdict_parsing.schema_of(request)
+    schema = answers.schema_of(request)
     if schema is None:
         return "", ""
     text = json.dumps(schema)

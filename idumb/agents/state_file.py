@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import figures
+from idumb.agents import answers
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
@@ -51,9 +51,9 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
         handover=redact(_text(said.get("handover"))),
         model=redact(_text(said.get("model"))) or None,
         usage=Usage(
-            figures.count(usage.get("tokens_in")),
-            figures.count(usage.get("tokens_out")),
-            figures.amount(usage.get("cost_usd")),
+            answers.count(usage.get("tokens_in")),
+            answers.count(usage.get("tokens_out")),
+            answers.amount(usage.get("cost_usd")),
         ),
     )
 

@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.agents import verdict_parsing
+from idumb.agents import answers
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.model_server import Answer, NoAnswer
 from idumb.agents.models.model_tools import ModelTools
-from idumb.agents.presets import reading
 from idumb.domain import agent, canonical_json, outcome
 from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult, Usage
 from idumb.domain.errors import AdapterError
@@ -48,7 +47,7 @@ class Talk:
     @property
     def schema(self) -> Mapping[str, Any] | None:
         """The JSON Schema of the reply; None for plain text."""
-        return verdict_parsing.schema_of(self.request)
+        return answers.schema_of(self.request)
 
     def converse(self) -> Ended:
         raise NotImplementedError
@@ -61,7 +60,7 @@ class Talk:
     def ended_with(self, text: str) -> Ended:
         """Judge the model's last message."""
         if self.request.role == VALIDATOR:
-            ended, message, failure = verdict_parsing.judged(text)
+            ended, message, failure = answers.judged(text)
             return Ended(ended, message, reply=text, failure=failure)
         if not text.strip():
             return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
@@ -100,7 +99,7 @@ class ModelAdapter(Adapter):
             message=self._redact(ended.message),
             claimed_files=tuple(talk.work.touched),
             usage=talk.usage,
-            output=verdict_parsing.shortened(reply),
+            output=answers.shortened(reply),
             steps=tuple(talk.work.records),
             seconds=time.monotonic() - began,
             cause="model-stall" if ended.failure == agent.STALL else None,
@@ -156,7 +155,7 @@ def refused(answer: Answer) -> Ended:
 
 
 def _not_found(words: str, status: int, said: str) -> Ended:
-    if reading.kind_of(said) == agent.UNKNOWN_MODEL:
+    if answers.kind_of(said) == agent.UNKNOWN_MODEL:
         return Ended(outcome.ERRORED, words, failure=agent.UNKNOWN_MODEL)
     if status in {404, 405, 501}:
         return Ended(outcome.ERRORED, f"{words}; check base_url and model", failure=agent.MISSING)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import figures, model_catalogue, verdict_parsing
+from idumb.agents import answers, model_server
 from idumb.agents.model_server import Answer, Endpoint, NoAnswer
 from idumb.agents.models import model_tools
 from idumb.agents.models.conversation import (
@@ -182,7 +182,7 @@ class _Talk(Talk):
         """Add the models that the server lists, if the model is unknown."""
         if ended.failure != agent.UNKNOWN_MODEL:
             return ended
-        accepted = model_catalogue.words(model_catalogue.listed(self.options.endpoint, self._headers()))
+        accepted = model_server.described_models(model_server.listed_models(self.options.endpoint, self._headers()))
         return Ended(ended.outcome, f"{ended.message}; {accepted}", failure=ended.failure)
 
     def _extras(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _formed(text: str, schema: Mapping[str, Any]) -> Ended:
     found = reply.answer(text, schema["required"][0])
     if isinstance(found, str):
         return Ended(outcome.FAILED, found, reply=text, failure=agent.MALFORMED)
-    gone = verdict_parsing.missing(found, schema)
+    gone = answers.missing(found, schema)
     if gone:
         words = f"the answer has no {', '.join(gone)}"
         return Ended(outcome.FAILED, words, reply=text, failure=agent.MALFORMED)
@@ -286,4 +286,4 @@ def _text(message: Mapping[str, Any]) -> str:
 
 def _sum(old: int | None, new: Any) -> int | None:
     """Add two counts. Unknown plus unknown is unknown."""
-    return figures.total(old, figures.count(new))
+    return answers.total(old, answers.count(new))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from idumb.agents import figures
+from idumb.agents import answers
 from idumb.agents.model_server import Answer, Endpoint
 from idumb.agents.models import model_tools
 from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, key_of, of_type, refused, require_known, wrong
@@ -168,7 +168,7 @@ class _Talk(Talk):
         """Record the usage; it stays unknown if nothing was counted."""
         counted = self._counted
         if counted is not None and (counted.input_tokens or counted.output_tokens):
-            self.usage = Usage(figures.count(counted.input_tokens), figures.count(counted.output_tokens))
+            self.usage = Usage(answers.count(counted.input_tokens), answers.count(counted.output_tokens))
 
     async def _asked(self) -> Any:
         from pydantic_ai import Agent, exceptions

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.agents import figures
-from idumb.agents.model_catalogue import Server
-from idumb.agents.presets import reading
+from idumb.agents import answers
+from idumb.agents.answers import Said, inside, text
+from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said, inside, text
 from idumb.domain import agent
 from idumb.domain.agent import Usage
 
@@ -41,7 +40,7 @@ def read(output: bytes, errors: bytes) -> Said:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
     said, model, session = "", None, None
-    for found in reading.objects(output):
+    for found in answers.objects(output):
         kind = found.get("type")
         session = text(found.get("session_id")) or session
         if kind == "result":
@@ -69,7 +68,7 @@ def of_result(result: dict[str, Any], said: str, model: str | None, errors: byte
         model=_model(result) or model,
         ended=bool(result),
         error=error,
-        failure=_failure(result, error) if wrong and result else reading.kind_of(error) if wrong else None,
+        failure=_failure(result, error) if wrong and result else answers.kind_of(error) if wrong else None,
         denied=tuple(_denied(entry) for entry in result.get("permission_denials") or ()),
     )
 
@@ -84,15 +83,15 @@ def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
     listed = result.get("errors")
     told = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
     subtype = text(result.get("subtype"))
-    return reading.one_line(words or told or (subtype if subtype != "success" else "") or reading.last_line(errors))
+    return answers.one_line(words or told or (subtype if subtype != "success" else "") or answers.last_line(errors))
 
 
 def _failure(result: dict[str, Any], error: str) -> str | None:
     subtype = text(result.get("subtype"))
     if subtype in {"error_max_turns", "error_max_budget_usd"}:
         return agent.OVER_BUDGET
-    status = figures.count(result.get("api_error_status"))
-    kind = reading.kind_of(error)
+    status = answers.count(result.get("api_error_status"))
+    kind = answers.kind_of(error)
     if kind is None and status is not None:
         return agent.NETWORK if status >= 500 else agent.MALFORMED
     return kind
@@ -110,9 +109,9 @@ def _usage(result: dict[str, Any]) -> Usage:
     used = result.get("usage")
     parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return Usage(
-        figures.total(*(figures.count(inside(used, part)) for part in parts)),
-        figures.count(inside(used, "output_tokens")),
-        figures.amount(result.get("total_cost_usd")),
+        answers.total(*(answers.count(inside(used, part)) for part in parts)),
+        answers.count(inside(used, "output_tokens")),
+        answers.amount(result.get("total_cost_usd")),
     )
 
 
@@ -124,19 +123,17 @@ def _model(result: dict[str, Any]) -> str | None:
 def _denied(entry: Any) -> str:
     given = inside(entry, "tool_input")
     about = next((text(inside(given, k)) for k in ("file_path", "command", "path") if inside(given, k)), "")
-    return reading.one_line(f"{text(inside(entry, 'tool_name'))} {about}".strip(), 200)
+    return answers.one_line(f"{text(inside(entry, 'tool_name'))} {about}".strip(), 200)
 
 
 PRESET = Preset(
     name="claude",
-    program="claude",
-    install="npm install --global @anthropic-ai/claude-code",
     login="set ANTHROPIC_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     variables=_variables,
     places=("CLAUDE_CONFIG_DIR",),
-    server=Server(
+    server=ModelList(
         "ANTHROPIC_BASE_URL",
         "ANTHROPIC_API_KEY",
         "https://api.anthropic.com",

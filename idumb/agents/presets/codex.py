@@ -6,10 +6,9 @@ import json
 import os
 from typing import Any
 
-from idumb.agents import figures, model_catalogue
-from idumb.agents.presets import reading
+from idumb.agents import answers, model_server
+from idumb.agents.answers import Said, inside, text
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said, inside, text
 from idumb.domain.agent import Usage
 
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -71,7 +70,7 @@ def read(output: bytes, errors: bytes) -> Said:
     """
     reply, session, error = "", None, ""
     used: Any = None
-    for found in reading.objects(output):
+    for found in answers.objects(output):
         kind = found.get("type")
         if kind == "thread.started":
             session = text(found.get("thread_id")) or None
@@ -84,39 +83,37 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "error":
             error = text(found.get("message")) or "an error"
     ended = used is not None
-    error = reading.one_line(_inner(error) or ("" if ended else reading.last_line(errors)))
+    error = answers.one_line(_inner(error) or ("" if ended else answers.last_line(errors)))
     return Said(
         reply=reply,
         session=session,
-        usage=Usage(figures.count(inside(used, "input_tokens")), figures.count(inside(used, "output_tokens"))),
+        usage=Usage(answers.count(inside(used, "input_tokens")), answers.count(inside(used, "output_tokens"))),
         ended=ended,
         error=error,
-        failure=reading.kind_of(error) if error else None,
+        failure=answers.kind_of(error) if error else None,
     )
 
 
 def _inner(message: str) -> str:
     """Return the message inside an error that is itself JSON."""
-    for found in reading.objects(message.encode("utf-8", "replace")):
+    for found in answers.objects(message.encode("utf-8", "replace")):
         return text(inside(found, "error", "message")) or message
     return message
 
 
 def _listed(output: bytes) -> tuple[str, ...]:
-    rows = inside(next(reading.objects(output), None), "models")
-    return model_catalogue.plain(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
+    rows = inside(next(answers.objects(output), None), "models")
+    return model_server.plain_ids(text(inside(row, "slug")) for row in rows) if isinstance(rows, list) else ()
 
 
 PRESET = Preset(
     name="codex",
-    program="codex",
-    install="npm install --global @openai/codex",
     login="set OPENAI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     variables=_variables,
     places=("CODEX_HOME",),
-    server=model_catalogue.Server(_ENDPOINT, _KEY),
+    server=model_server.ModelList(_ENDPOINT, _KEY),
     lists=("debug", "models"),
     listed=_listed,
 )

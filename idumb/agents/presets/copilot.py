@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.agents import figures
-from idumb.agents.model_catalogue import Server
-from idumb.agents.presets import reading
+from idumb.agents import answers
+from idumb.agents.answers import Said, inside, text
+from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said, inside, text
 from idumb.domain.agent import Usage
 
 _ENDPOINT = "COPILOT_PROVIDER_BASE_URL"
@@ -40,48 +39,46 @@ def read(output: bytes, errors: bytes) -> Said:
     tokens_in: list[int | None] = []
     tokens_out: list[int | None] = []
     denied: list[str] = []
-    for found in reading.objects(output):
+    for found in answers.objects(output):
         kind, data = found.get("type"), found.get("data")
         if kind == "assistant.message":
             reply = text(inside(data, "content")) or reply
-            tokens_out.append(figures.count(inside(data, "outputTokens")))
+            tokens_out.append(answers.count(inside(data, "outputTokens")))
             model = text(inside(data, "model")) or model
         elif kind == "assistant.usage":
-            tokens_in.append(figures.count(inside(data, "inputTokens")))
+            tokens_in.append(answers.count(inside(data, "inputTokens")))
             model = text(inside(data, "model")) or model
         elif kind == "model.call_failure":
             failed = _failed(data)
         elif kind == "session.error":
             error = text(inside(data, "message")) or error
         elif kind == "tool.execution_complete" and inside(data, "error", "code") in {"denied", "rejected"}:
-            denied.append(reading.one_line(text(inside(data, "error", "message")), 200))
+            denied.append(answers.one_line(text(inside(data, "error", "message")), 200))
         elif kind == "result":
             result = found
     wrong = result.get("exitCode") != 0
-    error = reading.one_line(error or failed or reading.telling_line(errors)) if wrong else ""
+    error = answers.one_line(error or failed or answers.telling_line(errors)) if wrong else ""
     return Said(
         reply=reply,
         session=text(result.get("sessionId")) or None,
-        usage=Usage(figures.total(*tokens_in), figures.total(*tokens_out)),
+        usage=Usage(answers.total(*tokens_in), answers.total(*tokens_out)),
         model=model,
         ended=bool(result),
         error=error,
-        failure=reading.kind_of(error) if error else None,
+        failure=answers.kind_of(error) if error else None,
         denied=tuple(denied),
     )
 
 
 def _failed(data: Any) -> str:
     """Return why a model call failed; the agent may still be retrying."""
-    status = figures.count(inside(data, "statusCode"))
+    status = answers.count(inside(data, "statusCode"))
     words = text(inside(data, "errorMessage"))
     return f"the server answered {status}: {words}" if status is not None else words
 
 
 PRESET = Preset(
     name="copilot",
-    program="copilot",
-    install="npm install --global @github/copilot",
     login="set GH_TOKEN and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
@@ -89,5 +86,5 @@ PRESET = Preset(
     places=("COPILOT_HOME",),
     shares={"COPILOT_PKG_CACHE_HOME": "copilot"},
     makes_folders=False,
-    server=Server(_ENDPOINT, "COPILOT_PROVIDER_API_KEY"),
+    server=ModelList(_ENDPOINT, "COPILOT_PROVIDER_API_KEY"),
 )

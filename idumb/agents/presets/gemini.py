@@ -6,11 +6,10 @@ import json
 import re
 from typing import Any
 
-from idumb.agents import figures
-from idumb.agents.model_catalogue import Server
-from idumb.agents.presets import reading
+from idumb.agents import answers
+from idumb.agents.answers import Said, inside, text
+from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said, inside, text
 from idumb.domain import agent, canonical_json
 from idumb.domain.agent import Usage
 
@@ -51,7 +50,7 @@ def read(output: bytes, errors: bytes) -> Said:
     session, model, fresh = None, None, True
     result: dict[str, Any] = {}
     error = ""
-    for found in reading.objects(output):
+    for found in answers.objects(output):
         kind = found.get("type")
         if kind == "init":
             session, model = text(found.get("session_id")) or None, text(found.get("model")) or None
@@ -70,13 +69,13 @@ def read(output: bytes, errors: bytes) -> Said:
         reply="".join(pieces),
         session=session,
         usage=Usage(
-            figures.count(inside(result, "stats", "input_tokens")),
-            figures.count(inside(result, "stats", "output_tokens")),
+            answers.count(inside(result, "stats", "input_tokens")),
+            answers.count(inside(result, "stats", "output_tokens")),
         ),
         model=model,
         ended=bool(result),
         error=error,
-        failure=reading.kind_of(error) if error else None,
+        failure=answers.kind_of(error) if error else None,
     )
 
 
@@ -89,26 +88,24 @@ def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
             told = text(inside(canonical_json.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
             told = ""
-    return reading.one_line(told) or _retried(errors) or reading.telling_line(errors)
+    return answers.one_line(told) or _retried(errors) or answers.telling_line(errors)
 
 
 def _retried(errors: bytes) -> str:
     """Return the reason of the last retry, if the agent was stopped while it retried."""
     found = _RETRY.findall(errors.decode("utf-8", "replace"))
-    return reading.one_line(found[-1]) if found else ""
+    return answers.one_line(found[-1]) if found else ""
 
 
 PRESET = Preset(
     name="gemini",
-    program="gemini",
-    install="npm install --global @google/gemini-cli",
     login="set GEMINI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     variables=_variables,
     files=_files,
     exits={_NO_LOGIN: agent.NOT_LOGGED_IN},
-    server=Server(
+    server=ModelList(
         "GOOGLE_GEMINI_BASE_URL",
         "GEMINI_API_KEY",
         "https://generativelanguage.googleapis.com",

@@ -7,10 +7,9 @@ import os
 import re
 from typing import Any
 
-from idumb.agents import figures, model_catalogue
-from idumb.agents.presets import reading
+from idumb.agents import answers, model_server
+from idumb.agents.answers import Said, inside, text
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said, inside, text
 from idumb.domain.agent import Usage
 
 _CONFIG = "opencode.json"
@@ -73,7 +72,7 @@ def read(output: bytes, errors: bytes) -> Said:
     tokens_in: list[int | None] = []
     tokens_out: list[int | None] = []
     costs: list[float] = []
-    for found in reading.objects(output):
+    for found in answers.objects(output):
         part = found.get("part")
         session = text(found.get("sessionID")) or session
         kind = found.get("type")
@@ -82,9 +81,9 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "step_finish":
             reason = text(inside(part, "reason"))
             read = ("input", "cache.read", "cache.write")
-            tokens_in.append(figures.total(*(figures.count(inside(part, "tokens", *n.split("."))) for n in read)))
-            tokens_out.append(figures.count(inside(part, "tokens", "output")))
-            cost = figures.amount(inside(part, "cost"))
+            tokens_in.append(answers.total(*(answers.count(inside(part, "tokens", *n.split("."))) for n in read)))
+            tokens_out.append(answers.count(inside(part, "tokens", "output")))
+            cost = answers.amount(inside(part, "cost"))
             costs += [cost] if cost else []
         elif kind == "error":
             error = (
@@ -92,38 +91,36 @@ def read(output: bytes, errors: bytes) -> Said:
             )
     ended = reason not in {"", "tool-calls"}
     if error.startswith(_NOTHING_SAID) or not (error or ended):
-        error = _logged(errors) or error or reading.last_line(errors)
-    error = reading.one_line(error)
+        error = _logged(errors) or error or answers.last_line(errors)
+    error = answers.one_line(error)
     return Said(
         reply=reply,
         session=session,
-        usage=Usage(figures.total(*tokens_in), figures.total(*tokens_out), sum(costs) if costs else None),
+        usage=Usage(answers.total(*tokens_in), answers.total(*tokens_out), sum(costs) if costs else None),
         ended=ended,
         error=error,
-        failure=reading.kind_of(error) if error else None,
+        failure=answers.kind_of(error) if error else None,
     )
 
 
 def _logged(errors: bytes) -> str:
     """Return the last error about the model from the log; other lookups appear in the log, too."""
     found = [new or old for new, old in _LOGGED.findall(errors.decode("utf-8", "replace"))]
-    return next((words for words in reversed(found) if reading.kind_of(words)), "")
+    return next((words for words in reversed(found) if answers.kind_of(words)), "")
 
 
 def _listed(output: bytes) -> tuple[str, ...]:
-    return tuple(id for id in model_catalogue.plain(output.decode("utf-8", "replace").splitlines()) if "/" in id)
+    return tuple(id for id in model_server.plain_ids(output.decode("utf-8", "replace").splitlines()) if "/" in id)
 
 
 PRESET = Preset(
     name="opencode",
-    program="opencode",
-    install="npm install --global opencode-ai",
     login="set your provider's key and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     variables=_variables,
     files=_files,
-    server=model_catalogue.Server(_ENDPOINT, _KEY),
+    server=model_server.ModelList(_ENDPOINT, _KEY),
     lists=("models",),
     listed=_listed,
 )

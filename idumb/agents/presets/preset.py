@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from idumb.agents.model_catalogue import Server
-from idumb.agents.presets.reading import Said
+from idumb.agents.answers import Said
+from idumb.agents.model_server import ModelList
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ Files = Mapping[str, str]  # path below the agent's private home, and content
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`program` is looked up on PATH. `install` is a command, `login` the fix if the agent is not logged in.
+    """`name` is also the program, looked up on PATH. `login` is the fix if the agent is not logged in.
 
     `arguments` follow the program; the prompt is always on standard input. `read` parses standard output and standard
     error. `variables` are always set, and `files` are written into a private home; both depend on the call. `places`
@@ -48,8 +48,6 @@ class Preset:
     """
 
     name: str
-    program: str
-    install: str
     login: str
     arguments: Callable[[Wanted], tuple[str, ...]]
     read: Callable[[bytes, bytes], Said]
@@ -57,7 +55,7 @@ class Preset:
     files: Callable[[Wanted], Files] = lambda _: {}
     places: tuple[str, ...] = ()
     exits: Mapping[int, str] = field(default_factory=dict)
-    server: Server | None = None
+    server: ModelList | None = None
     lists: tuple[str, ...] = ()
     shares: Mapping[str, str] = field(default_factory=dict)
     makes_folders: bool = True

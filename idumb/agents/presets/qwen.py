@@ -7,10 +7,11 @@ import json
 import re
 from typing import Any
 
-from idumb.agents.model_catalogue import Server
-from idumb.agents.presets import claude, reading
+from idumb.agents import answers
+from idumb.agents.answers import Said
+from idumb.agents.model_server import ModelList
+from idumb.agents.presets import claude
 from idumb.agents.presets.preset import Preset, Wanted
-from idumb.agents.presets.reading import Said
 from idumb.domain import agent
 
 _WITHOUT_RULES = re.compile(r"0\.(\d|1[0-2])\.")
@@ -42,8 +43,8 @@ def read(output: bytes, errors: bytes) -> Said:
     told = _API_ERROR.search(said.reply)
     if told is None or (said.error and said.failure):
         return said
-    words = reading.one_line(told[1].rstrip("]"))
-    return dataclasses.replace(said, error=words, failure=reading.kind_of(words) or agent.NETWORK)
+    words = answers.one_line(told[1].rstrip("]"))
+    return dataclasses.replace(said, error=words, failure=answers.kind_of(words) or agent.NETWORK)
 
 
 def _files(_: Wanted) -> dict[str, str]:
@@ -61,12 +62,10 @@ def _variables(wanted: Wanted) -> dict[str, Any]:
 
 PRESET = Preset(
     name="qwen",
-    program="qwen",
-    install="npm install --global @qwen-code/qwen-code",
     login="set OPENAI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
     variables=_variables,
     files=_files,
-    server=Server("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    server=ModelList("OPENAI_BASE_URL", "OPENAI_API_KEY"),
 )

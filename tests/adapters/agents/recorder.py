@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from idumb.agents.adapter import Equipment
+from idumb.agents.answers import Said
 from idumb.agents.preset_agent import PresetAgent
 from idumb.agents.presets.preset import Preset
-from idumb.agents.presets.reading import Said
 from idumb.agents.program import installed_version
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan

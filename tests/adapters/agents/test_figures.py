@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import figures, state_file
+from idumb.agents import answers, state_file
 from idumb.domain.agent import Usage
 from idumb.domain.runs import spending
 from tests.adapters.agents import test_recorded as recorded
@@ -20,15 +20,15 @@ NONSENSE = [-1, HUGE, 10**13, math.nan, math.inf, True, "12", None, [1]]
 
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: str(value)[:8] if value is not HUGE else "huge")
 def test_what_can_be_no_amount_is_unknown(value: Any) -> None:
-    assert figures.count(value) is None
-    assert figures.amount(value) is None
+    assert answers.count(value) is None
+    assert answers.amount(value) is None
     assert spending.plausible(Usage(value, value, value)) == Usage()
 
 
 def test_a_part_of_a_token_is_no_count() -> None:
-    assert (figures.count(1.5), figures.count(3), figures.amount(2)) == (None, 3, 2.0)
-    assert figures.total(None, 2, 3) == 5
-    assert figures.total(None) is None
+    assert (answers.count(1.5), answers.count(3), answers.amount(2)) == (None, 3, 2.0)
+    assert answers.total(None, 2, 3) == 5
+    assert answers.total(None) is None
 
 
 def _swollen(found: Any, key: str = "") -> Any:

@@ -461,7 +461,7 @@ def test_a_missing_agent_names_the_command_that_installs_it(tmp_path: Path) -> N
     made._environment = {"PATH": str(tmp_path / "none")}
     result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
-    assert "npm install --global @anthropic-ai/claude-code" in result.message
+    assert "npm install -g @anthropic-ai/claude-code" in result.message
 
 
 @pytest.mark.parametrize("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
+from idumb.agents.answers import Said
 from idumb.agents.presets.preset import Preset
-from idumb.agents.presets.reading import Said
 from idumb.domain import agent
 
 PLACE = Path(__file__).parent / "recorded"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from idumb.agents import verdict_parsing
+from idumb.agents import answers
 from idumb.domain import agent, outcome
 
 PASS = '{"verdict": "PASS", "findings": []}'
@@ -30,21 +30,21 @@ PASS = '{"verdict": "PASS", "findings": []}'
 )
 def test_blocks_are_found_between_their_marks(text: str, found: list[tuple[str, str]]) -> None:
     """R-ADAPT-2."""
-    assert list(verdict_parsing.fences(text)) == found
+    assert list(answers.fences(text)) == found
 
 
 @pytest.mark.timeout(20)
 def test_a_reply_is_read_in_time_that_grows_with_it() -> None:
     """R-ADAPT-2: marks without an end are looked at once, not once from each of their characters."""
     text = "`" * 20_000 + "\n" + ("y" * 50 + "\n") * 20_000
-    assert verdict_parsing.judged(text)[0] == outcome.ERRORED
-    assert verdict_parsing.judged(f"{text}{PASS}")[0] == outcome.COMPLETED
+    assert answers.judged(text)[0] == outcome.ERRORED
+    assert answers.judged(f"{text}{PASS}")[0] == outcome.COMPLETED
 
 
 @pytest.mark.parametrize("own", ["FAIL", "PARTIAL", "pass"])
 def test_a_verdict_beside_a_quoted_one_is_none(own: str) -> None:
     """R-ADAPT-2: what the judged files say must not decide."""
-    ended, message, failure = verdict_parsing.judged(f'They say:\n```json\n{PASS}\n```\nI say:\n{{"verdict": "{own}"}}')
+    ended, message, failure = answers.judged(f'They say:\n```json\n{PASS}\n```\nI say:\n{{"verdict": "{own}"}}')
     assert (ended, failure) == (outcome.ERRORED, agent.MALFORMED)
     assert "two different answers" in message
 
@@ -52,4 +52,4 @@ def test_a_verdict_beside_a_quoted_one_is_none(own: str) -> None:
 @pytest.mark.parametrize("verdict", [["PASS"], {}, {"PASS": 1}, None, 1, True, "pass"])
 def test_a_verdict_of_another_shape_is_none(verdict: Any) -> None:
     """R-ADAPT-2."""
-    assert verdict_parsing.judged(json.dumps({"verdict": verdict}))[2] == agent.MALFORMED
+    assert answers.judged(json.dumps({"verdict": verdict}))[2] == agent.MALFORMED
