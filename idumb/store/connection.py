@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from idumb.domain import paths
@@ -59,7 +60,6 @@ class Database:
         self._may_create = may_create
         self._copied = copied
         self._anchor = os.path.join(self.folder, "anchor.json")
-        self._seen: Witnesses | None = None
         self._connection: sqlite3.Connection | None = None
         self._is_older = False
         self._process = 0
@@ -67,6 +67,11 @@ class Database:
         self._lock = threading.RLock()
         # Called in each write's transaction; raises once the owner has lost the working tree.
         self.guard: Callable[[], None] = lambda: None
+
+    @cached_property
+    def witnesses(self) -> Witnesses:
+        copy = AnchoredCopy(self._common_dir)
+        return Witnesses(self.path, self._anchor, copy, self.kept_refs, copied=self._copied)
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
         """Return the result of `query`, or `empty` if there is no database yet. Raises StoreError."""
@@ -98,8 +103,7 @@ class Database:
 
     def close(self) -> None:
         with self._lock:
-            if self._connection is not None:
-                self._forget()
+            self._forget()
 
     def set_anchor(self) -> None:
         """Record outside the database, in both places, how far the log has come, and force that to disk."""
@@ -108,11 +112,7 @@ class Database:
             anchor.write(self._anchor, present)
             self.follow([])
             with contextlib.suppress(OSError):
-                self._witnesses().copy.sync()
-
-    def witnessed(self) -> int:
-        """Return the newest event that anchor or copy know."""
-        return self._witnesses().newest()
+                self.witnesses.copy.sync()
 
     def follow(self, lines: Sequence[Line]) -> None:
         """Append the new events, and any missing ones, to the copy in the state directory.
@@ -120,7 +120,7 @@ class Database:
         A failure does not fail the caller: the log has the events, and the copy catches up at the next write.
         """
         with contextlib.suppress(OSError, StoreError):
-            witnesses = self._witnesses()
+            witnesses = self.witnesses
             if witnesses.trusted() and not witnesses.copy.follow(lines, self._missed):
                 # A copy that does not match is set aside, and the log, if sound, makes a new one.
                 self.read(witnesses.require_newest, None)
@@ -194,8 +194,12 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        if create:
-            self._require_safe_copy()
+        if create and self._copied and (why := self.witnesses.copy.problem()) is not None:
+            raise StoreError(
+                "store.unsafe",
+                f"the copy of the event log in the state directory cannot be trusted: {why}",
+                hint="make the folder yours alone (owner you, mode 0700)",
+            )
         return connection
 
     def _is_absent(self) -> bool:
@@ -207,7 +211,7 @@ class Database:
         StoreError if a witness exists but no log.
         """
         try:
-            self._require_none_before()
+            self.witnesses.require_none()
         except StoreError:
             if self._is_absent():
                 raise
@@ -216,24 +220,29 @@ class Database:
 
     def _prepare(self, connection: sqlite3.Connection, *, create: bool) -> None:
         _set_pragmas(connection)
-        known = schema.version(connection)
-        if known > schema.CURRENT:
-            raise log_errors.newer(self.path, known, schema.CURRENT)
-        witnesses = self._witnesses()
-        if known:
-            witnesses.require_sound(connection)
-        self._is_older = 0 < known < schema.CURRENT and not create
+        version = schema.version(connection)
+        if version > schema.CURRENT:
+            raise StoreError(
+                "store.newer",
+                f"the event log was written by a newer idumb (schema {version}, this one knows {schema.CURRENT}):"
+                f" {self.path}",
+                hint="install a newer idumb",
+                details={"path": self.path, "schema": version, "known": schema.CURRENT},
+            )
+        if version:
+            self.witnesses.require_sound(connection)
+        self._is_older = 0 < version < schema.CURRENT and not create
         if self._is_older:
             schema.stand_in(connection)
-        elif known < schema.CURRENT:
+        elif version < schema.CURRENT:
             self._migrate(connection)
-        witnesses.require_newest(connection)
+        self.witnesses.require_newest(connection)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have created the tables while this one waited.
         if schema.version(connection) == 0:
-            self._require_none_before()
+            self.witnesses.require_none()
         schema.migrate(connection)
         connection.execute("COMMIT")
         if not anchor.exists(self._anchor):
@@ -243,25 +252,11 @@ class Database:
         """Raises StoreError if no log may be created here."""
         if self._may_create is not None:
             self._may_create(self.folder)
-        witnesses = self._witnesses()
-        if witnesses.trusted() and os.path.exists(witnesses.copy.path):
+        copy = self.witnesses.copy
+        if self.witnesses.trusted() and os.path.exists(copy.path):
             # Neither anchor nor refs: a different repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
-                witnesses.copy.set_aside()
-
-    def _require_none_before(self) -> None:
-        self._witnesses().require_none()
-
-    def _require_safe_copy(self) -> None:
-        why = self._witnesses().copy.problem() if self._copied else None
-        if why is not None:
-            raise log_errors.unsafe(why)
-
-    def _witnesses(self) -> Witnesses:
-        if self._seen is None:
-            copy = AnchoredCopy(self._common_dir)
-            self._seen = Witnesses(self.path, self._anchor, copy, self.kept_refs, copied=self._copied)
-        return self._seen
+                copy.set_aside()
 
     def _forget(self) -> None:
         if self._connection is not None:

@@ -135,7 +135,7 @@ class SqliteEventLog:
                 if why is not None:
                     return ChainCheck(count, previous, broken_at=count + 1, why=why)
                 previous, count = row[-1], count + 1
-        return ChainCheck(count, previous, witnessed=min(count, self.database.witnessed()))
+        return ChainCheck(count, previous, witnessed=min(count, self.database.witnesses.newest()))
 
     def _insert(
         self,

@@ -70,15 +70,6 @@ def corrupt(path: str, why: str) -> StoreError:
     return StoreError("store.corrupt", f"the event log is damaged: {path}: {why}", hint=FIX, details={"path": path})
 
 
-def newer(path: str, known: int, ours: int) -> StoreError:
-    return StoreError(
-        "store.newer",
-        f"the event log was written by a newer idumb (schema {known}, this one knows {ours}): {path}",
-        hint="install a newer idumb",
-        details={"path": path, "schema": known, "known": ours},
-    )
-
-
 def missing(path: str, witness: str) -> StoreError:
     return StoreError(
         "store.missing",
@@ -103,12 +94,4 @@ def diverged(path: str, seq: int, witness: str) -> StoreError:
         f"the event log and {witness} tell different histories up to event {seq}; both were kept: {path}",
         hint="idumb doctor shows both; put the log that you trust in place",
         details={"path": path, "seq": seq},
-    )
-
-
-def unsafe(why: str) -> StoreError:
-    return StoreError(
-        "store.unsafe",
-        f"the copy of the event log in the state directory cannot be trusted: {why}",
-        hint="make the folder yours alone (owner you, mode 0700)",
     )
