@@ -20,10 +20,10 @@ def check(state_dir: str) -> Check:
     def look() -> Iterator[Symptom]:
         size = _size(place)
         if size:
-            found = (
+            words = (
                 f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program; it unpacks them again on demand"
             )
-            yield Symptom(health.OK, found, place, mends=True)
+            yield Symptom(health.OK, words, place, mends=True)
 
     def remove(_: Symptom) -> str:
         size = _size(place)

@@ -38,8 +38,8 @@ class Anchor:
 
 
 def write(path: str, anchor: Anchor) -> None:
-    known = {"seq": anchor.seq, "hash": anchor.hash, "counter": anchor.counter, "digest": anchor.digest}
-    text = json.dumps({**known, "check": canonical_json.digest(known)}, sort_keys=True)
+    fields = {"seq": anchor.seq, "hash": anchor.hash, "counter": anchor.counter, "digest": anchor.digest}
+    text = json.dumps({**fields, "check": canonical_json.digest(fields)}, sort_keys=True)
     atomic_write.write(path, text.encode("ascii") + b"\n", mode=0o600)
 
 
@@ -47,10 +47,10 @@ def read(path: str) -> Anchor | None:
     """Return None if there is no anchor. A damaged anchor only proves that a database existed."""
     try:
         with open(path, "rb") as stream:
-            known: dict[str, Any] = canonical_json.decode(stream.read())
-        if set(known) != _FIRST and known.pop("check") != canonical_json.digest(known):
+            fields: dict[str, Any] = canonical_json.decode(stream.read())
+        if set(fields) != _FIRST and fields.pop("check") != canonical_json.digest(fields):
             return Anchor()
-        return Anchor(**known)
+        return Anchor(**fields)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):

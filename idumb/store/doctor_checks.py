@@ -68,16 +68,16 @@ class _Look:
         except StoreError:
             return  # reported by `store.opens`
         try:
-            found = self.verify()
+            result = self.verify()
         except StoreError as error:
             yield self._symptom(error)
             return
-        if found.broken_at is None:
-            yield health.passed(f"{found.count} events, head {found.head[:12]}")
+        if result.broken_at is None:
+            yield health.passed(f"{result.count} events, head {result.head[:12]}")
             return
         recoverable = rebuild.plan(self.common_dir, self.database.kept_refs)
         yield health.problem(
-            f"event {found.broken_at}: {found.why}",
+            f"event {result.broken_at}: {result.why}",
             means=recoverable.words or "later events cannot be trusted",
             mend="" if recoverable.possible else "Keep a copy of the git folder before anything else",
             mends=recoverable.possible,
@@ -92,21 +92,21 @@ class _Look:
         return f"the event log was rebuilt with {report.events} events from {report.source}{kept}"
 
     def copy(self) -> Iterator[Symptom]:
-        known = AnchoredCopy(self.common_dir)
-        why = known.problem()
+        anchored = AnchoredCopy(self.common_dir)
+        why = anchored.problem()
         if why is not None:
             means = "the copy is ignored, so an older log might go unnoticed"
-            yield health.problem(why, known.path, means=means, mend=f"ls -ld {os.path.dirname(known.path)}")
+            yield health.problem(why, anchored.path, means=means, mend=f"ls -ld {os.path.dirname(anchored.path)}")
             return
-        damaged = known.damaged()
+        damaged = anchored.damaged()
         if damaged:
-            found = f"{damaged} of its lines cannot be read"
+            words = f"{damaged} of its lines cannot be read"
             means = "the event log is whole and can rebuild it" if self._is_whole() else "it may not help the log"
-            yield health.warn(found, known.path, means=means, mends=self._is_whole())
-        elif not os.path.lexists(known.path) and self._is_whole():
-            yield health.warn("it is missing", known.path, means="the next command rebuilds it", mends=True)
+            yield health.warn(words, anchored.path, means=means, mends=self._is_whole())
+        elif not os.path.lexists(anchored.path) and self._is_whole():
+            yield health.warn("it is missing", anchored.path, means="the next command rebuilds it", mends=True)
         else:
-            yield health.passed(known.path)
+            yield health.passed(anchored.path)
 
     def _is_whole(self) -> bool:
         try:
@@ -125,11 +125,11 @@ class _Look:
             seq, _ = self.database.read(segments.head, (0, GENESIS))
         except StoreError:
             return
-        known = anchor.read(path)
+        recorded = anchor.read(path)
         # An owner writes it on release, so during the first run it still describes an empty log.
-        if seq and (known is None or known.seq == 0) and not owned(self.database.folder):
+        if seq and (recorded is None or recorded.seq == 0) and not owned(self.database.folder):
             yield health.warn(
-                "it is missing" if known is None else "it cannot be read",
+                "it is missing" if recorded is None else "it cannot be read",
                 path,
                 means="without the user's state directory, an older log would go unnoticed",
                 mends=True,

@@ -29,8 +29,8 @@ class FileLocalData:
         self._id = user_folders.repository_id(common_dir)
 
     def list(self) -> tuple[LocalFolder, ...]:
-        found = [(what, path) for what, path in self._places() if os.path.lexists(path)]
-        return tuple(_measured(what, path) for what, path in found)
+        present = [(what, path) for what, path in self._places() if os.path.lexists(path)]
+        return tuple(_measured(what, path) for what, path in present)
 
     def _places(self) -> Iterator[tuple[str, str]]:
         """The event log comes last: until it is gone, everything else can be found from it."""
@@ -112,17 +112,17 @@ def _copy(source: str, target: str) -> None:
         if here == source:
             below[:] = [name for name in below if name not in _NOT_COPIED]
         below[:] = [name for name in below if name not in _ANYWHERE]
-        there = os.path.join(target, os.path.relpath(here, source))
+        copied = os.path.join(target, os.path.relpath(here, source))
         for name in below:
-            if not _copy_link(os.path.join(here, name), os.path.join(there, name)):
-                os.mkdir(os.path.join(there, name), 0o700)
+            if not _copy_link(os.path.join(here, name), os.path.join(copied, name)):
+                os.mkdir(os.path.join(copied, name), 0o700)
         for name in names:
             path = os.path.join(here, name)
-            if not _copy_link(path, os.path.join(there, name)) and os.path.isfile(path):
+            if not _copy_link(path, os.path.join(copied, name)) and os.path.isfile(path):
                 with open(path, "rb") as stream:
-                    atomic_write.write(os.path.join(there, name), stream.read(), mode=0o600)
+                    atomic_write.write(os.path.join(copied, name), stream.read(), mode=0o600)
         # the entries of folders and links, which no file fsync covers
-        atomic_write.sync_folder(there)
+        atomic_write.sync_folder(copied)
 
 
 def _raise(problem: OSError) -> None:

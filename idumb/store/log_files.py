@@ -61,11 +61,11 @@ class SqliteLogFiles:
             if why is not None:
                 hint = "it is no backup, or a damaged one; idumb backup FILE writes another one"
                 raise StoreError("store.corrupt", f"{path} cannot be read as a backup: {why}", hint=hint)
-            found = _walked(damaged)
+            result = _walked(damaged)
         finally:
             damaged.close()
-        known = self._database.read(lambda db: segments.hash_at(db, found.count), None)
-        return found, known == found.head
+        head = self._database.read(lambda db: segments.hash_at(db, result.count), None)
+        return result, head == result.head
 
     def listed(self) -> Sequence[Mapping[str, Any]]:
         none: tuple[segments.Segment, ...] = ()
@@ -82,13 +82,13 @@ class SqliteLogFiles:
 
         A segment is on disk and was read back before its events leave the table.
         """
-        made = []
+        new = []
         with log_errors.translated(self._database.path):
             while (first := self._database.read(segments.archived, 0) + 1) <= last:
-                made.append(self._moved(first, min(last, first + SIZE - 1)))
+                new.append(self._moved(first, min(last, first + SIZE - 1)))
             with contextlib.suppress(sqlite3.Error):
                 self._database.read(lambda db: db.execute("VACUUM"), None)
-        return [asdict(segment) for segment in made]
+        return [asdict(segment) for segment in new]
 
     def _moved(self, first: int, last: int) -> segments.Segment:
         listed = self.listed()
@@ -98,11 +98,11 @@ class SqliteLogFiles:
         user_folders.make_private(folder)
         events = takewhile(lambda placed: placed[0][event_chain.SEQ] <= last, self._database.placed(after=first - 1))
         atomic_write.write(os.path.join(folder, name), _packed(events), mode=0o600)
-        found = segments.measured(self._database.folder, name, first - 1, head)
-        if found is None or found.last != last:
+        segment = segments.measured(self._database.folder, name, first - 1, head)
+        if segment is None or segment.last != last:
             raise log_errors.corrupt(os.path.join(folder, name), "what was written is not what is read")
-        self._database.write(lambda db: _drop(db, found))
-        return found
+        self._database.write(lambda db: _drop(db, segment))
+        return segment
 
     def _fill(self, database: sqlite3.Connection) -> None:
         rebuild.insert_events(database, self._database.placed(), "main")
@@ -143,9 +143,11 @@ def _packed(events: Iterable[Placed]) -> bytes:
 def _walked(damaged: rebuild.Damaged) -> ChainCheck:
     count, head, last = 0, GENESIS, damaged.last()
     while count < last:
-        found = damaged.at(count + 1)
-        why = f"event {count + 1} is not what it was" if found is None else event_chain.fault(found[0], count + 1, head)
-        if found is None or why is not None:
+        placed = damaged.at(count + 1)
+        why = (
+            f"event {count + 1} is not what it was" if placed is None else event_chain.fault(placed[0], count + 1, head)
+        )
+        if placed is None or why is not None:
             return ChainCheck(count, head, broken_at=count + 1, why=str(why))
-        count, head = count + 1, found[0][event_chain.HASH]
+        count, head = count + 1, placed[0][event_chain.HASH]
     return ChainCheck(count, head)

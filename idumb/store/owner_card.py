@@ -23,17 +23,17 @@ def read(path: str) -> Card:
     """Return the card's content; empty if there is no readable one."""
     try:
         with open(path, encoding="utf-8") as stream:
-            known = canonical_json.decode(stream.read())
+            card = canonical_json.decode(stream.read())
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return card if isinstance(card, dict) else {}
 
 
 def holder(path: str) -> Card | None:
     """Return the card of the apparent owner, with `standing`; None if there is none."""
-    known = read(path)
-    found = standing(known) if known else DEAD
-    return None if found == DEAD else {**known, "standing": found}
+    card = read(path)
+    state = standing(card) if card else DEAD
+    return None if state == DEAD else {**card, "standing": state}
 
 
 def write(path: str, command: str, since: str, fence: int | None, before: str | None = None) -> None:

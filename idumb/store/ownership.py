@@ -143,23 +143,23 @@ class FileOwnership:
 
     def asked(self) -> str | None:
         """Return who asked this owner to stop with `cancel`; None if nobody did."""
-        known = owner_card.read(self._request)
-        return str(known.get("by")) if self._fence and known.get("fence") == self._fence else None
+        request = owner_card.read(self._request)
+        return str(request.get("by")) if self._fence and request.get("fence") == self._fence else None
 
     def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
         self._leave_word(self._pause, holder, by, why=why)
 
     def pause_asked(self) -> tuple[str, str] | None:
         """Return (who, why) of a pause request. A request to an earlier owner has another token and is ignored."""
-        known = owner_card.read(self._pause)
-        asked = self._fence and known.get("fence") == self._fence
-        return (str(known.get("by")), str(known.get("why"))) if asked else None
+        request = owner_card.read(self._pause)
+        is_ours = self._fence and request.get("fence") == self._fence
+        return (str(request.get("by")), str(request.get("why"))) if is_ours else None
 
     def _taken(self, *, force: bool) -> OwnerLock:
-        known = owner_card.read(self._card)
-        standing = owner_card.standing(known) if known else owner_card.DEAD
+        card = owner_card.read(self._card)
+        standing = owner_card.standing(card) if card else owner_card.DEAD
         if standing == owner_card.ELSEWHERE:
-            return self._taken_from_elsewhere(known, force=force)
+            return self._taken_from_elsewhere(card, force=force)
         lock = take(self._path)
         for _ in range(int(PATIENCE * _LOOKS)):
             if lock is not None or self._lives():
@@ -168,19 +168,19 @@ class FileOwnership:
             lock = take(self._path)
         if lock is not None:
             return lock
-        known = owner_card.read(self._card)
-        if known and owner_card.standing(known) == owner_card.DEAD:
+        card = owner_card.read(self._card)
+        if card and owner_card.standing(card) == owner_card.DEAD:
             return replace(self._path)
-        raise _held(known)
+        raise _held(card)
 
-    def _taken_from_elsewhere(self, known: Mapping[str, Any], *, force: bool) -> OwnerLock:
+    def _taken_from_elsewhere(self, card: Mapping[str, Any], *, force: bool) -> OwnerLock:
         """Locks may not work between machines, so a free lock proves nothing there."""
         if force:
             return replace(self._path)
         # In another container of this machine, the lock decides.
-        lock = take(self._path) if owner_card.here(known) else None
+        lock = take(self._path) if owner_card.here(card) else None
         if lock is None:
-            raise elsewhere(known)
+            raise elsewhere(card)
         return lock
 
     def _still_there(self) -> Mapping[str, Any] | None:
@@ -188,14 +188,14 @@ class FileOwnership:
 
         If it lives and the card exists, its lock was taken.
         """
-        known = self.holder()
-        if known is None or known["standing"] == owner_card.ELSEWHERE or known.get("pid") == os.getpid():
+        card = self.holder()
+        if card is None or card["standing"] == owner_card.ELSEWHERE or card.get("pid") == os.getpid():
             return None
-        return known if known.get("fence") else None  # without a token it never became the owner
+        return card if card.get("fence") else None  # without a token it never became the owner
 
     def _lives(self) -> bool:
-        known = owner_card.read(self._card)
-        return bool(known) and owner_card.standing(known) != owner_card.DEAD
+        card = owner_card.read(self._card)
+        return bool(card) and owner_card.standing(card) != owner_card.DEAD
 
     def _announced(self, lock: OwnerLock, command: str) -> int:
         """Write the card, take the token, write the card again: an owner that waits for the database is visible."""
@@ -230,8 +230,8 @@ class FileOwnership:
 
     def _let_go(self, holder: Mapping[str, Any]) -> bool:
         """Return whether the owner on the card has ended, or no longer has the lock."""
-        known = owner_card.read(self._card)
-        if (known.get("pid"), known.get("started"), known.get("since")) != (
+        card = owner_card.read(self._card)
+        if (card.get("pid"), card.get("started"), card.get("since")) != (
             holder["pid"],
             holder.get("started"),
             holder.get("since"),

@@ -158,11 +158,11 @@ def _register(database: sqlite3.Connection, folder: str) -> int:
     """List again the segments whose files are whole; return their last event."""
     last, head = 0, GENESIS
     for name in archive_names(folder):
-        found = segments.measured(folder, name, last, head)
-        if found is None:
+        segment = segments.measured(folder, name, last, head)
+        if segment is None:
             break
-        segments.register(database, found)
-        last, head = found.last, found.head
+        segments.register(database, segment)
+        last, head = segment.last, segment.head
     return last
 
 

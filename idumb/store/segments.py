@@ -50,8 +50,8 @@ def listed(connection: sqlite3.Connection) -> tuple[Segment, ...]:
 
 def archived(connection: sqlite3.Connection) -> int:
     """Return the newest event in a segment; 0 if there is none."""
-    found = connection.execute("SELECT MAX(last_seq) FROM segments").fetchone()[0]
-    return 0 if found is None else int(found)
+    newest = connection.execute("SELECT MAX(last_seq) FROM segments").fetchone()[0]
+    return 0 if newest is None else int(newest)
 
 
 def head(connection: sqlite3.Connection) -> tuple[int, str]:
@@ -73,11 +73,11 @@ def placed(folder: str, segment: Segment) -> Iterator[Placed]:
     """Yield its events in order, each checked; `folder` is `<common dir>/idumb`. Raises StoreError `store.segment`."""
     seq, previous = segment.first, segment.previous
     for text in _lines(folder, segment):
-        found = event_chain.row_of(text)
-        if found is None or event_chain.fault(found[0], seq, previous) is not None:
+        event = event_chain.row_of(text)
+        if event is None or event_chain.fault(event[0], seq, previous) is not None:
             raise _damaged(folder, segment, f"event {seq} is not readable")
-        yield found
-        seq, previous = seq + 1, found[0][event_chain.HASH]
+        yield event
+        seq, previous = seq + 1, event[0][event_chain.HASH]
     if (seq - 1, previous) != (segment.last, segment.head):
         raise _damaged(folder, segment, f"event {seq} is missing")
 
@@ -86,9 +86,9 @@ def readable(path: str) -> Iterator[Placed]:
     """Yield every readable event of a file, chained or not; stops where the file is damaged."""
     try:
         for text in _unpacked(path):
-            found = event_chain.row_of(text)
-            if found is not None:
-                yield found
+            event = event_chain.row_of(text)
+            if event is not None:
+                yield event
     except _UNREADABLE:
         return
 
@@ -100,11 +100,11 @@ def measured(folder: str, name: str, last: int, head: str) -> Segment | None:
     path = os.path.join(folder, FOLDER, name)
     try:
         for text in _unpacked(path):
-            found = event_chain.row_of(text)
-            if found is None or event_chain.fault(found[0], seq + 1, previous) is not None:
+            event = event_chain.row_of(text)
+            if event is None or event_chain.fault(event[0], seq + 1, previous) is not None:
                 return None
-            seq, previous, at = seq + 1, found[0][event_chain.HASH], found[0][event_chain.AT]
-            kinds.add(found[0][event_chain.KIND])
+            seq, previous, at = seq + 1, event[0][event_chain.HASH], event[0][event_chain.AT]
+            kinds.add(event[0][event_chain.KIND])
     except _UNREADABLE:
         return None
     if seq == last:

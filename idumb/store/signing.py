@@ -44,17 +44,17 @@ class SshSignatures:
 
     def signer(self, data: bytes, signature: str) -> str | None:
         path = self._list()
-        with _as_file(signature) as given:
-            found = self._run(["-Y", "find-principals", "-s", given, "-f", path], b"")
-            for name in found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else ():
-                arguments = ["-Y", "verify", "-f", path, "-I", name, "-n", NAMESPACE, "-s", given]
+        with _as_file(signature) as file:
+            principals = self._run(["-Y", "find-principals", "-s", file, "-f", path], b"")
+            for name in principals.stdout.decode("utf-8", "replace").splitlines() if principals.returncode == 0 else ():
+                arguments = ["-Y", "verify", "-f", path, "-I", name, "-n", NAMESPACE, "-s", file]
                 if self._run(arguments, data).returncode == 0:
                     return name
         return None
 
     def intact(self, data: bytes, signature: str) -> bool:
-        with _as_file(signature) as given:
-            return self._run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", given], data).returncode == 0
+        with _as_file(signature) as file:
+            return self._run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", file], data).returncode == 0
 
     def has_list(self) -> bool:
         return os.path.lexists(_list_path())
@@ -96,10 +96,10 @@ class SshSignatures:
     def _program(self) -> str:
         """Return the first ssh-keygen on PATH that is not in the repository."""
         for folder in child_process.environment(["PATH"]).get("PATH", os.defpath).split(os.pathsep):
-            found = os.path.join(folder, _PROGRAM)
-            inside = os.path.realpath(found).startswith(self._root + os.sep)
-            if os.path.isabs(folder) and not inside and os.path.isfile(found) and os.access(found, os.X_OK):
-                return found
+            program = os.path.join(folder, _PROGRAM)
+            inside = os.path.realpath(program).startswith(self._root + os.sep)
+            if os.path.isabs(folder) and not inside and os.path.isfile(program) and os.access(program, os.X_OK):
+                return program
         raise Refusal(
             "approval.no-ssh-keygen",
             "There is no ssh-keygen on PATH, which makes and verifies signatures.",

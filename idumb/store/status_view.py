@@ -35,15 +35,15 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
     try:
         # Read the view first and the signature after it: a view cannot know of a later commit.
         with open(os.path.join(folder, NAME), "rb") as stream:
-            known = json.loads(_checked(stream.read()))
-        if known["schema"] != SCHEMA or known["root"] != root:
+            stored = json.loads(_checked(stream.read()))
+        if stored["schema"] != SCHEMA or stored["root"] != root:
             return None
-        seen = known["seen"]
+        seen = stored["seen"]
         if seen["store"] is False or seen["store"] != store_signature(_store(folder)):
             return None
         if not all(_same(root, path, record) for path, record in seen["inputs"].items()):
             return None
-        view: dict[str, Any] = known["view"]
+        view: dict[str, Any] = stored["view"]
         return view
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -88,13 +88,13 @@ def store_signature(path: str) -> list[int] | bool | None:
         return None
     try:
         counter = os.read(descriptor, _COUNTER.stop)[_COUNTER]
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
     finally:
         os.close(descriptor)
     # A journal that is not empty holds an unfinished write, or one that a crash cut short.
     if _size(path + _JOURNAL):
         return False
-    return [int.from_bytes(counter, "big"), found.st_size, found.st_ino]
+    return [int.from_bytes(counter, "big"), status.st_size, status.st_ino]
 
 
 def _store(folder: str) -> str:
@@ -110,10 +110,10 @@ def _size(path: str) -> int:
 
 def _stat(path: str) -> list[int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def _record(path: str) -> dict[str, Any]:

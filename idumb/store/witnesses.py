@@ -58,14 +58,14 @@ class Witnesses:
 
     def require_sound(self, connection: sqlite3.Connection) -> None:
         """Require that every byte is as SQLite left it; if unknown, that tables and indexes match. StoreError."""
-        known = anchor.read(self._anchor_path)
-        altered = None if known is None else anchor.altered(connection, known)
+        anchored = anchor.read(self._anchor_path)
+        altered = None if anchored is None else anchor.altered(connection, anchored)
         if altered:
             raise log_errors.corrupt(self._path, "bytes changed since idumb wrote them")
         if altered is None and anchor.size(connection) <= anchor.LIMIT:
-            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-            if found != "ok":
-                raise log_errors.corrupt(self._path, found)
+            answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if answer != "ok":
+                raise log_errors.corrupt(self._path, answer)
 
     def require_newest(self, connection: sqlite3.Connection) -> None:
         """StoreError `store.older` or `store.diverged` if a witness knows a later or different history."""
@@ -74,9 +74,9 @@ class Witnesses:
             self._require_copied(connection)
 
     def newest(self) -> int:
-        known = anchor.read(self._anchor_path)
+        anchored = anchor.read(self._anchor_path)
         tail = self.copy.tail() if self.trusted() else None
-        return max(0 if known is None else known.seq, 0 if tail is None else tail[0])
+        return max(0 if anchored is None else anchored.seq, 0 if tail is None else tail[0])
 
     def trusted(self) -> bool:
         """Return whether only the user can write the copy; any other copy is ignored."""
@@ -85,24 +85,24 @@ class Witnesses:
         return self._trusted
 
     def _require_anchored(self, connection: sqlite3.Connection) -> None:
-        known = anchor.read(self._anchor_path)
-        if known is None or known.seq == 0:
+        anchored = anchor.read(self._anchor_path)
+        if anchored is None or anchored.seq == 0:
             return
-        found = segments.hash_at(connection, known.seq)
-        if found is None and known.seq > segments.archived(connection):
-            raise log_errors.older(self._path, known.seq, ANCHOR)
-        if found is not None and found != known.hash:
-            raise log_errors.diverged(self._path, known.seq, ANCHOR)
+        own = segments.hash_at(connection, anchored.seq)
+        if own is None and anchored.seq > segments.archived(connection):
+            raise log_errors.older(self._path, anchored.seq, ANCHOR)
+        if own is not None and own != anchored.hash:
+            raise log_errors.diverged(self._path, anchored.seq, ANCHOR)
 
     def _require_copied(self, connection: sqlite3.Connection) -> None:
         tail = self.copy.tail()
         if tail is None:
             return
-        seq, known = tail
-        found = segments.hash_at(connection, seq)
-        if found == known or (found is None and seq <= segments.archived(connection)):
+        seq, copied = tail
+        own = segments.hash_at(connection, seq)
+        if own == copied or (own is None and seq <= segments.archived(connection)):
             return
-        if found is None:
+        if own is None:
             last, head = segments.head(connection)
             if last == 0 or self.copy.hash_at(last) == head:
                 raise log_errors.older(self._path, seq, COPY)
@@ -199,19 +199,19 @@ class AnchoredCopy:
 
     def _tail(self, descriptor: int) -> tuple[tuple[int, str] | None, int, bool]:
         """Return (last event, its end offset, whether the last whole line is that event)."""
-        found = os.fstat(descriptor)
-        state = _state(found)
+        status = os.fstat(descriptor)
+        state = _state(status)
         if self._known is not None and self._known[0] == state:
-            return self._known[1], found.st_size, True
-        end, text = _last_line(descriptor, found.st_size)
+            return self._known[1], status.st_size, True
+        end, text = _last_line(descriptor, status.st_size)
         if not text:
             # Bytes without any line end are not a half-written line: do not cut off what nobody can identify.
-            return None, 0, not found.st_size
+            return None, 0, not status.st_size
         placed = event_chain.row_of(text)
         if placed is None:
             return self._last_readable(), end, False
         last = (placed[0][event_chain.SEQ], placed[0][event_chain.HASH])
-        if end == found.st_size:
+        if end == status.st_size:
             self._known = state, last
         return last, end, True
 
