@@ -248,8 +248,7 @@ class Stream:
     def at(self, seq: int) -> Placed | None:
         while self._next is not None and self._next[0][event_chain.SEQ] < seq:
             self._next = next(self._rest, None)
-        found = self._next
-        return found if found is not None and found[0][event_chain.SEQ] == seq else None
+        return self._next if self._next is not None and self._next[0][event_chain.SEQ] == seq else None
 
     def last(self) -> int:
         return self._last
@@ -270,46 +269,48 @@ class Damaged:
             )
 
     def at(self, seq: int) -> Placed | None:
-        found = self._one(_ROW, seq)
-        if found is None or event_chain.own_fault(found) is not None:
+        row = self._one(_ROW, seq)
+        if row is None or event_chain.own_fault(row) is not None:
             return None
-        place = self._one(_WORKTREE, found[event_chain.RUN])
-        return found, place[0] if place and isinstance(place[0], str) else None
+        place = self._one(_WORKTREE, row[event_chain.RUN])
+        return row, place[0] if place and isinstance(place[0], str) else None
 
     def last(self) -> int:
-        found = self._one("SELECT MAX(seq) FROM events WHERE seq > ?", 0)
-        return found[0] if found and isinstance(found[0], int) else 0
+        return self._highest("SELECT MAX(seq) FROM events WHERE seq > ?")
 
     def fence(self) -> int:
         """Return the highest token of any working tree, as far as it is readable."""
-        found = self._one("SELECT MAX(fence) FROM owners WHERE fence > ?", 0)
-        return found[0] if found and isinstance(found[0], int) else 0
+        return self._highest("SELECT MAX(fence) FROM owners WHERE fence > ?")
 
     def problem(self) -> str | None:
         """Return what SQLite itself finds wrong with the file; None if nothing."""
+        if self._connection is None:
+            return "it cannot be opened"
         try:
-            found = (
-                None if self._connection is None else self._connection.execute("PRAGMA integrity_check(1)").fetchone()
-            )
+            answer = str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
         except (sqlite3.Error, UnicodeDecodeError) as error:
             return str(error)
-        if found is None or found[0] != "ok":
-            return "it cannot be opened" if found is None else str(found[0])
-        made = self._one("SELECT 1 FROM sqlite_master WHERE name = ?", "events")
-        return "it is no event log" if made is None else None
+        if answer != "ok":
+            return answer
+        table = self._one("SELECT 1 FROM sqlite_master WHERE name = ?", "events")
+        return "it is no event log" if table is None else None
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
 
+    def _highest(self, query: str) -> int:
+        row = self._one(query, 0)
+        return row[0] if row and isinstance(row[0], int) else 0
+
     def _one(self, query: str, argument: object) -> event_chain.Row | None:
         if self._connection is None:
             return None
         try:
-            found: event_chain.Row | None = self._connection.execute(query, (argument,)).fetchone()
+            row: event_chain.Row | None = self._connection.execute(query, (argument,)).fetchone()
         except (sqlite3.Error, UnicodeDecodeError, OverflowError):
             return None
-        return found
+        return row
 
 
 def archive_names(folder: str) -> list[str]:
@@ -331,13 +332,13 @@ def merged(sources: Sequence[Source], path: str) -> Iterator[Placed]:
     seq, previous = 1, GENESIS
     while True:
         fitting = [
-            (source, found)
+            (source, event)
             for source in sources
-            if (found := source.at(seq)) is not None and found[0][event_chain.PREVIOUS] == previous
+            if (event := source.at(seq)) is not None and event[0][event_chain.PREVIOUS] == previous
         ]
         if not fitting:
             return
-        if len({found[0][event_chain.HASH] for _, found in fitting}) > 1:
+        if len({event[0][event_chain.HASH] for _, event in fitting}) > 1:
             raise log_errors.diverged(path, seq, " and ".join(source.name for source, _ in fitting[1:]))
         row = fitting[0][1][0]
         yield row, next((place for _, (_, place) in fitting if place is not None), None)

@@ -265,8 +265,8 @@ def _lock(descriptor: int) -> None:
             return
 
 
-def _state(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _blocks(lines: Iterable[Line]) -> Iterator[Line]:

@@ -30,27 +30,27 @@ class Gap:
 def from_verification(record: Mapping[str, Any]) -> tuple[Gap, ...]:
     """Return every gap of a verification, criteria first; one gap for each command and each text."""
     partial = record.get("status") == "partial"
-    found = [
+    gaps = [
         Gap(e["subject"], e["text"], _why(e), e.get("command"))
         for e in record["evidence"]
         if e["result"] not in _CLOSED and (partial or e["result"] != evidence.OPINION)
     ]
-    found += [
-        Gap("files", f"{text}: mended", "the files are not as the tasks left them") for text in record["mismatches"]
+    gaps += [
+        Gap("files", f"{text}: fixed", "the files are not as the tasks left them") for text in record["mismatches"]
     ]
-    found += [Gap("checks", f"No check changes {path}", f"a check changed {path}") for path in record["spoiled"]]
+    gaps += [Gap("checks", f"No check changes {path}", f"a check changed {path}") for path in record["spoiled"]]
     for row in record["requirements"]:
         if not row["met"]:
             words = f"{row['id']}: {row['text']}" if row["text"] else row["id"]
-            found.append(Gap(row["id"], f"{words} is met", "no task that is done serves it"))
+            gaps.append(Gap(row["id"], f"{words} is met", "no task that is done serves it"))
     if partial and not any(e["result"] == evidence.PASSED for e in record["evidence"]):
-        found += [
+        gaps += [
             Gap(t, f"The work of {t} is proven", f"accepted by a person: {w}") for t, w in record["accepted"].items()
         ]
-        found += [Gap(t, f"The work of {t} is done and proven", "it was skipped") for t in record["skipped"]]
-    known = {gap.subject for gap in found}
-    found += [gap for gap in _refuted(record) if gap.subject not in known]
-    one_each = {(gap.check or gap.text): gap for gap in reversed(found)}
+        gaps += [Gap(t, f"The work of {t} is done and proven", "it was skipped") for t in record["skipped"]]
+    subjects = {gap.subject for gap in gaps}
+    gaps += [gap for gap in _refuted(record) if gap.subject not in subjects]
+    one_each = {(gap.check or gap.text): gap for gap in reversed(gaps)}
     return tuple(reversed(one_each.values()))[:_MOST]
 
 
