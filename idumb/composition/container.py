@@ -105,7 +105,6 @@ class Container:
     def log(self) -> SqliteEventLog:
         from functools import partial
 
-        from idumb.git.refs import ref_presence
         from idumb.store import connection
         from idumb.store.event_log import SqliteEventLog
 
@@ -114,7 +113,7 @@ class Container:
             common_dir,
             self.worktree,
             self.clock,
-            kept_refs=partial(ref_presence.exist, common_dir),
+            kept_refs=self.repository.has_own_refs,
             may_create=partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
             redactor=lambda: self.redaction,
         )

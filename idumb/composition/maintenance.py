@@ -56,7 +56,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
 def local_data(services: Container) -> tuple[KeptRefs, LocalData]:
     """What `idumb deinit` removes."""
     from idumb.domain.errors import Refusal
-    from idumb.git.refs.ref_removal import GitKeptRefs
+    from idumb.git.refs import GitKeptRefs
     from idumb.store.local_data import FileLocalData
 
     clones = None

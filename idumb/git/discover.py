@@ -44,6 +44,17 @@ class Repository:
         """Return the folder of this working tree's own idumb files."""
         return os.path.join(self.common_dir, "idumb", "worktrees", self.worktree_id)
 
+    def has_own_refs(self) -> bool:
+        """Return whether any ref below refs/idumb exists, loose or packed. Raises OSError if that cannot be read."""
+        own = os.path.join(self.common_dir, "refs", "idumb")
+        if any(not name.endswith(".lock") for _, _, names in os.walk(own) for name in names):
+            return True
+        try:
+            with open(os.path.join(self.common_dir, "packed-refs"), "rb") as stream:
+                return any(b" refs/idumb/" in line for line in stream)
+        except FileNotFoundError:
+            return False
+
 
 def find(start: str = ".") -> Repository:
     """Return the repository whose working tree contains `start`.

@@ -15,10 +15,10 @@ from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.git import branch, git_program, index_file, obstacles, open_repository, stale_locks
+from idumb.git import refs as own_refs
 from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.refs import refs as own_refs
 from idumb.git.scan import ignores, nested_repositories, uncommitted
 
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")

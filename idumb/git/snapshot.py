@@ -16,12 +16,12 @@ import pygit2
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
+from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
-from idumb.git.refs import refs as own_refs
 from idumb.git.scan import ignores, nested_changes, uncommitted
 from idumb.git.scan.scanner import Inventory
 

@@ -31,7 +31,7 @@ FENCE_ALONE = "only the fence of the log"
 CALLS = (
     *DURABLE,
     ("idumb.store.connection", "Database.write"),
-    ("idumb.git.refs.refs", "move"),
+    ("idumb.git.refs", "move"),
     ("idumb.git.restore.write_back", "_write"),
     ("idumb.git.restore.write_back", "_delete"),
     ("idumb.git.clones.clone", "Clone.close"),

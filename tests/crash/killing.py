@@ -34,7 +34,7 @@ FINE = (
     ("idumb.store.connection", "Database.set_anchor"),
     ("idumb.store.consent", "FileConsentStore.record"),
     ("idumb.git.git_program", "write"),
-    ("idumb.git.refs.refs", "move"),
+    ("idumb.git.refs", "move"),
     ("idumb.git.objects.durable_files", "force"),
     ("os", "rename"),
     ("os", "unlink"),

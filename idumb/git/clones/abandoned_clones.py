@@ -10,12 +10,11 @@ import pygit2
 from idumb.app.ports.repository import BuilderCommits, Snapshot
 from idumb.app.ports.workspace import AbandonedClone
 from idumb.domain.errors import Refusal
-from idumb.git import discover
+from idumb.git import discover, refs
 from idumb.git.clones import agent_repository, builder_clone, clone, clone_places
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN
 from idumb.git.discover import Repository
-from idumb.git.refs import refs
 from idumb.git.trees import GitTrees
 from idumb.system.processes import child_process, process_tree
 

@@ -17,13 +17,12 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import BuilderCommits
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import git_program
+from idumb.git import git_program, refs
 from idumb.git.clones import agent_repository, clone, clone_places, dry_run_clone
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN, Clone
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.refs import refs
 from idumb.git.trees import GitTrees
 
 _WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")

@@ -13,9 +13,9 @@ from typing import Any
 import pygit2
 
 from idumb.domain import errors
+from idumb.git import refs
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
-from idumb.git.refs import refs
 from idumb.git.scan.scanner import Folder, Scanner
 
 # marshal reads only what the same Python version wrote; another version starts empty.

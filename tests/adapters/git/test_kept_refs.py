@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.git.refs import ref_presence
+from idumb.git import discover
 from tests.support.gitrepo import GitSandbox
 
 
@@ -10,12 +10,12 @@ def test_only_refs_of_idumb_count_loose_or_packed(sandbox: GitSandbox) -> None:
     sandbox.write("a.txt", "one\n")
     sandbox.git("add", "a.txt")
     sandbox.git("commit", "-q", "-m", "one")
-    common = str(sandbox.common_dir)
-    assert not ref_presence.exist(common)
+    place = discover.find(str(sandbox.root))
+    assert not place.has_own_refs()
     sandbox.git("update-ref", "refs/idumb/worktrees/main/x", "HEAD")
-    assert ref_presence.exist(common)
+    assert place.has_own_refs()
     sandbox.git("pack-refs", "--all", "--prune")
     assert not (sandbox.common_dir / "refs" / "idumb" / "worktrees" / "main" / "x").exists()
-    assert ref_presence.exist(common)
+    assert place.has_own_refs()
     sandbox.git("update-ref", "-d", "refs/idumb/worktrees/main/x")
-    assert not ref_presence.exist(common)
+    assert not place.has_own_refs()

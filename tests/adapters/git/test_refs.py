@@ -8,10 +8,9 @@ from collections.abc import Iterable
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, open_repository
+from idumb.git import discover, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
-from idumb.git.refs import refs
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r/base"

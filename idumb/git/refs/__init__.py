@@ -1,1 +1,0 @@
-"""Refs below `refs/idumb/`, and a reader of the user's refs."""
