@@ -12,7 +12,7 @@ from typing import Protocol
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
-from idumb.git import git_program, history, obstacles, open_repository
+from idumb.git import git_program, history, open_repository
 from idumb.git.discover import Repository
 
 OLDEST = (2, 31)
@@ -146,7 +146,7 @@ class _Look:
         return {name.lower(): value for name, _, value in rows}
 
     def state(self) -> Iterator[Symptom]:
-        found = obstacles.find(self.place)
+        found = open_repository.obstacle(self.place)
         if found is not None and found[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
             yield health.problem(found[1], means=f"no task starts until then [{found[0]}]", mend="git status")
 

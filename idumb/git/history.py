@@ -14,7 +14,7 @@ from pygit2.enums import SortMode
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import branch, git_program, index_file, obstacles, open_repository, stale_locks
+from idumb.git import branch, git_program, index_file, open_repository, stale_locks
 from idumb.git import refs as own_refs
 from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
@@ -121,10 +121,10 @@ class GitHistory:
         return tree_objects.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
-        return obstacles.find(self._place)
+        return open_repository.obstacle(self._place)
 
     def unsupported(self) -> tuple[str, str] | None:
-        return obstacles.unsupported(self._place)
+        return open_repository.unsupported(self._place)
 
     def identity_problem(self) -> str | None:
         result = git_program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
@@ -147,7 +147,7 @@ class GitHistory:
         return frozenset(path for path in found if not tracked.holds(path))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        return nested_repositories.of_places(self._place, places)
+        return nested_repositories.among(self._place, places)
 
     def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
         return uncommitted.untracked(self._place, self.repository, paths)

@@ -1,14 +1,29 @@
-"""Open a repository with libgit2, or say in one line why that is impossible."""
+"""Open a repository with libgit2, or say in one line why that is impossible or why nothing may run in it now."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Sequence
 
 import pygit2
 from pygit2.enums import Option, RepositoryOpenFlag
 
 from idumb.domain import errors
+from idumb.git import git_program
 from idumb.git.discover import Repository
+
+# File in git's folder -> code, message. The first that exists is reported.
+_IN_PROGRESS = (
+    ("rebase-merge", "git.rebase-in-progress", "a rebase is in progress"),
+    ("rebase-apply/applying", "git.am-in-progress", "git am is in progress"),
+    ("rebase-apply", "git.rebase-in-progress", "a rebase is in progress"),
+    ("MERGE_HEAD", "git.merge-in-progress", "a merge is in progress"),
+    ("CHERRY_PICK_HEAD", "git.cherry-pick-in-progress", "a cherry-pick is in progress"),
+    ("REVERT_HEAD", "git.revert-in-progress", "a revert is in progress"),
+    ("sequencer", "git.sequence-in-progress", "a sequence of cherry-picks or reverts is in progress"),
+    ("BISECT_LOG", "git.bisect-in-progress", "a bisect is in progress"),
+)
 
 
 def repository(place: Repository) -> pygit2.Repository:
@@ -17,17 +32,17 @@ def repository(place: Repository) -> pygit2.Repository:
     # and object_writer.py forces those together.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
     try:
-        found = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
+        opened = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
         with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
-            found.lookup_reference("HEAD")
+            opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
-        raise refusal(place, str(problem)) from problem
+        raise _refusal(place, str(problem)) from problem
     finally:
         pygit2.option(Option.ENABLE_FSYNC_GITDIR, 0)
-    return found
+    return opened
 
 
-def refusal(place: Repository, words: str) -> errors.Refusal:
+def _refusal(place: Repository, words: str) -> errors.Refusal:
     """Return one clear line for a repository that libgit2 does not open."""
     if "owned by" in words or "owner" in words:
         return errors.Refusal(
@@ -42,3 +57,54 @@ def refusal(place: Repository, words: str) -> errors.Refusal:
             hint="git config --list --local",
         )
     return errors.Refusal("git.unreadable", f"{place.root} cannot be opened: {words}", hint="git status")
+
+
+def obstacle(place: Repository) -> tuple[str, str] | None:
+    """Return (code, message) of the first obstacle."""
+    return _format(place) or _in_progress(place) or _index(place)
+
+
+def unsupported(place: Repository) -> tuple[str, str] | None:
+    """Return (code, message) if neither git nor idumb can ever work here: format, owner or working tree."""
+    arguments = ["rev-parse", "--git-dir"]
+    return _format(place) or _of_git(arguments, git_program.read(place.root, arguments))
+
+
+def _of_git(arguments: Sequence[str], result: git_program.Result) -> tuple[str, str] | None:
+    """Ask git itself: it may refuse what libgit2 opens, because of its owner or a damaged index."""
+    if result.status == 0:
+        return None
+    refusal = git_program.failure(arguments, result)
+    return refusal.code, refusal.message
+
+
+def _in_progress(place: Repository) -> tuple[str, str] | None:
+    for name, code, words in _IN_PROGRESS:
+        if os.path.lexists(os.path.join(place.git_dir, name)):
+            return code, f"{words}; finish it first (git status says how)"
+    return None
+
+
+def _format(place: Repository) -> tuple[str, str] | None:
+    try:
+        opened = repository(place)
+    except errors.Refusal as refusal:
+        return refusal.code, refusal.message
+    if opened.is_bare:
+        return "git.bare", f"{place.root} is configured as bare (git config core.bare shows it)"
+    work_tree = os.path.realpath(opened.workdir or "")
+    if work_tree != place.root:
+        return "git.work-tree-elsewhere", f"core.worktree names {work_tree}, not {place.root}"
+    return None
+
+
+def _index(place: Repository) -> tuple[str, str] | None:
+    lock = os.path.join(place.git_dir, "index.lock")
+    if os.path.lexists(lock):
+        return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
+    result = git_program.read(place.root, ["ls-files", "--unmerged", "-z"])
+    refused = _of_git(["ls-files"], result)
+    if refused is not None or not result.out:
+        return refused
+    path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
+    return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"

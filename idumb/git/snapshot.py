@@ -6,6 +6,7 @@ A commit's tree holds `worktree/`, `index`, `staged/` (what only the index refer
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -15,14 +16,15 @@ from typing import Any
 import pygit2
 
 from idumb.app.ports.repository import Snapshot
-from idumb.domain import errors
+from idumb.domain import canonical_json, errors
+from idumb.domain.proof.ledger import Entry
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
-from idumb.git.scan import ignores, nested_changes, uncommitted
+from idumb.git.scan import ignores, nested_repositories, uncommitted
 from idumb.git.scan.scanner import Inventory
 
 WORKTREE, STAGED, REFS, META = "worktree", "staged", "refs", "meta.json"
@@ -33,6 +35,10 @@ _WHOLE = 128 << 10
 _SMALLEST = 16 << 10
 _CUT = re.compile(rb"\x5a[\xa0-\xaf]")
 UNREADABLE = "git.snapshot-unreadable"
+_KEPT = 0o777  # do not restore set-user-id and similar bits: the restored file may have another owner
+
+Noted = tuple[int, str, Mapping[str, Any]]
+"""A snapshot's time, its tree, and what it records beside the tree."""
 
 
 class Snapshots:
@@ -49,7 +55,7 @@ class Snapshots:
         self._index: tuple[ignores.Signature, Mapping[str, Item]] = ((), {})
 
     def take(
-        self, ref: str, tree: str, reason: str, inventory: Inventory, nested: nested_changes.Look | None
+        self, ref: str, tree: str, reason: str, inventory: Inventory, nested: nested_repositories.Look | None
     ) -> Snapshot:
         """Make a snapshot of the scanned `tree`, of the index and the refs, and of changes in `nested` repositories."""
         head, branch = self._head_commit(), self._branch()
@@ -67,9 +73,9 @@ class Snapshots:
         if refs:
             items[REFS] = Item(FILE, self._writer.blob(_as_bytes(refs)))
         if nested is not None:
-            items[nested_changes.FACTS] = Item(FILE, self._writer.blob(nested.as_json()))
+            items[nested_repositories.FACTS] = Item(FILE, self._writer.blob(nested.as_json()))
             if nested.files:
-                items[nested_changes.KEPT] = Item(FOLDER, nested_changes.tree(nested.files, self._writer))
+                items[nested_repositories.KEPT] = Item(FOLDER, nested_repositories.tree(nested.files, self._writer))
         return self._commit(ref, tree, reason, items, head)
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
@@ -106,12 +112,13 @@ class Snapshots:
     def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """Return what a snapshot records of other repositories, and whether it has the bytes of a path in them."""
         items = tree_objects.rows_of(self._repository, commit)
-        if nested_changes.FACTS not in items:
+        if nested_repositories.FACTS not in items:
             return {}, lambda _: False
-        facts: dict[str, Any] = json.loads(self._repository[pygit2.Oid(items[nested_changes.FACTS].oid)].read_raw())
-        if nested_changes.KEPT not in items:
+        oid = pygit2.Oid(items[nested_repositories.FACTS].oid)
+        facts: dict[str, Any] = json.loads(self._repository[oid].read_raw())
+        if nested_repositories.KEPT not in items:
             return facts, lambda _: False
-        kept = items[nested_changes.KEPT].oid.hex()
+        kept = items[nested_repositories.KEPT].oid.hex()
         return facts, lambda path: tree_objects.entry(self._repository, kept, path) is not None
 
     def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
@@ -119,8 +126,8 @@ class Snapshots:
         commit = self._write_commit(items, reason, parent)
         worktree = bytes.fromhex(tree)
         trees = [(worktree, self._verified)]
-        if nested_changes.KEPT in items:
-            trees.append((items[nested_changes.KEPT].oid, None))
+        if nested_repositories.KEPT in items:
+            trees.append((items[nested_repositories.KEPT].oid, None))
         damaged = tree_objects.damaged(self._repository, self._folder, bytes.fromhex(commit), trees)
         if damaged is not None:
             raise _unreadable(damaged)
@@ -221,3 +228,69 @@ def _cut(value: Any) -> Any:
     if len(value) <= _LISTED:
         return value
     return dict(sorted(value.items())[:_LISTED]) if isinstance(value, dict) else value[:_LISTED]
+
+
+class Manifest:
+    """What the snapshots below a prefix of refs record beside trees: permission bits, and folders that were empty.
+
+    Read on demand, newest first. `noted` caches what commits say between restores: there may be thousands, and they
+    never change.
+    """
+
+    def __init__(self, repository: pygit2.Repository, prefix: str, noted: dict[str, Noted]) -> None:
+        self._repository = repository
+        self._prefix = prefix
+        self._noted = noted
+
+    def modes(self, wanted: Mapping[str, Entry]) -> Mapping[str, int]:
+        """Return the unusual bits of the wanted files, from the newest snapshot that holds exactly these files."""
+        rest = dict(wanted)
+        unusual: dict[str, int] = {}
+        if not rest:
+            return unusual
+        for tree, meta in self._snapshots:
+            if not rest:
+                break
+            modes = meta.get("modes", {})
+            held = [path for path, entry in rest.items() if tree_objects.entry(self._repository, tree, path) == entry]
+            unusual.update((path, int(modes[path], 8) & _KEPT) for path in held if path in modes)
+            for path in held:
+                del rest[path]
+        return unusual
+
+    def was_empty(self, folder: str) -> bool:
+        """Return whether the folder was empty when a snapshot was made: then it is the user's and not a task's work."""
+        return folder in self._empty
+
+    @functools.cached_property
+    def _empty(self) -> frozenset[str]:
+        return frozenset(folder.rstrip("/") for _, meta in self._snapshots for folder in meta.get("empty_folders", ()))
+
+    @functools.cached_property
+    def _snapshots(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return (tree, manifest), newest first."""
+        return [(tree, meta) for _, tree, meta in sorted(self._read(), key=lambda one: one[0], reverse=True)]
+
+    def _read(self) -> Iterator[Noted]:
+        for name in self._repository.references:
+            if not name.startswith(self._prefix):
+                continue
+            try:
+                commit = str(self._repository.references[name].target)
+                if commit not in self._noted:
+                    meta = _meta(self._repository, commit)
+                    if meta is None:
+                        continue
+                    self._noted[commit] = meta
+                yield self._noted[commit]
+            except (pygit2.GitError, KeyError, ValueError):
+                continue  # `doctor` reports a damaged snapshot; here it has no manifest
+
+
+def _meta(repository: pygit2.Repository, name: str) -> Noted | None:
+    commit = repository[name].peel(pygit2.Commit)
+    items = tree_objects.rows_of(repository, name)
+    if META not in items or WORKTREE not in items:
+        return None
+    data = repository[pygit2.Oid(items[META].oid)].read_raw()
+    return commit.commit_time, items[WORKTREE].oid.hex(), canonical_json.decode(data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pygit2
 
@@ -16,10 +15,7 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
-from idumb.git.scan import empty_folders, escaping_links, ignores, nested_changes, scan_cache, scanner
-
-if TYPE_CHECKING:
-    from idumb.git import snapshot_manifest
+from idumb.git.scan import ignores, nested_repositories, path_state, real_folders, scan_cache, scanner
 
 
 class GitTrees:
@@ -44,7 +40,7 @@ class GitTrees:
         self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
-        self._noted: dict[str, snapshot_manifest.Noted] = {}
+        self._noted: dict[str, snapshot.Noted] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
         self._ignored_before: tuple[str, ...] = ()
@@ -100,10 +96,10 @@ class GitTrees:
         self._snapshots = None
         return self.snapshots.take(ref, self.scan(also), reason, self.scans.inventory, self._nested())
 
-    def _nested(self, also: Iterable[str] = ()) -> nested_changes.Look | None:
+    def _nested(self, also: Iterable[str] = ()) -> nested_repositories.Look | None:
         """Return the uncommitted changes in nested repositories; nothing is read if there are none."""
         repositories = {*self.repositories(), *also}
-        return nested_changes.look(self.root, repositories, self.writer) if repositories else None
+        return nested_repositories.look(self.root, repositories, self.writer) if repositories else None
 
     def repositories(self) -> tuple[str, ...]:
         return self.scans.inventory.repositories
@@ -111,7 +107,7 @@ class GitTrees:
     def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
         before, kept = self.snapshots.inner(snapshot.commit)
         present = self._nested(before)
-        return () if present is None else nested_changes.changes(before, present, kept)
+        return () if present is None else nested_repositories.changes(before, present, kept)
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.snapshots.refs(snapshot)
@@ -120,7 +116,7 @@ class GitTrees:
         return self.snapshots.tree_of(snapshot)
 
     def leads_out(self, link: str) -> str | None:
-        return escaping_links.target(self.root, link)
+        return path_state.outside_target(self.root, link)
 
     def uncovered(self, path: str) -> bool:
         try:
@@ -130,7 +126,7 @@ class GitTrees:
 
     def left_out(self) -> Mapping[str, str]:
         inventory = self.scans.inventory
-        dirty = (path for path in inventory.submodules if nested_changes.is_dirty(self.root, path))
+        dirty = (path for path in inventory.submodules if nested_repositories.is_dirty(self.root, path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
             **inventory.skipped,
@@ -210,7 +206,6 @@ class GitTrees:
         force: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
-        from idumb.git import snapshot_manifest
         from idumb.git.restore import restore_paths
 
         return restore_paths.restore(
@@ -222,24 +217,24 @@ class GitTrees:
             force=force,
             tell=tell,
             guard=self._objects.guard,
-            known=snapshot_manifest.Manifest(
+            manifest=snapshot.Manifest(
                 self.repository, f"refs/idumb/worktrees/{self._place.worktree_id}/", self._noted
             ),
         )
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return empty_folders.missing(self.root, folders)
+        return real_folders.missing(self.root, folders)
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return empty_folders.present(self.root, folders)
+        return real_folders.present(self.root, folders)
 
     def make_folders(self, folders: Iterable[str]) -> None:
         self._objects.guard()
-        empty_folders.make(self.root, folders)
+        real_folders.make(self.root, folders)
 
     def remove_folders(self, folders: Iterable[str]) -> None:
         self._objects.guard()
-        empty_folders.remove(self.root, folders)
+        real_folders.remove(self.root, folders)
 
     def force(self, paths: Iterable[str]) -> None:
         durable_files.force_below(self.root, paths)

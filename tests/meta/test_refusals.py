@@ -16,7 +16,7 @@ from idumb.cli import main
 from idumb.domain import amendment
 from idumb.domain.consent import approval
 from idumb.domain.refusals import row, table
-from idumb.git import obstacles
+from idumb.git import open_repository
 from tests.meta import source
 
 ERRORS = frozenset(
@@ -46,7 +46,7 @@ COMPUTED = {
     # In the module that is named: the parameter or variable `code`.
     "idumb/app/review/ask_consent.py code": ("consent.missing", "consent.other-program"),
     "idumb/app/worktree/preconditions.py code": (
-        *(code for _, code, _ in obstacles._IN_PROGRESS),
+        *(code for _, code, _ in open_repository._IN_PROGRESS),
         "git.bare", "git.work-tree-elsewhere", "git.index-locked", "git.unmerged", "git.failed", "git.unreadable",
     ),
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),

@@ -8,29 +8,28 @@ descriptors that follow no link, so nothing outside can be written.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
 from idumb.domain import paths as path_rules
+from idumb.domain import wording
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import tree_objects
-from idumb.git.restore import lost_attributes, write_back
-from idumb.git.scan import open_folder, path_state
+from idumb.git.restore import write_back
+from idumb.git.scan import path_state, real_folders
 from idumb.git.scan.path_state import Present, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pygit2
 
+    from idumb.git.snapshot import Manifest
 
-class Known(Protocol):
-    """What snapshots record beyond trees; see `snapshot_manifest.Manifest`."""
 
-    def modes(self, wanted: Mapping[str, Entry]) -> Mapping[str, int]: ...
-
-    def was_empty(self, folder: str) -> bool: ...
+# The system's own policy sets these again.
+_SYSTEM = frozenset({"security.selinux", "security.ima", "security.evm", "security.SMACK64"})
 
 
 def restore(
@@ -43,7 +42,7 @@ def restore(
     force: bool,
     tell: Callable[[str], None],
     guard: Callable[[], None],
-    known: Known,
+    manifest: Manifest,
 ) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
     wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
@@ -59,11 +58,12 @@ def restore(
                 conflicts.append(Conflict(step.path, why))
         if conflicts:
             return tuple(conflicts)
-        for words in lost_attributes.told(root, steps):
+        for words in _lost_attributes(root, steps):
             tell(words)
         write_back.force_done(root, steps)
-        modes = known.modes(_files(steps))
-        return write_back.apply(write_back.Writing(repository, root, top, target, modes, known.was_empty, guard), steps)
+        modes = manifest.modes(_files(steps))
+        writing = write_back.Writing(repository, root, top, target, modes, manifest.was_empty, guard)
+        return write_back.apply(writing, steps)
     finally:
         os.close(top)
 
@@ -115,5 +115,28 @@ def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
     """Return whether a folder is in the way of a file: it is, unless this restore empties it."""
     if not step.present.is_folder or step.want is None:
         return None
-    rest = next((leaf for leaf in open_folder.leaves(top, step.path) if leaf not in gone), None)
+    rest = next((leaf for leaf in real_folders.leaves(top, step.path) if leaf not in gone), None)
     return None if rest is None else f"is a folder now, which holds {rest}"
+
+
+def _lost_attributes(root: str, steps: Iterable[Step]) -> Iterator[str]:
+    """Return a line for each file to be replaced or removed that is more than its bytes and mode."""
+    for step in steps:
+        status = step.present.status
+        if step.present.entry == step.want or status is None or not stat.S_ISREG(status.st_mode):
+            continue
+        if status.st_nlink > 1:
+            fate = "removed" if step.want is None else "replaced by a file of its own"
+            yield f"{step.path} is one of {status.st_nlink} links and is {fate}; the others keep the present bytes"
+        names = _attributes(os.path.join(root, step.path))
+        if names:
+            yield f"{step.path} has extended attributes that are not kept: {wording.listed(names)}"
+
+
+def _attributes(path: str) -> list[str]:
+    if sys.platform != "linux":
+        return []  # Python reads them on Linux only
+    try:
+        return sorted(name for name in os.listxattr(path, follow_symlinks=False) if name not in _SYSTEM)
+    except OSError:
+        return []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.scan import open_folder
+from idumb.git.scan import real_folders
 from idumb.git.scan.path_state import Present, Step
 
 if TYPE_CHECKING:
@@ -67,12 +67,8 @@ def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
             raise
         return (Conflict(done, str(problem) or "was changed while it was restored"),)
     finally:
-        _force(writing.root, writing.changed)
+        real_folders.force(writing.root, writing.changed)
     return ()
-
-
-def _force(root: str, folders: set[str]) -> None:
-    durable_files.force(place for folder in sorted(folders) if os.path.isdir(place := os.path.join(root, folder)))
 
 
 def force_done(root: str, steps: list[Step]) -> None:
@@ -80,7 +76,7 @@ def force_done(root: str, steps: list[Step]) -> None:
     done = [step for step in steps if step.present.entry == step.want]
     written = [step for step in done if step.want is not None and step.want.mode != tree_objects.LINK]
     durable_files.force(os.path.join(root, step.path) for step in written)
-    _force(root, {os.path.dirname(step.path) for step in done})
+    real_folders.force(root, {os.path.dirname(step.path) for step in done})
 
 
 def _recheck(folder: int, name: str, present: Present) -> None:
@@ -105,7 +101,7 @@ def _delete(writing: Writing, step: Step) -> None:
         return
     parts = step.path.split("/")
     if step.present.entry is not None:
-        with open_folder.parent(writing.top, parts) as folder:
+        with real_folders.parent(writing.top, parts) as folder:
             _recheck(folder, parts[-1], step.present)
             writing.guard()
             os.unlink(parts[-1], dir_fd=folder)
@@ -123,7 +119,7 @@ def _delete(writing: Writing, step: Step) -> None:
 def _remove_if_empty(writing: Writing, parts: list[str]) -> bool:
     """Return whether the folder is gone now."""
     try:
-        with open_folder.parent(writing.top, parts) as folder:
+        with real_folders.parent(writing.top, parts) as folder:
             os.rmdir(parts[-1], dir_fd=folder)
             writing.changed.add("/".join(parts[:-1]))
     except OSError as problem:
@@ -137,7 +133,7 @@ def _write(writing: Writing, step: Step) -> None:
         return
     parts = step.path.split("/")
     name = parts[-1]
-    with open_folder.parent(writing.top, parts, writing.changed) as folder:
+    with real_folders.parent(writing.top, parts, writing.changed) as folder:
         if step.present.in_the_way is None:
             _recheck(folder, name, step.present)
         if step.present.is_folder:
@@ -194,7 +190,7 @@ def _bits(before: os.stat_result, mode: int) -> int:
 def _remove_empty(folder: int, name: str) -> None:
     """Remove a folder that holds only folders, deepest first."""
     try:
-        inner = os.open(name, open_folder.FOLDER_FLAGS, dir_fd=folder)
+        inner = os.open(name, real_folders.FOLDER_FLAGS, dir_fd=folder)
     except FileNotFoundError:
         return
     try:

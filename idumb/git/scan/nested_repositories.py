@@ -1,26 +1,47 @@
-"""Find submodules and nested repositories, which a plan must not write into, without scanning the working tree."""
+"""Submodules and nested repositories: find them, read their uncommitted changes, and keep these beside a snapshot.
+
+git is not started in them, because their configuration may name programs; libgit2 reads them and writes nothing there.
+A snapshot keeps the files below `repositories/`, and the rest in `repositories.json`: repository to `{"head": commit,
+"files": {path: text}}`. The text differs whenever the file differs.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+import pygit2
+from pygit2.enums import FileStatus, RepositoryOpenFlag
+
+from idumb.app.ports.repository import InnerChange
 from idumb.git.discover import Repository
+from idumb.git.objects import object_writer
+from idumb.git.objects.object_writer import Writer
+from idumb.git.objects.tree_objects import FOLDER, Item
 from idumb.git.scan import ignores
 
+KEPT, FACTS = "repositories", "repositories.json"
+MOST_BYTES = 64 << 20  # for all files of one snapshot
+MOST_FILES = 5000
+_IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_RENAMED | FileStatus.INDEX_TYPECHANGE
 
-def of_places(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
+
+def among(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
     tracked = ignores.Tracked(place)
     tracked.refresh()
-    found = set(tracked.submodules())
+    repositories = set(tracked.submodules())
     own = os.path.realpath(place.root)
     for folder in dict.fromkeys(above for path in places for above in _leading(path)):
         inside = os.path.join(place.root, folder)
         # A link may lead back to the top.
-        if folder not in found and os.path.lexists(os.path.join(inside, ".git")) and os.path.realpath(inside) != own:
-            found.update(() if tracked.holds_below(folder) else (folder,))
-    return tuple(sorted(found))
+        if os.path.lexists(os.path.join(inside, ".git")) and os.path.realpath(inside) != own:
+            repositories.update(() if tracked.holds_below(folder) else (folder,))
+    return tuple(sorted(repositories))
 
 
 def _leading(path: str) -> Iterator[str]:
@@ -28,3 +49,120 @@ def _leading(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition("/")[0]
+
+
+@dataclass(slots=True)
+class Look:
+    """Facts by repository, and the stored files by path from the root of the working tree."""
+
+    root: str
+    writer: Writer
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, Item] = field(default_factory=dict)
+    left: int = MOST_BYTES
+
+    def add(self, repository: str) -> None:
+        """Read one repository and those inside it."""
+        if repository in self.facts:
+            return
+        facts = self.facts[repository] = {"head": None, "files": {}}
+        facts["head"], states = _uncommitted(os.path.join(self.root, repository))
+        for name, text in states:
+            path = f"{repository}/{name.rstrip('/')}"
+            if os.path.isdir(os.path.join(self.root, path)) and not os.path.islink(os.path.join(self.root, path)):
+                self.add(path)
+            else:
+                facts["files"][path] = f"{text} {self._file(path)}"
+
+    def _file(self, path: str) -> str:
+        """Return the id of the stored file, or the system's error for a file that was not stored."""
+        place = os.path.join(self.root, path)
+        try:
+            status = os.lstat(place)
+        except OSError:
+            return "gone"
+        plain = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if plain and status.st_size <= self.left and len(self.files) < MOST_FILES and _is_readable(place, status):
+            stored = object_writer.put_path(self.writer, place)
+            if stored is not None:
+                self.left -= status.st_size
+                self.files[path] = Item(stored.mode, stored.oid)
+                return f"{stored.mode:o} {stored.oid.hex()}"
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        return " ".join(map(str, (status.st_mode, status.st_size, *times, status.st_ino)))
+
+    def as_json(self) -> bytes:
+        return json.dumps(self.facts, sort_keys=True, ensure_ascii=True).encode("ascii")
+
+
+def look(root: str, repositories: Iterable[str], writer: Writer) -> Look:
+    """Read the `repositories` below the working tree at `root`."""
+    facts = Look(root, writer)
+    for repository in sorted(repositories):
+        facts.add(repository)
+    return facts
+
+
+def is_dirty(root: str, repository: str) -> bool:
+    """Return whether anything in the repository differs from its HEAD."""
+    return next(iter(_uncommitted(os.path.join(root, repository))[1]), None) is not None
+
+
+def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool]) -> tuple[InnerChange, ...]:
+    """Return the paths whose facts differ, and each repository whose HEAD differs.
+
+    `kept` names paths with stored bytes.
+    """
+    differing = []
+    for repository in sorted({*before, *after.facts}):
+        was, now = (side.get(repository) or {"head": None, "files": {}} for side in (before, after.facts))
+        if was["head"] != now["head"]:
+            differing.append(InnerChange(repository, repository, kept=False))
+        left, right = was["files"], now["files"]
+        other = (path for path in sorted({*left, *right}) if left.get(path) != right.get(path))
+        differing += [InnerChange(repository, path, kept=kept(path)) for path in other]
+    return tuple(differing)
+
+
+def tree(files: Mapping[str, Item], writer: Writer) -> bytes:
+    """Write a tree of these files, and return its id."""
+    below: dict[str, dict[str, Item]] = {}
+    rows: dict[str, Item] = {}
+    for path, item in files.items():
+        name, _, rest = path.partition("/")
+        if rest:
+            below.setdefault(name, {})[rest] = item
+        else:
+            rows[name] = item
+    rows.update((name, Item(FOLDER, tree(inner, writer))) for name, inner in below.items())
+    return writer.tree(rows)
+
+
+def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:
+    """Return (commit of HEAD, each path that differs from HEAD with git's status as text)."""
+    try:
+        opened = pygit2.Repository(folder, RepositoryOpenFlag.NO_SEARCH)
+        head = None if opened.head_is_unborn else str(opened.head.target)
+        states = opened.status()
+        index = opened.index
+        return head, [(path, _state(index, path, flags)) for path, flags in sorted(states.items())]
+    except (pygit2.GitError, KeyError, ValueError, OSError):
+        # Nothing is checked out, or libgit2 cannot open it: every file counts.
+        return None, ((path, "-") for path in _walked(folder))
+
+
+def _state(index: pygit2.Index, path: str, flags: int) -> str:
+    staged = str(index[path].id) if flags & _IN_INDEX and path in index else ""
+    return f"{int(flags)} {staged}".rstrip()
+
+
+def _walked(folder: str) -> Iterator[str]:
+    for at, below, names in os.walk(folder):
+        below[:] = sorted(name for name in below if name != ".git")
+        inside = os.path.relpath(at, folder)
+        names += [name for name in below if os.path.islink(os.path.join(at, name))]
+        yield from (name if inside == "." else f"{inside}/{name}" for name in sorted(names) if name != ".git")
+
+
+def _is_readable(place: str, status: os.stat_result) -> bool:
+    return stat.S_ISLNK(status.st_mode) or os.access(place, os.R_OK)

@@ -1,4 +1,4 @@
-"""The present state of a path, reached through real folders only."""
+"""The present state of a path, reached through real folders only, and where its links lead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import object_writer
-from idumb.git.scan import open_folder
+from idumb.git.scan import real_folders
 
 
 class Present(NamedTuple):
@@ -44,7 +44,7 @@ def look(top: int, path: str) -> Present:
     """Return the present state of one path below the open folder `top`."""
     parts = path.split("/")
     try:
-        folder = open_folder.open_folder(top, parts[:-1])
+        folder = real_folders.open_folder(top, parts[:-1])
     except FileNotFoundError:
         return Present(None, None)
     except OSError:
@@ -64,8 +64,43 @@ def look(top: int, path: str) -> Present:
 def _look_blocked(top: int, parts: list[str]) -> Present:
     """Return which parent is not a folder, and whether it is a link."""
     for count in range(1, len(parts)):
-        with open_folder.parent(top, parts[:count]) as folder:
+        with real_folders.parent(top, parts[:count]) as folder:
             status = os.lstat(parts[count - 1], dir_fd=folder)
         if not stat.S_ISDIR(status.st_mode):
             return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))
     return Present(None, None)
+
+
+_MOST_LINKS = 40  # the system's limit for links in one path; beyond it the links form a loop
+
+
+def outside_target(root: str, path: str) -> str | None:
+    """Return the target of the link that leads `path` out of the working tree at `root`; None if it stays inside.
+
+    Follows link by link and opens nothing. An absolute link always leads out, because a clone is elsewhere. A link into
+    git's own folder leads out too.
+    """
+    way, here = path.split("/"), list[str]()
+    link, followed = "", 0
+    while way:
+        part = way.pop(0)
+        if part in ("", "."):
+            continue
+        if (part == ".." and not here) or (part.lower() == ".git" and not here):
+            return link
+        if part == "..":
+            here.pop()
+            continue
+        here.append(part)
+        try:
+            link = os.readlink(os.path.join(root, *here))
+        except OSError:
+            continue
+        followed += 1
+        if os.path.isabs(link):
+            return link
+        if followed > _MOST_LINKS:
+            return None
+        here.pop()
+        way = [*link.split("/"), *way]
+    return None

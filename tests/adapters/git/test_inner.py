@@ -10,7 +10,7 @@ import pytest
 from idumb.app.ports.repository import InnerChange, Snapshot
 from idumb.domain import paths
 from idumb.git.history import GitHistory
-from idumb.git.scan import nested_changes
+from idumb.git.scan import nested_repositories
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.gitrepo import GitSandbox
@@ -40,9 +40,9 @@ def test_what_is_uncommitted_in_a_submodule_is_kept_byte_for_byte(
     index = sandbox.git_dir / "modules/lib/index"
     before = (inside.ledger(), index.read_bytes())
     made = snapshot(trees)
-    kept = sandbox.git("ls-tree", "-r", "--name-only", f"{made.commit}:{nested_changes.KEPT}").split()
+    kept = sandbox.git("ls-tree", "-r", "--name-only", f"{made.commit}:{nested_repositories.KEPT}").split()
     assert kept == ["lib/f", "lib/new"]
-    assert trees.read(sandbox.git("rev-parse", f"{made.commit}:{nested_changes.KEPT}/lib/f")) == b"\xff\0mine\r\n"
+    assert trees.read(sandbox.git("rev-parse", f"{made.commit}:{nested_repositories.KEPT}/lib/f")) == b"\xff\0mine\r\n"
     assert trees.inner_changes(made) == ()
     assert (inside.ledger(), index.read_bytes()) == before
 
@@ -90,7 +90,7 @@ def test_what_is_too_much_to_keep_is_found_all_the_same(
     trees: GitTrees, inside: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GIT-7."""
-    monkeypatch.setattr(nested_changes, "MOST_FILES", 0)
+    monkeypatch.setattr(nested_repositories, "MOST_FILES", 0)
     inside.write("f", "mine")
     made = snapshot(trees)
     inside.write("f", "gone")
