@@ -14,7 +14,7 @@ import pytest
 
 from idumb.domain.intake import ambiguity
 from tests.adapters.store.test_approvals import allow, make_key
-from tests.cli.test_states import at_terminal
+from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

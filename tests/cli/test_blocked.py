@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from tests.cli.test_editor import SCHEMAS, follows
-from tests.cli.test_states import at_terminal
+from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

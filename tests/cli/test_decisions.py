@@ -12,7 +12,7 @@ import pytest
 from idumb.app.attempt import questions
 from idumb.app.contract import contract_versions
 from tests.adapters.store.test_approvals import make_key
-from tests.cli.test_states import at_terminal
+from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 
 from idumb.cli import mcp_tools
+from tests.cli.test_caller_detection import CODE, mark
 from tests.cli.test_editor import follows
-from tests.cli.test_not_a_person import CODE, mark
-from tests.cli.test_states import at_terminal
-from tests.cli.test_unanswered import Screen, screen  # noqa: F401 - a fixture
+from tests.cli.test_question_timeouts import Screen, screen  # noqa: F401 - a fixture
+from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

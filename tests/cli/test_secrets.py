@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_states import at_terminal
+from tests.cli.test_repository_states import at_terminal
 from tests.crash import secrets
 from tests.support import project as projects
 from tests.support.answer import Answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_states import at_terminal
+from tests.cli.test_repository_states import at_terminal
 from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer

@@ -41,7 +41,7 @@ def test_the_full_product_has_every_action_in_every_row() -> None:
     rows = {row for state in ALL.values() if state.ends == "runs" for row in state.rows}
     assert {(row, action) for row in rows for action in ACTIONS} <= every
     rows = {row for state in ALL.values() for row in state.rows}
-    assert {f"F{number}" for number in range(1, 26)} - rows == {"F24"}, "F24 is in test_meanwhile.py"
+    assert {f"F{number}" for number in range(1, 26)} - rows == {"F24"}, "F24 is in test_concurrent_changes.py"
 
 
 @pytest.fixture

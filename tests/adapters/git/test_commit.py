@@ -13,7 +13,7 @@ import pytest
 from idumb.app.ports.repository import CommitAttempt
 from idumb.git import index_file
 from idumb.git.history import GitHistory
-from tests.adapters.git.test_room import leave
+from tests.adapters.git.test_disk_space import leave
 from tests.support.gitrepo import GitSandbox
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from idumb.cli import options
 from idumb.views.terminal import ask
-from tests.cli.test_states import at_terminal
+from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

@@ -10,8 +10,8 @@ import pytest
 
 from idumb.app.attempt import agent_client
 from idumb.app.engine import task_failure
-from tests.cli.test_not_a_person import CODE, mark
-from tests.cli.test_states import at_terminal
+from tests.cli.test_caller_detection import CODE, mark
+from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
