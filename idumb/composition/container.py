@@ -306,7 +306,7 @@ class Container:
         from idumb.agents import registry
         from idumb.agents.adapter import Equipment
         from idumb.app.history.recordings import Recordings
-        from idumb.store import agent_caches
+        from idumb.store import local_data
 
         folder = self.repository.state_dir
         equipment = Equipment(
@@ -322,7 +322,7 @@ class Container:
             recordings=Recordings(self, workspace.trees),
             handoffs=os.path.join(folder, "handoffs"),
             homes=os.path.join(folder, "homes", run or "none"),
-            unpacked=os.path.join(folder, agent_caches.FOLDER),
+            unpacked=os.path.join(folder, local_data.UNPACKED),
         )
         return registry.build(equipment, aside=aside)
 

@@ -35,8 +35,8 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     from idumb.app.worktree import abandoned_clones
     from idumb.git import doctor_checks
     from idumb.git.clones import clone_places
-    from idumb.store import agent_caches
     from idumb.store import doctor_checks as store
+    from idumb.store import local_data
     from idumb.system.machine import LocalMachine
 
     repository = services.repository
@@ -48,7 +48,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
         *doctor_checks.of_repository(repository, services.backups),
         *abandoned_clones.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
-        agent_caches.check(repository.state_dir),
+        local_data.check_unpacked(repository.state_dir),
         *store.checks(repository.common_dir, services.log.database, services.log.verify, repository.worktree_id),
     )
 

@@ -11,7 +11,7 @@ from idumb.domain import health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
-from idumb.store import anchor, owner_card, ownership, rebuild, segments, worktrees
+from idumb.store import anchor, owner_card, ownership, rebuild, segments
 from idumb.store.connection import Database
 from idumb.store.witnesses import AnchoredCopy
 
@@ -37,7 +37,7 @@ def checks(common_dir: str, database: Database, verify: Callable[[], ChainCheck]
 
 def owned(folder: str) -> bool:
     """Return whether some working tree seems to have a live owner. Takes no lock."""
-    return any(owner_card.standing(card) != owner_card.DEAD for _, card in worktrees.cards(folder))
+    return any(owner_card.standing(card) != owner_card.DEAD for _, card in owner_card.all_cards(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Look:
 
     def rebuild(self, _: Symptom) -> str:
         """Run under the locks of every working tree, because they share the log."""
-        with worktrees.held(self.database.folder, self.worktree):
+        with ownership.held_all(self.database.folder, self.worktree):
             self.database.close()
             report = rebuild.rebuild(self.common_dir, self.database.kept_refs)
         kept = f"; the old content is in {report.set_aside}" if report.set_aside else ""
@@ -140,7 +140,7 @@ class _Look:
         return f"{symptom.path} was written again"
 
     def owner(self) -> Iterator[Symptom]:
-        for path, card in worktrees.cards(self.database.folder):
+        for path, card in owner_card.all_cards(self.database.folder):
             standing = owner_card.standing(card)
             who = f"process {card.get('pid', '?')} on {card.get('host', '?')}: {card.get('command', '?')}"
             if standing == owner_card.DEAD:

@@ -8,13 +8,19 @@ import shutil
 from collections.abc import Iterator
 
 from idumb.app.ports.host import LocalFolder
+from idumb.domain import health
 from idumb.domain.errors import Refusal
-from idumb.store import agent_caches, worktrees
+from idumb.domain.health import Check, Symptom
+from idumb.store import ownership
 from idumb.system.files import atomic_write, user_folders
+
+UNPACKED = "unpacked"
+"""The folder for what agents unpack of their own program: their homes in a working tree share it."""
+_MEGABYTE = 1_000_000
 
 # Only a running idumb needs it, or it can be rebuilt.
 _NOT_COPIED = frozenset({"clones", "incoming"})
-_ANYWHERE = frozenset({agent_caches.FOLDER})
+_ANYWHERE = frozenset({UNPACKED})
 _REMOVED = "idumb.removed-"
 
 
@@ -45,7 +51,7 @@ class FileLocalData:
 
     def held(self) -> contextlib.AbstractContextManager[None]:
         """Take the locks of every working tree; Refusal `lock.held` if one has an owner."""
-        return worktrees.held(self._folder)
+        return ownership.held_all(self._folder)
 
     def place_for_backup(self, name: str) -> str:
         """Return an unused folder below the state directory, named after the repository."""
@@ -134,3 +140,27 @@ def _copy_link(source: str, target: str) -> bool:
         return False
     os.symlink(os.readlink(source), target)
     return True
+
+
+def check_unpacked(state_dir: str) -> Check:
+    """The check of `idumb doctor`; its fix removes the cache."""
+    place = os.path.join(state_dir, UNPACKED)
+
+    def look() -> Iterator[Symptom]:
+        size = _size(place)
+        if size:
+            words = (
+                f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program; it unpacks them again on demand"
+            )
+            yield Symptom(health.OK, words, place, mends=True)
+
+    def remove(_: Symptom) -> str:
+        size = _size(place)
+        shutil.rmtree(place)
+        return f"{place} was removed ({size / _MEGABYTE:.0f} MB), which agents unpack again on demand"
+
+    return Check("agents.unpacked", "agents unpacked no more than they need", look, remove)
+
+
+def _size(place: str) -> int:
+    return sum(os.lstat(os.path.join(here, name)).st_size for here, _, names in os.walk(place) for name in names)

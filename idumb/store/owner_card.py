@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain import canonical_json
+from idumb.domain.errors import Refusal
 from idumb.system import host_identity
 from idumb.system.files import atomic_write
 
@@ -77,3 +78,47 @@ def standing(card: Card) -> str:
     if not isinstance(pid, int) or not host_identity.process_is(pid, card.get("started")):
         return DEAD
     return STOPPED if host_identity.process_is_stopped(pid) else RUNNING
+
+
+def worktrees(folder: str) -> list[str]:
+    """`folder` is `<common dir>/idumb`."""
+    place = os.path.join(folder, "worktrees")
+    return sorted(os.listdir(place)) if os.path.isdir(place) else []
+
+
+def all_cards(folder: str) -> Iterator[tuple[str, Card]]:
+    """Return (path, card) of every owner that left one, dead or alive."""
+    for name in worktrees(folder):
+        path = os.path.join(folder, "worktrees", name, "owner.json")
+        card = read(path)
+        if card:
+            yield path, card
+
+
+def _words(holder: Card) -> str:
+    named = {name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
+    return "process {pid} on {host}, since {since}: {command}".format(**named)
+
+
+def held(holder: Card) -> Refusal:
+    stopped = bool(holder) and standing(holder) == STOPPED
+    return Refusal(
+        "lock.held",
+        f"this working tree is in use by {_words(holder) if holder else 'another idumb'}"
+        f"{', which is stopped' if stopped else ''}",
+        hint="idumb cancel --force ends it; then idumb resume continues"
+        if stopped
+        else "wait for it to end (see idumb status), or stop it: idumb cancel",
+        details=holder,
+    )
+
+
+def elsewhere(holder: Card) -> Refusal:
+    """Locks and processes of another machine are invisible here, so a person has to look."""
+    return Refusal(
+        "lock.elsewhere",
+        f"this working tree is in use by {_words(holder)}; idumb cannot tell from here whether that process still runs",
+        hint=f"look on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} runs;"
+        " when it has ended for good: idumb cancel --force",
+        details=holder,
+    )

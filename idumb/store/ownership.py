@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.ports.host import Clock
@@ -51,7 +51,7 @@ class FileOwnership:
     def acquire(self, command: str, *, force: bool = False) -> int:
         """Return the next token. `force` takes the working tree from an owner that cannot be proven dead."""
         if self._lock is not None:
-            raise _held(owner_card.read(self._card))
+            raise owner_card.held(owner_card.read(self._card))
         with log_errors.translated(self._folder):
             user_folders.make_private(self._folder)
             lock = self._taken(force=force)
@@ -171,7 +171,7 @@ class FileOwnership:
         card = owner_card.read(self._card)
         if card and owner_card.standing(card) == owner_card.DEAD:
             return replace(self._path)
-        raise _held(card)
+        raise owner_card.held(card)
 
     def _taken_from_elsewhere(self, card: Mapping[str, Any], *, force: bool) -> OwnerLock:
         """Locks may not work between machines, so a free lock proves nothing there."""
@@ -180,7 +180,7 @@ class FileOwnership:
         # In another container of this machine, the lock decides.
         lock = take(self._path) if owner_card.here(card) else None
         if lock is None:
-            raise elsewhere(card)
+            raise owner_card.elsewhere(card)
         return lock
 
     def _still_there(self) -> Mapping[str, Any] | None:
@@ -276,35 +276,6 @@ def lost() -> Refusal:
     )
 
 
-def _words(holder: Mapping[str, Any]) -> str:
-    named = {name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
-    return "process {pid} on {host}, since {since}: {command}".format(**named)
-
-
-def _held(holder: Mapping[str, Any]) -> Refusal:
-    stopped = bool(holder) and owner_card.standing(holder) == owner_card.STOPPED
-    return Refusal(
-        "lock.held",
-        f"this working tree is in use by {_words(holder) if holder else 'another idumb'}"
-        f"{', which is stopped' if stopped else ''}",
-        hint="idumb cancel --force ends it; then idumb resume continues"
-        if stopped
-        else "wait for it to end (see idumb status), or stop it: idumb cancel",
-        details=holder,
-    )
-
-
-def elsewhere(holder: Mapping[str, Any]) -> Refusal:
-    """Locks and processes of another machine are invisible here, so a person has to look."""
-    return Refusal(
-        "lock.elsewhere",
-        f"this working tree is in use by {_words(holder)}; idumb cannot tell from here whether that process still runs",
-        hint=f"look on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} runs;"
-        " when it has ended for good: idumb cancel --force",
-        details=holder,
-    )
-
-
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -383,3 +354,30 @@ def _locked(descriptor: int, path: str) -> bool:
 
 def _key(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
+
+
+@contextlib.contextmanager
+def held_all(folder: str, also: str | None = None) -> Iterator[None]:
+    """Take all locks; Refusal `lock.held` if one has an owner. `also` may have no folder yet."""
+    if also is not None:
+        user_folders.make_private(os.path.join(folder, "worktrees", also))
+    with contextlib.ExitStack() as stack:
+        for name in owner_card.worktrees(folder):
+            stack.callback(_taken_in(os.path.join(folder, "worktrees", name)).release)
+        yield
+
+
+def _taken_in(folder: str) -> OwnerLock:
+    """The lock says nothing about an owner on another machine, so its card counts too."""
+    card = owner_card.read(os.path.join(folder, "owner.json"))
+    alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
+    lock = None if alive else take(os.path.join(folder, "owner.lock"))
+    if lock is None:
+        raise Refusal(
+            "lock.held",
+            f"work tree {os.path.basename(folder)} is in use by process {card.get('pid', '?')} on"
+            f" {card.get('host', '?')}, since {card.get('since', '?')}: {card.get('command', '?')}",
+            hint="wait for it to end, or stop it: idumb cancel",
+            details=card,
+        )
+    return lock

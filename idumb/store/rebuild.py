@@ -15,7 +15,7 @@ from typing import Protocol
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
-from idumb.store import anchor, connection, event_chain, event_log, log_errors, schema, segments, worktrees
+from idumb.store import anchor, connection, event_chain, event_log, log_errors, owner_card, schema, segments
 from idumb.store.event_chain import Placed
 from idumb.store.witnesses import AnchoredCopy, set_aside
 from idumb.system.files import atomic_write
@@ -145,7 +145,7 @@ def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
     def fill(database: sqlite3.Connection) -> None:
         archived = _register(database, left.folder)
         insert_events(database, left.events(), _only_worktree(left.folder), archived)
-        fence_off(database, worktrees.names(left.folder), left.damaged.fence(), "idumb doctor --fix")
+        fence_off(database, owner_card.worktrees(left.folder), left.damaged.fence(), "idumb doctor --fix")
 
     try:
         if make_database(fresh, fill) != (recoverable.events, recoverable.head):
@@ -168,7 +168,7 @@ def _register(database: sqlite3.Connection, folder: str) -> int:
 
 def _only_worktree(folder: str) -> str:
     """Return the working tree for runs whose own is unknown: the only one, or the main one."""
-    names = worktrees.names(folder)
+    names = owner_card.worktrees(folder)
     return names[0] if len(names) == 1 else "main"
 
 

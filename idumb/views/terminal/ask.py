@@ -8,15 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from typing import Protocol, TextIO
 
 from idumb.domain import whole_numbers
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
 from idumb.views import markup, quantities
-from idumb.views.terminal import foreground
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
 Timeout = Callable[[], float]
@@ -79,7 +78,7 @@ class Terminal:
     def ask(self, decision: Decision) -> Answer | None:
         if not self.interactive:
             return None
-        with foreground.taken():
+        with displays_paused():
             try:
                 with self._armed():  # until there is an answer, Ctrl-C leaves
                     return self._asked(decision)
@@ -119,7 +118,7 @@ class Terminal:
         """Return a free-text line; "" for an empty one, None at the end of input and after a timeout."""
         if not self.interactive:
             return None
-        with foreground.taken():
+        with displays_paused():
             try:
                 with self._armed():
                     lines = ["", markup.one_line(what), *([f"  {markup.one_line(why)}"] if why else [])]
@@ -144,6 +143,39 @@ class Terminal:
     def _say(self, text: str) -> None:
         self._write.write(self._shown(text))
         self._write.flush()
+
+
+class Display(Protocol):
+    """A display that redraws itself."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+_displays: list[Display] = []  # those of this process, which has one terminal
+
+
+def register_display(display: Display) -> None:
+    _displays.append(display)
+
+
+def remove_display(display: Display) -> None:
+    if display in _displays:
+        _displays.remove(display)
+
+
+@contextlib.contextmanager
+def displays_paused() -> Iterator[None]:
+    """Pause all displays while a question is on the terminal."""
+    paused = list(_displays)
+    for display in paused:
+        display.pause()
+    try:
+        yield
+    finally:
+        for display in paused:
+            display.resume()
 
 
 def drop_typed_ahead(stream: TextIO) -> None:

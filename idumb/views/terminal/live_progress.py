@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from idumb.domain import outcome
 from idumb.domain.runs.event import Event
 from idumb.views import markup, quantities
-from idumb.views.terminal import foreground, plain_progress
+from idumb.views.terminal import ask, plain_progress
 from idumb.views.terminal.plain_progress import LineContext, PlainProgress, QuietStream
 
 if TYPE_CHECKING:
@@ -191,14 +191,14 @@ class LiveProgress:
     def stop(self) -> None:
         """Stop and leave the last table on the screen."""
         self._end()
-        foreground.leave(self)
+        ask.remove_display(self)
 
     def _start(self) -> None:
         from rich.live import Live
 
         if self._live is None:
             self._live = Live(get_renderable=self.picture, console=self._console, refresh_per_second=8)
-            foreground.register(self)
+            ask.register_display(self)
             self._live.start()
 
     def _end(self) -> None:

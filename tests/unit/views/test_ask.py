@@ -11,7 +11,7 @@ from typing import TextIO
 import pytest
 
 from idumb.domain.decision import Choice, Decision
-from idumb.views.terminal import ask, foreground
+from idumb.views.terminal import ask
 
 QUESTION = Decision(
     "consent.1", "consent", "Run phase 1?", "It runs commands.", ("T1-01 Slugs", "  runs   pytest \x1b[2J"),
@@ -140,11 +140,11 @@ class _Display:
 
 def test_a_display_is_still_while_a_person_is_asked() -> None:
     display = _Display()
-    foreground.register(display)
+    ask.register_display(display)
     try:
         _asked("run\n")
     finally:
-        foreground.leave(display)
+        ask.remove_display(display)
     assert display.seen == ["pause", "resume"]
     _asked("run\n")
     assert display.seen == ["pause", "resume"]

@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from idumb.domain.runs.event import GENESIS, Event
-from idumb.views.terminal import foreground, plain_progress
+from idumb.views.terminal import ask, plain_progress
 from idumb.views.terminal.live_progress import Board, LiveProgress
 from tests.unit.views import examples
 
@@ -159,13 +159,13 @@ def test_the_live_table_pauses_for_a_question_and_leaves_when_stopped(monkeypatc
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
     live.event(log.add("attempt.started", "T1-01", 1, base="", snapshot=""))
-    with foreground.taken():
+    with ask.displays_paused():
         still = stream.getvalue()
         live.note("nothing is drawn now")
         assert stream.getvalue() == still
     assert "nothing is drawn now" in stream.getvalue()
     live.stop()
-    assert not foreground._displays
+    assert not ask._displays
 
 
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
