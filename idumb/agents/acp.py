@@ -148,15 +148,15 @@ class AcpAgent(ProgramAgent):
         )
 
     def _record(self, index: int, call: Call) -> StepRecord:
-        asked = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]
+        permission = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]
         return StepRecord(
             index=index,
             tool=f"acp:{call.kind}",
             intent=self._redact(call.title[:200]),
             arguments={"paths": [self._redact(path) for path in call.paths]},
             ok=call.allowed is not False and call.status != "failed",
-            response=self._redact(asked),
-            words=self._redact(f"{call.status or 'unknown'}, {asked}"),
+            response=self._redact(permission),
+            words=self._redact(f"{call.status or 'unknown'}, {permission}"),
         )
 
 

@@ -180,8 +180,8 @@ class Client:
         for option in options:
             self.offered = _ids(option.get("options"), "value")
             if not self.offered or self.model in self.offered:
-                given = {"sessionId": self.session, "configId": option["id"], "value": self.model}
-                return _request(_MODEL, "session/set_config_option", given)
+                choice = {"sessionId": self.session, "configId": option["id"], "value": self.model}
+                return _request(_MODEL, "session/set_config_option", choice)
         if options and _CLAUDE in self.agent:
             return self._set_mode()
         self.refuses_model = True
@@ -213,15 +213,15 @@ class Client:
     def _permission(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Allow once or reject. Never allow always, because the agent would not ask about the next file."""
         call = params["toolCall"]
-        known = self._note(call)
+        record = self._note(call)
         permission = PermissionRequest(
-            known.kind, known.title, known.paths, _command(call.get("rawInput")), known.writes
+            record.kind, record.title, record.paths, _command(call.get("rawInput")), record.writes
         )
         offered = [option.get("kind") for option in params["options"]]
         why = self.permits(permission) or ("" if _ONCE in offered else "it offers no option to allow this call once")
-        self.calls[known.id] = _with(known, allowed=not why, why=why)
-        wanted = ("reject_once", "reject_always") if why else (_ONCE,)
-        for kind in wanted:
+        self.calls[record.id] = _with(record, allowed=not why, why=why)
+        kinds = ("reject_once", "reject_always") if why else (_ONCE,)
+        for kind in kinds:
             for option in params["options"]:
                 if option.get("kind") == kind:
                     return {"outcome": "selected", "optionId": option["optionId"]}
@@ -242,15 +242,15 @@ class Client:
         elif kind == "usage_update":
             self._count(update)
 
-    def _note(self, told: Mapping[str, Any]) -> Call:
+    def _note(self, update: Mapping[str, Any]) -> Call:
         """Update the record of a tool call; later messages add to earlier ones."""
-        name = str(told["toolCallId"])
+        name = str(update["toolCallId"])
         if name not in self.calls and len(self.calls) >= MOST_CALLS:
             raise ValueError
         old = self.calls.get(name) or Call(name, "other", "", ())
-        kind, title, status = (str(told.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
-        paths = tuple(dict.fromkeys((*old.paths, *_paths(told, kind))))
-        writes = old.writes or bool(_differences(told))
+        kind, title, status = (str(update.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
+        paths = tuple(dict.fromkeys((*old.paths, *_paths(update, kind))))
+        writes = old.writes or bool(_differences(update))
         self.calls[name] = Call(name, kind, title, paths, status, old.allowed, old.why, writes)
         return self.calls[name]
 
@@ -266,39 +266,39 @@ def _chosen_by_claude(model: str | None) -> dict[str, Any]:
 
 def _ids(listed: Any, key: str) -> tuple[str, ...]:
     """Return the ids in a list of models, which may be grouped."""
-    found: list[str] = []
+    ids: list[str] = []
     for entry in listed or ():
-        found += _ids(entry["options"], key) if "options" in entry else [str(entry[key])]
-    return tuple(found)
+        ids += _ids(entry["options"], key) if "options" in entry else [str(entry[key])]
+    return tuple(ids)
 
 
 def _with(call: Call, *, allowed: bool, why: str) -> Call:
     return replace(call, allowed=allowed, why=why)
 
 
-def _paths(told: Mapping[str, Any], kind: str) -> list[str]:
+def _paths(update: Mapping[str, Any], kind: str) -> list[str]:
     """Return every path that a tool call names: locations, differences, and the usual argument names.
 
     Arguments of a command have other meanings, so they are skipped.
     """
-    found = [place.get("path") for place in told.get("locations") or ()]
-    found += [part.get("path") for part in _differences(told)]
-    given = told.get("rawInput")
-    if isinstance(given, dict) and kind != "execute":
+    paths = [place.get("path") for place in update.get("locations") or ()]
+    paths += [part.get("path") for part in _differences(update)]
+    arguments = update.get("rawInput")
+    if isinstance(arguments, dict) and kind != "execute":
         names = ("path", "file_path", "filePath", "filename", "from", "to", "source", "destination")
-        found += [given.get(name) for name in names]
-    return [path for path in found if isinstance(path, str) and path]
+        paths += [arguments.get(name) for name in names]
+    return [path for path in paths if isinstance(path, str) and path]
 
 
-def _differences(told: Mapping[str, Any]) -> list[Any]:
-    return [part for part in told.get("content") or () if part.get("type") == "diff"]
+def _differences(update: Mapping[str, Any]) -> list[Any]:
+    return [part for part in update.get("content") or () if part.get("type") == "diff"]
 
 
-def _command(given: Any) -> str:
-    found = given.get("command") if isinstance(given, dict) else None
-    if isinstance(found, list):
-        return " ".join(map(str, found))
-    return found if isinstance(found, str) else ""
+def _command(arguments: Any) -> str:
+    command = arguments.get("command") if isinstance(arguments, dict) else None
+    if isinstance(command, list):
+        return " ".join(map(str, command))
+    return command if isinstance(command, str) else ""
 
 
 def _detail(data: Any) -> str:

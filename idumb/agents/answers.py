@@ -101,9 +101,9 @@ def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
     return VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
 
 
-def missing(found: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, ...]:
+def missing(answer: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the required keys of a schema that an object lacks; callers check the values."""
-    return tuple(key for key in schema.get("required", ()) if key not in found)
+    return tuple(key for key in schema.get("required", ()) if key not in answer)
 
 
 def judged(text: str) -> tuple[str, str, str | None]:
@@ -114,8 +114,8 @@ def judged(text: str) -> tuple[str, str, str | None]:
     verdict = said["verdict"]
     if not isinstance(verdict, str) or verdict not in VERDICTS:
         return outcome.ERRORED, f"its verdict is not one of {', '.join(VERDICTS)}", agent.MALFORMED
-    found = said.get("findings") or []
-    reasons = "; ".join(finding(f) for f in (found if isinstance(found, list) else [found]))
+    findings = said.get("findings") or []
+    reasons = "; ".join(finding(f) for f in (findings if isinstance(findings, list) else [findings]))
     if verdict == outcome.PASS:
         return outcome.COMPLETED, reasons, None
     return outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict, None
@@ -150,8 +150,8 @@ def amount(value: Any) -> float | None:
 
 def total(*values: int | None) -> int | None:
     """Return the sum of the known values; None if none is known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    amounts = [value for value in values if value is not None]
+    return sum(amounts) if amounts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +228,11 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):
             try:
-                found = canonical_json.decode(line)
+                value = canonical_json.decode(line)
             except ValueError:
                 continue
-            if isinstance(found, dict):
-                yield found
+            if isinstance(value, dict):
+                yield value
 
 
 def inside(value: Any, *keys: str) -> Any:
@@ -292,8 +292,8 @@ class Progress:
 
 
 def _moves_on(line: bytes) -> bool:
-    found = next(objects(line), None)
-    if found is None:
+    event = next(objects(line), None)
+    if event is None:
         return bool(line.strip())
-    kinds = (found.get("type"), found.get("subtype"), inside(found, "item", "type"))
+    kinds = (event.get("type"), event.get("subtype"), inside(event, "item", "type"))
     return not any(_NO_PROGRESS.search(kind) for kind in kinds if isinstance(kind, str))

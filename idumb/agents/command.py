@@ -149,7 +149,7 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
         return None
     if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
         return None
-    found = said.get("findings", [])
-    return said["verdict"], tuple(answers.finding(f) for f in found) if isinstance(found, list) else (
-        answers.finding(found),
+    findings = said.get("findings", [])
+    return said["verdict"], tuple(answers.finding(f) for f in findings) if isinstance(findings, list) else (
+        answers.finding(findings),
     )

@@ -56,13 +56,13 @@ class HandoffAgent(Adapter):
 
         Waiting creates attempts, so attempt numbers do not count.
         """
-        asked: list[object] = [request.run_id, request.role, request.subject]
+        parts: list[object] = [request.run_id, request.role, request.subject]
         if request.task is not None:
-            asked += [contract.task_digest(request.task), request.feedback, request.settled, request.candidate]
+            parts += [contract.task_digest(request.task), request.feedback, request.settled, request.candidate]
         else:
-            asked = [request.role, request.subject, request.prompt]
+            parts = [request.role, request.subject, request.prompt]
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)
-        return f"{safe}-{request.role}-{canonical_json.digest(asked)[:12]}"
+        return f"{safe}-{request.role}-{canonical_json.digest(parts)[:12]}"
 
     def ticket(self) -> str:
         """Return a new, unpredictable ticket."""
@@ -95,10 +95,10 @@ class HandoffAgent(Adapter):
         times = [float(self._binding.options.get("wait", 0)), request.deadline]
         until = began + min(t for t in times if t is not None)
         while True:
-            found = place.read_answer()
+            answer = place.read_answer()
             left = until - time.monotonic()
-            if isinstance(found, _Answer) or left <= 0:
-                return found
+            if isinstance(answer, _Answer) or left <= 0:
+                return answer
             time.sleep(min(_TICK, left))
 
     def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
@@ -134,8 +134,8 @@ def _edited(work: model_tools.ModelTools, text: str) -> tuple[str, str]:
     for kind, body in answers.fences(text):
         for name, arguments in _calls(kind, body):
             number += 1
-            made, words = work.call(name, arguments)
-            if not made:
+            succeeded, words = work.call(name, arguments)
+            if not succeeded:
                 return outcome.FAILED, f"edit {number} of the answer ({name}): {words}"
     return outcome.COMPLETED, "" if number else "the answer holds no edits"
 
@@ -188,16 +188,16 @@ class _Place:
         """Return the first files with this question's name but a different ticket or none."""
         own = {os.path.basename(self.request), os.path.basename(self.answer)}
         mine = (f"{self._question}-", f"{self._question}.")
-        found = sorted(n for n in os.listdir(self._folder) if n.startswith(mine) and n.endswith(".md"))
-        return [name for name in found if name not in own][:_MOST_TOLD]
+        names = sorted(n for n in os.listdir(self._folder) if n.startswith(mine) and n.endswith(".md"))
+        return [name for name in names if name not in own][:_MOST_TOLD]
 
     def read_answer(self) -> _Answer | str:
         """Return the answer, else why it is unusable, or "" if there is none."""
         try:
-            found = os.lstat(self.answer)
+            status = os.lstat(self.answer)
         except OSError:
             return ""
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             return "it is not a regular file, or it is too large"
         files = WorkspaceFiles(self._folder)
         try:

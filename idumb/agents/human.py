@@ -43,8 +43,8 @@ def answered(decision: Decision, answer: Answer | None) -> AgentResult:
         return AgentResult(outcome.WAITING, f"waiting for a decision: {decision.what}")
     chosen = decision.choice(answer.choice)
     if chosen is None:
-        known = ", ".join(choice.id for choice in decision.choices)
-        return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {known}")
+        options = ", ".join(choice.id for choice in decision.choices)
+        return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {options}")
     words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
     refused = decision.kind != "decision" and chosen.id in REFUSING
     return AgentResult(outcome.FAILED if refused else outcome.COMPLETED, words, answer=answer)

@@ -62,7 +62,7 @@ class Endpoint:
                 "`proxy` must be an http:// address; idumb does not use TLS to a proxy.",
                 hint=_HINT,
             )
-        hosts = [found.hostname or "" for found in (self._to, self._proxy) if found is not None]
+        hosts = [address_parts.hostname or "" for address_parts in (self._to, self._proxy) if address_parts is not None]
         if self._to.scheme == "http" and not plain and not all(map(_is_loopback, hosts)):
             through = " through a proxy" if self._proxy is not None else ""
             raise AdapterError(
@@ -219,19 +219,19 @@ def _cut(connection: HTTPConnection, reached: Sequence[socket.socket], over: thr
 
 def _checked(address: str, name: str) -> SplitResult:
     try:
-        found = urlsplit(address)
-        sound = found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
+        parts = urlsplit(address)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
     if not sound or any(c.isspace() or not c.isprintable() for c in address):
         raise AdapterError("agent.bad-address", f"`{name}` is not a server address: {address!r}", hint=_HINT)
-    if found.username is not None or found.query or found.fragment:
+    if parts.username is not None or parts.query or parts.fragment:
         raise AdapterError(
             "agent.bad-address",
             f"`{name}` must not contain a user name, a key or a query.",
             hint="List the variable that holds the key under `environment`.",
         )
-    return found
+    return parts
 
 
 def _is_loopback(host: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from idumb.agents import answers, model_server
 from idumb.agents.adapter import FORMAT, Equipment
 from idumb.agents.answers import Said, last_line, one_line
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.agents.program import (
     HOME,
     HOMES,
@@ -75,7 +75,7 @@ class PresetAgent(ProgramAgent):
     def describe(self) -> Sequence[str]:
         """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
         _require_options(self._binding)
-        return self._arguments(self._wanted())
+        return self._arguments(self._invocation())
 
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
@@ -83,40 +83,40 @@ class PresetAgent(ProgramAgent):
         except AdapterError as problem:
             return agent.unusable(problem)
         with self._inputs(request) as inputs:
-            wanted = self._wanted(request, self._home(request, inputs.folder), _schema(request, inputs))
+            call = self._invocation(request, self._home(request, inputs.folder), _schema(request, inputs))
             watch = StateFileWatch(inputs.state, self._redact, hear)
             created = () if self._preset.makes_folders else _create_parents(request)
             try:
-                return self._answered(request, wanted, inputs.variables, watch)
+                return self._answered(request, call, inputs.variables, watch)
             finally:
                 for folder in reversed(created):
                     with contextlib.suppress(OSError):  # it is no longer empty
                         os.rmdir(folder)
 
     def _answered(
-        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], watch: StateFileWatch
+        self, request: AgentRequest, call: Invocation, variables: Mapping[str, str], watch: StateFileWatch
     ) -> AgentResult:
         """Run the agent; if the conversation to resume is unknown, start a new one."""
-        result, unknown = self._asked(request, wanted, variables, watch)
-        if wanted.session is None or not unknown:
-            return dataclasses.replace(result, resumed=wanted.session is not None)
+        result, unknown = self._asked(request, call, variables, watch)
+        if call.session is None or not unknown:
+            return dataclasses.replace(result, resumed=call.session is not None)
         left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
         request = dataclasses.replace(request, deadline=left)
-        wanted = dataclasses.replace(wanted, session=None)
-        fresh, _ = self._asked(request, wanted, variables, watch)
+        call = dataclasses.replace(call, session=None)
+        fresh, _ = self._asked(request, call, variables, watch)
         return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
     def _asked(
-        self, request: AgentRequest, wanted: Wanted, variables: Mapping[str, str], watch: StateFileWatch
+        self, request: AgentRequest, call: Invocation, variables: Mapping[str, str], watch: StateFileWatch
     ) -> tuple[AgentResult, bool]:
         """Return the answer, and whether the conversation was unknown before any work was done."""
-        environment = with_request(self._variables(wanted.home), request)
-        environment |= {**variables, **self._preset.variables(wanted)}
-        argv = self._arguments(wanted)
+        environment = with_request(self._variables(call.home), request)
+        environment |= {**variables, **self._preset.variables(call)}
+        argv = self._arguments(call)
         kept = _Kept(self._transcript(request))
         try:
-            _write(wanted.home, self._preset.files(wanted))
-            for folder in self._shared().values() if wanted.home is not None else ():
+            _write(call.home, self._preset.files(call))
+            for folder in self._shared().values() if call.home is not None else ():
                 os.makedirs(folder, 0o700, exist_ok=True)
             finished = self._start(
                 argv,
@@ -136,22 +136,22 @@ class PresetAgent(ProgramAgent):
         words = f"{said.error}\n{errors.decode('utf-8', 'replace')}"
         result = self._result(request, finished, kept, said, errors)
         if result.failure == agent.UNKNOWN_MODEL:
-            accepted = model_server.described_models(self._models(argv[0], wanted, environment))
+            accepted = model_server.described_models(self._models(argv[0], call, environment))
             result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))
         return result, idle and answers.says_session_is_unknown(words)
 
-    def _models(self, program: str, wanted: Wanted, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def _models(self, program: str, call: Invocation, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return the model ids that its server lists, or else the agent itself."""
         server = self._preset.server
-        if server is not None and (found := server.models(self._environment)):
-            return found
+        if server is not None and (models := server.models(self._environment)):
+            return models
         if not self._preset.lists:
             return ()
         with tempfile.TemporaryDirectory() as nowhere:
             try:
                 listed = child_process.run(
                     (program, *self._preset.lists),
-                    cwd=wanted.home or nowhere,
+                    cwd=call.home or nowhere,
                     environment=environment,
                     timeout=_LISTS,
                     agent=True,
@@ -214,20 +214,20 @@ class PresetAgent(ProgramAgent):
     def _program(self) -> str:
         return self._resolve(self._binding.argv[0] if self._binding.argv else self._preset.name)
 
-    def _arguments(self, wanted: Wanted) -> tuple[str, ...]:
-        return (self._program(), *self._preset.arguments(wanted), *self._binding.argv[1:])
+    def _arguments(self, call: Invocation) -> tuple[str, ...]:
+        return (self._program(), *self._preset.arguments(call), *self._binding.argv[1:])
 
-    def _wanted(
+    def _invocation(
         self, request: AgentRequest | None = None, home: str | None = None, schema: tuple[str, str] = ("", "")
-    ) -> Wanted:
+    ) -> Invocation:
         """Return the call for a request, or for a builder without a request yet."""
         options = self._binding.options
-        asked = request.model if request is not None else None
-        return Wanted(
+        model = request.model if request is not None else None
+        return Invocation(
             writes=request is None or request.role != VALIDATOR,
             shell=options.get("shell") is True,
             project=options.get("project") is True,
-            model=asked or self._binding.model,
+            model=model or self._binding.model,
             session=agent.session_id(request.session) if request is not None else None,
             schema=schema[0],
             schema_file=schema[1],
@@ -332,15 +332,15 @@ def _joined(*parts: str) -> str:
 
 def _require_options(binding: Binding) -> None:
     for name, value in binding.options.items():
-        known = OPTIONS.get(name)
-        if known is None:
+        values = OPTIONS.get(name)
+        if values is None:
             raise AdapterError(
                 "agent.unknown-option",
                 f"Unknown option {one_line(str(name), 60)} in bindings.{binding.name}.options.",
                 hint=f"Supported options: {', '.join(OPTIONS)}.",
             )
-        if value not in known or type(value) is not type(known[0]):
-            words = ", ".join(str(v).lower() for v in known)
+        if value not in values or type(value) is not type(values[0]):
+            words = ", ".join(str(v).lower() for v in values)
             raise AdapterError(
                 "agent.bad-option",
                 f"bindings.{binding.name}.options.{name} has the invalid value {one_line(str(value), 60)}.",

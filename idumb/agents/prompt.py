@@ -36,12 +36,12 @@ _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 def render(request: PromptRequest) -> str:
     """The prompt of a role, from the user's template or the one that idumb ships."""
     source = template(request.name or request.role) if request.template is None else request.template
-    known = values(request)
-    text = filled(without_frontmatter(source), known)
+    texts = values(request)
+    text = filled(without_frontmatter(source), texts)
     if request.role == BUILDER:
         named = {match[1] or match[2] for match in _PLACE.finditer(source)}
         for name, title in _APART.items():
-            text = text if name in named else _with_section(text, title, known[name])
+            text = text if name in named else _with_section(text, title, texts[name])
     if request.commits and _COMMITS not in text:
         text = _with_section(text, "Commits", _COMMITS)
     if request.role == VALIDATOR and _EVIDENCE not in source:
@@ -57,9 +57,9 @@ def _with_section(prompt: str, title: str, text: str) -> str:
     return f"{prompt.rstrip()}\n\n## {title}\n\n{text}\n" if text else prompt
 
 
-def of_name(own: str | None, name: str, known: Mapping[str, str]) -> str:
+def of_name(own: str | None, name: str, texts: Mapping[str, str]) -> str:
     """A template of the user's, or the shipped one of this name, with values in place of their names."""
-    return filled(template(name) if own is None else without_frontmatter(own), known)
+    return filled(template(name) if own is None else without_frontmatter(own), texts)
 
 
 @functools.cache
@@ -80,20 +80,20 @@ def without_frontmatter(text: str) -> str:
     return text
 
 
-def filled(text: str, known: Mapping[str, str]) -> str:
+def filled(text: str, texts: Mapping[str, str]) -> str:
     """The template with values in place of their names."""
 
     def value(match: re.Match[str]) -> str:
-        return known.get(match[1] or match[2], match[0])
+        return texts.get(match[1] or match[2], match[0])
 
-    return "".join(_PLACE.sub(value, part) for part in _SECTION.split(text) if _says_something(part, known))
+    return "".join(_PLACE.sub(value, part) for part in _SECTION.split(text) if _says_something(part, texts))
 
 
-def _says_something(section: str, known: Mapping[str, str]) -> bool:
+def _says_something(section: str, texts: Mapping[str, str]) -> bool:
     # The heading does not count: `## Attempt $attempt` says nothing without feedback.
     body = section.partition("\n")[2] if section.startswith("## ") else section
-    names = [name for match in _PLACE.finditer(body) if (name := match[1] or match[2]) in known]
-    return not names or any(known[name] for name in names) or not section.startswith("## ")
+    names = [name for match in _PLACE.finditer(body) if (name := match[1] or match[2]) in texts]
+    return not names or any(texts[name] for name in names) or not section.startswith("## ")
 
 
 def values(request: PromptRequest) -> dict[str, str]:
@@ -169,8 +169,8 @@ def _condition(condition: Condition) -> str:
 
 
 def _invariants(task: Task, plan: Plan) -> str:
-    wanted = None if task.invariants is None else set(task.invariants)
-    held = (i for i in plan.invariants if wanted is None or i.id in wanted)
+    ids = None if task.invariants is None else set(task.invariants)
+    held = (i for i in plan.invariants if ids is None or i.id in ids)
     return _bullets(f"{i.id}: {i.text} — {_code(i.check)}" for i in held)
 
 

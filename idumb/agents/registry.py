@@ -112,8 +112,8 @@ def secret_variables(settings: Settings) -> dict[str, str]:
     """
     from idumb.system.processes import child_process
 
-    asked = [name for binding in settings.bindings.values() for name in binding.environment]
-    return child_process.environment([*asked, *(name for name in settings.environment if _SECRET.search(name))])
+    names = [name for binding in settings.bindings.values() for name in binding.environment]
+    return child_process.environment([*names, *(name for name in settings.environment if _SECRET.search(name))])
 
 
 def certain(variables: Mapping[str, str]) -> dict[str, str]:

@@ -73,9 +73,9 @@ def _object(data: bytes) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _one_of(known: Collection[str], said: Mapping[str, Any]) -> str | None:
+def _one_of(states: Collection[str], said: Mapping[str, Any]) -> str | None:
     state = said.get("state")
-    return state if isinstance(state, str) and state in known else None
+    return state if isinstance(state, str) and state in states else None
 
 
 def _text(value: Any) -> str:

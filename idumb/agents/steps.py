@@ -219,13 +219,13 @@ class ToolCalls:
         if not find:
             raise FileProblem("`find` is empty")
         data = self._files.read(path)
-        found = data.count(find)
-        if found != expected:
-            raise FileProblem(f"found {found} matches of {_short(find)}, expected {expected}{_line_ends(data, find)}")
-        if len(data) + found * (len(replacement) - len(find)) > LARGEST:
+        matches = data.count(find)
+        if matches != expected:
+            raise FileProblem(f"found {matches} matches of {_short(find)}, expected {expected}{_line_ends(data, find)}")
+        if len(data) + matches * (len(replacement) - len(find)) > LARGEST:
             raise FileProblem(f"{path} would be larger than {LARGEST} bytes")
         self._files.write(path, data.replace(find, replacement))
-        return Reply(outcome.COMPLETED, f"replaced {found}")
+        return Reply(outcome.COMPLETED, f"replaced {matches}")
 
     def _patch(self, step: Step) -> Reply:
         def allowed(path: str) -> str | None:

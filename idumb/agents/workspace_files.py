@@ -42,9 +42,9 @@ class WorkspaceFiles:
         with _told(path), self._parent(path) as (folder, name):
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             try:
-                found = os.fstat(handle)
-                _require_regular(found, path)
-                return _read(handle, most), found.st_size
+                status = os.fstat(handle)
+                _require_regular(status, path)
+                return _read(handle, most), status.st_size
             finally:
                 os.close(handle)
 
@@ -54,11 +54,11 @@ class WorkspaceFiles:
         A symbolic link at `path` is replaced by the file, never followed.
         """
         with _told(path), self._parent(path, make=True) as (folder, name):
-            found = _status(folder, name)
-            if found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+            status = _status(folder, name)
+            if status is not None and not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
                 raise FileProblem(f"{path} is a folder or a special file")
             if mode is None:
-                mode = stat.S_IMODE(found.st_mode) & 0o777 if found and stat.S_ISREG(found.st_mode) else 0o644
+                mode = stat.S_IMODE(status.st_mode) & 0o777 if status and stat.S_ISREG(status.st_mode) else 0o644
             _replace(folder, name, data, mode)
 
     def delete(self, path: str) -> None:
@@ -172,8 +172,8 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _require_regular(found: os.stat_result, path: str) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _require_regular(status: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise FileProblem(f"{path} is not a regular file")
 
 

@@ -32,8 +32,8 @@ class Tool:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        found = self.schema.get("properties")
-        return found if isinstance(found, dict) else {}
+        properties = self.schema.get("properties")
+        return properties if isinstance(properties, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Conversation:
     @property
     def folder(self) -> str:
         """Return the working folder that the client names, or ""."""
-        found = _FOLDER.search(self.said)
-        return found[1].rstrip("./") or "/" if found else ""
+        match = _FOLDER.search(self.said)
+        return match[1].rstrip("./") or "/" if match else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ def conversation(
     """Return what a request says. `system` are the texts that stand before the conversation."""
     prompt, answered = _latest(turns)
     said = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
-    wanted = schema if isinstance(schema, dict) and schema else None
+    wanted_schema = schema if isinstance(schema, dict) and schema else None
     return Conversation(
-        str(model), prompt, answered, tuple(tools), said, wanted, forced if isinstance(forced, str) else None
+        str(model), prompt, answered, tuple(tools), said, wanted_schema, forced if isinstance(forced, str) else None
     )
 
 

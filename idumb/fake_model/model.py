@@ -51,8 +51,8 @@ class _Format(Protocol):
 class FakeModel:
     """Answers requests from a script. Thread-safe."""
 
-    def __init__(self, known: Script) -> None:
-        self._script = known
+    def __init__(self, scripted: Script) -> None:
+        self._script = scripted
         self._used = AnswerCounts()
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -77,28 +77,33 @@ class FakeModel:
         return _nowhere(path) if protocol is None else self._answer(protocol, body, path)
 
     def _answer(self, protocol: _Format, body: Mapping[str, Any], path: str) -> Sent:
-        asked = protocol.read(body, path)
+        conversation = protocol.read(body, path)
         stream = body.get("stream") is True or path.endswith(_STREAM)
         with self._lock:
             number = next(self._numbers)
             chosen = script.choose(
-                self._script, script.ModelRequest(asked.prompt, asked.answered, bool(asked.tools)), self._used.counts
+                self._script,
+                script.ModelRequest(conversation.prompt, conversation.answered, bool(conversation.tools)),
+                self._used.counts,
             )
             if chosen.rule is not None:
                 self._used.add(chosen.rule)
-        reply = _reply(chosen.answer, asked, number)
-        note = {"protocol": protocol.__name__.rpartition(".")[2], **self._note(asked, chosen, reply, stream=stream)}
+        reply = _reply(chosen.answer, conversation, number)
+        note = {
+            "protocol": protocol.__name__.rpartition(".")[2],
+            **self._note(conversation, chosen, reply, stream=stream),
+        }
         return _sent(protocol, chosen.answer, reply, note, stream=stream)
 
-    def _note(self, asked: Conversation, chosen: ChosenAnswer, reply: Reply, *, stream: bool) -> dict[str, Any]:
+    def _note(self, conversation: Conversation, chosen: ChosenAnswer, reply: Reply, *, stream: bool) -> dict[str, Any]:
         rule = None if chosen.rule is None else self._script.rules[chosen.rule].title
         return {
-            "model": asked.model,
+            "model": conversation.model,
             "stream": stream,
-            "tools": [tool.name for tool in asked.tools],
-            "prompt_characters": len(asked.prompt),
-            "said_characters": len(asked.said),
-            "answered": asked.answered,
+            "tools": [tool.name for tool in conversation.tools],
+            "prompt_characters": len(conversation.prompt),
+            "said_characters": len(conversation.said),
+            "answered": conversation.answered,
             "rule": rule,
             "answer": chosen.number,
             "fault": chosen.answer.fault,
@@ -130,29 +135,30 @@ _SAID = frozenset(
 """Faults that the provider reports in a response of its own."""
 
 
-def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:
+def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:
     text = answer.say
-    wanted = tools.calls(answer.calls, asked)
+    tool_calls = tools.calls(answer.calls, conversation)
     if answer.data is not None:
-        structured = tools.structured(answer.data, asked)
+        structured = tools.structured(answer.data, conversation)
         if structured is not None:
-            wanted.append(structured)
+            tool_calls.append(structured)
         else:
             text = json.dumps(answer.data)
     if answer.fault == script.REFUSED:
         text = text or "I cannot help with that."
-    freeform = {tool.name for tool in asked.tools if tool.kind == FREEFORM}
+    freeform = {tool.name for tool in conversation.tools if tool.kind == FREEFORM}
     calls = tuple(
-        ToolCall(f"call_{number}_{i}", name, arguments, name in freeform) for i, (name, arguments) in enumerate(wanted)
+        ToolCall(f"call_{number}_{i}", name, arguments, name in freeform)
+        for i, (name, arguments) in enumerate(tool_calls)
     )
     text = text if text or calls else "Done."
     said = len(text) + sum(len(call.text) for call in calls)
     return Reply(
         str(number),
-        asked.model,
+        conversation.model,
         text,
         calls,
-        len(asked.said) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
+        len(conversation.said) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
         said // 4 + 1 if answer.tokens_out is None else answer.tokens_out,
         answer.fault == script.REFUSED,
     )
@@ -179,6 +185,6 @@ def _models(gemini_like: bool, *, anthropic_like: bool) -> dict[str, Any]:  # no
         methods = ["generateContent", "countTokens"]
         return {"models": [{"name": f"models/{m}", "supportedGenerationMethods": methods} for m in MODELS]}
     if anthropic_like:
-        known = [{"type": "model", "id": m, "display_name": m, "created_at": "2025-01-01T00:00:00Z"} for m in MODELS]
-        return {"data": known, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
+        models = [{"type": "model", "id": m, "display_name": m, "created_at": "2025-01-01T00:00:00Z"} for m in MODELS]
+        return {"data": models, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
     return {"object": "list", "data": [{"id": m, "object": "model", "created": 0, "owned_by": "idumb"} for m in MODELS]}

@@ -25,8 +25,8 @@ error = chat.error
 
 
 def read(body: Mapping[str, Any], _: str) -> Conversation:
-    given = body.get("input")
-    entries = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+    content = body.get("input")
+    entries = [{"role": "user", "content": content}] if isinstance(content, str) else objects(content)
     return conversation(
         body.get("model", ""),
         _turns(entries),

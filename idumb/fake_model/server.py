@@ -33,8 +33,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, known: Script, port: int, note: Note) -> None:
-        self.model = FakeModel(known)
+    def __init__(self, scripted: Script, port: int, note: Note) -> None:
+        self.model = FakeModel(scripted)
         self.note = note
         self.over = threading.Event()
         try:
@@ -54,7 +54,7 @@ class Server(ThreadingHTTPServer):
         """Ignore a client that disconnects; the log has the request."""
 
 
-def serve(known: Script, port: int, log: str | None, ready: Callable[[str], None]) -> None:
+def serve(scripted: Script, port: int, log: str | None, ready: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM; call `ready` with the address once clients can connect.
 
     `log` is a file that gets one JSON object per request: what was requested and answered, never a header, a query or a
@@ -62,12 +62,12 @@ def serve(known: Script, port: int, log: str | None, ready: Callable[[str], None
     """
     from idumb.system.processes import signals
 
-    with _noting(log) as note, Server(known, port, note) as server:
+    with _noting(log) as note, Server(scripted, port, note) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-        with signals.until_told() as told:
+        with signals.until_signalled() as wait:
             thread.start()
             ready(server.address)
-            told()
+            wait()
         server.over.set()
         server.shutdown()
 

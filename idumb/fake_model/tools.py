@@ -33,17 +33,17 @@ _PATCH = "apply_patch"
 Wanted = tuple[str, Mapping[str, Any] | str]  # the name of a tool and its arguments
 
 
-def calls(wanted: Sequence[Call], conversation: Conversation) -> list[Wanted]:
+def calls(actions: Sequence[Call], conversation: Conversation) -> list[Wanted]:
     """Return the tool calls for the script's actions; skip actions that the client has no tool for."""
-    found = (_call(one, conversation) for one in wanted)
-    return [call for call in found if call is not None]
+    translated = (_call(one, conversation) for one in actions)
+    return [call for call in translated if call is not None]
 
 
 def structured(data: Any, conversation: Conversation) -> Wanted | None:
     """Return the call with which a client requests a structured reply, or None for plain text."""
     names = {tool.name for tool in conversation.tools}
     forced = conversation.forced if conversation.forced in names else None
-    name = forced or next((known for known in _STRUCTURED if known in names), None)
+    name = forced or next((candidate for candidate in _STRUCTURED if candidate in names), None)
     return (name, data) if name is not None and isinstance(data, dict) else None
 
 
@@ -54,8 +54,8 @@ def _call(call: Call, conversation: Conversation) -> Wanted | None:
     if call.action in {script.WRITE, script.EDIT} and (patched := _patched(call.action, values, conversation)):
         return patched
     for tool in _offered(_NAMES[call.action], conversation):
-        if (given := _arguments(tool, values, conversation)) is not None:
-            return tool.name, given
+        if (arguments := _arguments(tool, values, conversation)) is not None:
+            return tool.name, arguments
     command = _SHELL[call.action](values)
     return _call(Call(script.RUN, {"command": command}), conversation) if call.action != script.RUN else None
 
@@ -67,18 +67,18 @@ def _offered(names: Sequence[str], conversation: Conversation) -> list[Tool]:
 
 def _arguments(tool: Tool, values: Mapping[str, str], conversation: Conversation) -> dict[str, Any] | None:
     """Return the values under the tool's own names, with filler for other required fields; None if they do not fit."""
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, value in values.items():
-        own = next((known for known in _ARGUMENTS[name] if known in tool.properties), None)
+        own = next((candidate for candidate in _ARGUMENTS[name] if candidate in tool.properties), None)
         if own is None:
             return None
         kind = _type(tool.properties[own])
         absolute = posixpath.join(conversation.folder, value) if name == "path" else value
-        given[own] = ["bash", "-lc", value] if name == "command" and kind == "array" else absolute
+        arguments[own] = ["bash", "-lc", value] if name == "command" and kind == "array" else absolute
     required = tool.schema.get("required")
     for name in required if isinstance(required, list) else ():
-        given.setdefault(name, _filler(tool.properties.get(name)))
-    return given
+        arguments.setdefault(name, _filler(tool.properties.get(name)))
+    return arguments
 
 
 def _filler(schema: Any) -> Any:
@@ -124,8 +124,8 @@ def _prefixed(sign: str, text: str) -> list[str]:
 def _write(values: Mapping[str, str]) -> str:
     path = values["path"]
     folder = posixpath.dirname(path)
-    made = f"mkdir -p {shlex.quote(folder)} && " if folder else ""
-    return f"{made}printf %s {shlex.quote(values['content'])} > {shlex.quote(path)}"
+    create_folder = f"mkdir -p {shlex.quote(folder)} && " if folder else ""
+    return f"{create_folder}printf %s {shlex.quote(values['content'])} > {shlex.quote(path)}"
 
 
 _SHELL: Mapping[str, Callable[[Mapping[str, str]], str]] = {

@@ -34,10 +34,10 @@ def above() -> Iterator[Mark]:
     A program that removes the mark from its own environment cannot remove it from its ancestors'.
     """
     for pid in process_tree.ancestors(os.getpid()):
-        known = {name: process_tree.variable(pid, name.encode()) for name in (PLACE_COOKIE, _ROLE, _SUBJECT)}
-        found = _mark({name: os.fsdecode(value) for name, value in known.items() if value is not None}.get)
-        if found is not None:
-            yield found
+        variables = {name: process_tree.variable(pid, name.encode()) for name in (PLACE_COOKIE, _ROLE, _SUBJECT)}
+        mark = _mark({name: os.fsdecode(value) for name, value in variables.items() if value is not None}.get)
+        if mark is not None:
+            yield mark
 
 
 def ancestors() -> frozenset[int]:

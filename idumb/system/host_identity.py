@@ -25,12 +25,12 @@ def machine_id() -> str | None:
 
     It is a digest, because the identifier itself must stay private.
     """
-    known = _first_line("/etc/machine-id")
-    if not known or known == "uninitialized":
+    identifier = _first_line("/etc/machine-id")
+    if not identifier or identifier == "uninitialized":
         return None
     import hashlib
 
-    return hashlib.sha256(f"idumb {known}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"idumb {identifier}".encode()).hexdigest()[:32]
 
 
 def process_namespace() -> str | None:

@@ -34,8 +34,8 @@ class LocalMachine:
         return file_systems.kind_of(path)
 
     def room(self, path: str) -> tuple[int, int | None]:
-        found = file_systems.room(path)
-        return found.bytes, found.files
+        free = file_systems.room(path)
+        return free.bytes, free.files
 
     def user(self) -> int:
         return os.geteuid()
@@ -68,10 +68,10 @@ class LocalMachine:
     def _temporary(self) -> Iterator[tuple[str, float]]:
         now = clock.nanoseconds() / 1e9
         for folder in (self.folder, os.path.join(self.root, ".idumb"), os.path.join(self.root, ".planning")):
-            for path, found in _below(folder):
+            for path, status in _below(folder):
                 pid = _writer(os.path.basename(path))
-                if pid is not None and stat.S_ISREG(found.st_mode):
-                    age = now - found.st_mtime
+                if pid is not None and stat.S_ISREG(status.st_mode):
+                    age = now - status.st_mtime
                     if age > _LONG or not host_identity.process_alive(pid):
                         yield path, age
 
@@ -113,16 +113,16 @@ def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 def _exposed(folder: str, user: int) -> Iterator[tuple[str, int, int]]:
     """Return what other users own or can reach; a folder that excludes others protects everything below it."""
     shut: set[str] = set()
-    for path, found in _below(folder):
+    for path, status in _below(folder):
         reached = os.path.dirname(path) not in shut
-        if not reached or (found.st_uid == user and not _open_bits(found)):
+        if not reached or (status.st_uid == user and not _open_bits(status)):
             shut.add(path)
-        if found.st_uid != user or (reached and _open_bits(found)):
-            yield path, found.st_uid, stat.S_IMODE(found.st_mode)
+        if status.st_uid != user or (reached and _open_bits(status)):
+            yield path, status.st_uid, stat.S_IMODE(status.st_mode)
 
 
-def _open_bits(found: os.stat_result) -> bool:
-    return not stat.S_ISLNK(found.st_mode) and bool(stat.S_IMODE(found.st_mode) & 0o077)
+def _open_bits(status: os.stat_result) -> bool:
+    return not stat.S_ISLNK(status.st_mode) and bool(stat.S_IMODE(status.st_mode) & 0o077)
 
 
 def _writer(name: str) -> int | None:

@@ -67,9 +67,9 @@ class Redactor:
 
     def may_match(self, redacted: str, text: str) -> bool:
         """Return whether `redacted` may be `text` with marks for secrets that are unknown now."""
-        known = {self._mark("value", one) for one in self._known}
+        marks = {self._mark("value", one) for one in self._known}
         # A token is recognised by its form, always.
-        if all(mark in known or not mark.startswith("[redacted:value:") for mark in MARK.findall(redacted)):
+        if all(mark in marks or not mark.startswith("[redacted:value:") for mark in MARK.findall(redacted)):
             return False
         return re.fullmatch(".+".join(map(re.escape, MARK.split(redacted))), text, re.DOTALL) is not None
 
@@ -84,19 +84,19 @@ class Redactor:
         """
         sought = [(spelling.encode("latin-1"), name) for spelling, name in self._names.items()]
         longest = max((len(one) for one, _ in sought), default=1)
-        found, text, line = set(), b"", 1
+        places, text, line = set(), b"", 1
         for piece in pieces:
             text += piece
             for one, name in sought:
                 at, counted, where = text.find(one), 0, line
                 while at >= 0:
                     where, counted = where + text.count(b"\n", counted, at), at
-                    found.add((where, name))
+                    places.add((where, name))
                     end = text.find(b"\n", at)
                     at = -1 if end < 0 else text.find(one, max(end, at + 1))
             done = max(len(text) - longest + 1, 0)
             line, text = line + text.count(b"\n", 0, done), text[done:]
-        return tuple((name, where) for where, name in sorted(found))
+        return tuple((name, where) for where, name in sorted(places))
 
     def variables_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
         """Return the given variables whose values occur in the bytes; read no further than the last one found."""
@@ -147,9 +147,9 @@ class Redactor:
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
         """Return the positions of secrets, in order and not nested."""
-        found = sorted(self._matches(text), key=lambda span: (span[0], -span[1]))
+        matches = sorted(self._matches(text), key=lambda span: (span[0], -span[1]))
         spans: list[tuple[int, int, str]] = []
-        for first, last, kind in found:
+        for first, last, kind in matches:
             if spans and first < spans[-1][1]:
                 # Merge two that overlap, so that no end of either remains.
                 spans[-1] = (spans[-1][0], max(last, spans[-1][1]), spans[-1][2])
@@ -209,7 +209,7 @@ def spellings(value: str) -> set[str]:
     Programs often quote each other's output, so JSON escapes may be nested.
     """
     raw = value.encode("utf-8", "surrogateescape")
-    found = {
+    texts = {
         value,
         quote(raw, safe=""),
         quote_plus(raw),
@@ -217,9 +217,9 @@ def spellings(value: str) -> set[str]:
         raw.hex(),
     }
     for _ in range(_QUOTED):
-        found.update(json.dumps(spelling, ensure_ascii=plain)[1:-1] for spelling in tuple(found) for plain in _EITHER)
-    found.update(_base64_fragments(raw))
-    return {spelling for spelling in found if len(spelling) >= SHORTEST_VALUE}
+        texts.update(json.dumps(spelling, ensure_ascii=plain)[1:-1] for spelling in tuple(texts) for plain in _EITHER)
+    texts.update(_base64_fragments(raw))
+    return {spelling for spelling in texts if len(spelling) >= SHORTEST_VALUE}
 
 
 def _base64_fragments(raw: bytes) -> Iterable[str]:

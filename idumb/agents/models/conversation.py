@@ -112,12 +112,12 @@ class ModelAdapter(Adapter):
 
 def _handover(work: ModelTools) -> str:
     """Return the handover for the next attempt: the edits made so far, with their intents."""
-    made = [
+    edits = [
         f"- {r.tool} {r.arguments.get('path') or r.arguments.get('from')}: {r.intent or r.words}"
         for r in work.records
         if r.ok
     ]
-    return "Edits that were made already:\n" + "\n".join(made) if made else ""
+    return "Edits that were made already:\n" + "\n".join(edits) if edits else ""
 
 
 def unanswered(problem: NoAnswer) -> Ended:
@@ -177,17 +177,17 @@ def _error_words(body: bytes, longest: int = 300) -> str:
     return words if len(words) <= longest else words[:longest] + "..."
 
 
-def require_known(binding: Binding, given: Mapping[str, Any], known: Sequence[str]) -> None:
+def require_known(binding: Binding, options: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raise AdapterError for an option that the binding's adapter does not have."""
-    for name in given:
-        if name not in known:
-            near = nearest(name, known)
+    for name in options:
+        if name not in names:
+            near = nearest(name, names)
             words = f"is not an option of {binding.adapter}"
             raise wrong(binding, name, words, f"Did you mean {near}?" if near else None)
 
 
-def of_type(binding: Binding, given: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
-    value = given.get(name, default)
+def of_type(binding: Binding, options: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
+    value = options.get(name, default)
     if (isinstance(value, Mapping) and kind is dict) or (isinstance(value, tuple) and kind is list):
         return kind(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -202,9 +202,9 @@ def wrong(binding: Binding, name: str, words: str, hint: str | None = None) -> A
     )
 
 
-def key_of(binding: Binding, given: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
+def key_of(binding: Binding, options: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
     """Return the value of the key's variable; None if the configuration names none."""
-    name = of_type(binding, given, "key", str, "") or next(iter(binding.environment), "")
+    name = of_type(binding, options, "key", str, "") or next(iter(binding.environment), "")
     if not name:
         return None
     if name not in binding.environment:

@@ -36,7 +36,7 @@ _FORMS = re.compile(
 def is_secret(path: str) -> bool:
     """Return whether a file of this name usually contains secrets, ignoring case."""
     *folders, name = path.casefold().split("/")
-    inside = f"/{path.casefold()}".endswith(tuple(f"/{known}" for known in _PATHS))
+    inside = f"/{path.casefold()}".endswith(tuple(f"/{place}" for place in _PATHS))
     return inside or not _FOLDERS.isdisjoint((*folders, name)) or name in _NAMES or _FORMS.fullmatch(name) is not None
 
 
@@ -49,14 +49,14 @@ class Hidden:
         files = () if request.task is None else request.task.files or ()
         self._named = frozenset(claim.path for claim in files)
 
-    def why(self, path: str, made: Container[str] = ()) -> str | None:
+    def why(self, path: str, created: Container[str] = ()) -> str | None:
         """Return why a file is hidden, as words that follow its path; None if it is shown.
 
         `made` are files that the model created: it sees them even if git ignores them.
         """
         if is_secret(path) or self._is_link(path):
             return "may contain secrets and is not shown"
-        if path not in made and self._is_ignored(path):
+        if path not in created and self._is_ignored(path):
             return "is ignored by git and not named by the task, so it is not shown"
         return None
 
@@ -66,16 +66,16 @@ class Hidden:
     def _is_link(self, path: str) -> bool:
         """Return whether the file is a hard link to a hidden file; few files have two names."""
         try:
-            found = os.lstat(os.path.join(self._request.workspace, path))
+            status = os.lstat(os.path.join(self._request.workspace, path))
         except (OSError, ValueError):
             return False
-        return found.st_nlink > 1 and (found.st_dev, found.st_ino) in self._linked
+        return status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._linked
 
     @cached_property
     def _linked(self) -> frozenset[tuple[int, int]]:
         """Return device and inode of every file that is hidden by name and has another hard link."""
         root = self._request.workspace
-        known: set[tuple[int, int]] = set()
+        places: set[tuple[int, int]] = set()
         for folder, below, names in os.walk(root):
             if self._is_late():
                 break
@@ -86,13 +86,13 @@ class Hidden:
                 whole = os.path.join(folder, name)
                 path = os.path.relpath(whole, root)
                 if is_secret(path) or self._is_ignored(path):
-                    known.update(_places(whole))
-        return frozenset(known)
+                    places.update(_places(whole))
+        return frozenset(places)
 
 
 def _places(path: str) -> list[tuple[int, int]]:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return []
-    return [(found.st_dev, found.st_ino)] if found.st_nlink > 1 else []
+    return [(status.st_dev, status.st_ino)] if status.st_nlink > 1 else []

@@ -62,23 +62,23 @@ class Options:
 
     @classmethod
     def of(cls, binding: Binding, environment: Mapping[str, str]) -> Options:
-        given = dict(binding.options)
-        require_known(binding, given, _KNOWN)
-        address = of_type(binding, given, "base_url", str, "")
+        options = dict(binding.options)
+        require_known(binding, options, _KNOWN)
+        address = of_type(binding, options, "base_url", str, "")
         if not address:
             raise wrong(binding, "base_url", "is missing", "For example http://127.0.0.1:8080/v1.")
-        proxy = of_type(binding, given, "proxy", str, "")
-        schema = of_type(binding, given, "schema", str, JSON_SCHEMA)
+        proxy = of_type(binding, options, "proxy", str, "")
+        schema = of_type(binding, options, "schema", str, JSON_SCHEMA)
         if schema not in {JSON_SCHEMA, JSON_OBJECT, IN_PROMPT}:
             raise wrong(binding, "schema", f"must be {JSON_SCHEMA}, {JSON_OBJECT} or {IN_PROMPT}")
         return cls(
-            Endpoint(address, plain=of_type(binding, given, "plain_http", bool, default=False), proxy=proxy or None),
-            key_of(binding, given, environment),
-            binding.model or of_type(binding, given, "model", str, "") or None,
+            Endpoint(address, plain=of_type(binding, options, "plain_http", bool, default=False), proxy=proxy or None),
+            key_of(binding, options, environment),
+            binding.model or of_type(binding, options, "model", str, "") or None,
             schema,
-            of_type(binding, given, "tools", bool, default=True),
-            of_type(binding, given, "turns", int, _TURNS),
-            of_type(binding, given, "parameters", dict, {}),
+            of_type(binding, options, "tools", bool, default=True),
+            of_type(binding, options, "turns", int, _TURNS),
+            of_type(binding, options, "parameters", dict, {}),
         )
 
 
@@ -208,10 +208,10 @@ class _Talk(Talk):
         return extras
 
     def _count(self, said: Mapping[str, Any]) -> None:
-        found = said.get("usage") or {}
-        tokens = [found.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        known = (self.usage.tokens_in, self.usage.tokens_out)
-        counted = [_sum(old, new) for old, new in zip(known, tokens, strict=True)]
+        usage = said.get("usage") or {}
+        tokens = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+        totals = (self.usage.tokens_in, self.usage.tokens_out)
+        counted = [_sum(old, new) for old, new in zip(totals, tokens, strict=True)]
         self.usage = Usage(counted[0], counted[1])
         self.model = said["model"] if isinstance(said.get("model"), str) else self.model
 
@@ -224,15 +224,15 @@ class _Talk(Talk):
 
     def _called(self, call: Any) -> dict[str, Any]:
         """Run one tool call and return the result for the model."""
-        asked = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(asked, dict) or not isinstance(asked.get("name"), str):
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise Ended(outcome.FAILED, "a tool call has no name", failure=agent.MALFORMED)
         try:
-            arguments = canonical_json.decode(asked.get("arguments") or "{}")
+            arguments = canonical_json.decode(function.get("arguments") or "{}")
         except (ValueError, TypeError):
             arguments = None
         self.require_time()
-        done, words = self.work.call(asked["name"], arguments)
+        done, words = self.work.call(function["name"], arguments)
         return {"role": "tool", "tool_call_id": call.get("id"), "content": words if done else f"error: {words}"}
 
     def _finished(self, text: str, why: str) -> Ended:
@@ -258,22 +258,22 @@ class _Talk(Talk):
         for number, edit in enumerate(edits, 1):
             self.require_time()
             name = str(edit.get("tool"))
-            made, words = self.work.call(name, {k: v for k, v in edit.items() if k != "tool"})
-            if not made:
+            succeeded, words = self.work.call(name, {k: v for k, v in edit.items() if k != "tool"})
+            if not succeeded:
                 return Ended(outcome.FAILED, f"edit {number} ({name}): {words}", reply=text)
         return Ended(outcome.COMPLETED, reply=text)
 
 
 def _formed(text: str, schema: Mapping[str, Any]) -> Ended:
     """Return the JSON object of a reply; a reply without one is malformed."""
-    found = reply.answer(text, schema["required"][0])
-    if isinstance(found, str):
-        return Ended(outcome.FAILED, found, reply=text, failure=agent.MALFORMED)
-    gone = answers.missing(found, schema)
+    answer = reply.answer(text, schema["required"][0])
+    if isinstance(answer, str):
+        return Ended(outcome.FAILED, answer, reply=text, failure=agent.MALFORMED)
+    gone = answers.missing(answer, schema)
     if gone:
         words = f"the answer has no {', '.join(gone)}"
         return Ended(outcome.FAILED, words, reply=text, failure=agent.MALFORMED)
-    return Ended(outcome.COMPLETED, reply=json.dumps(found, ensure_ascii=False))
+    return Ended(outcome.COMPLETED, reply=json.dumps(answer, ensure_ascii=False))
 
 
 def _text(message: Mapping[str, Any]) -> str:

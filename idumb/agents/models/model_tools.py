@@ -138,9 +138,9 @@ class ModelTools:
         return None
 
     def _edit(self, name: str, arguments: Mapping[str, Any]) -> Reply:
-        given = {key: value for key, value in arguments.items() if key != "intent"}
+        values = {key: value for key, value in arguments.items() if key != "intent"}
         intent = str(arguments.get("intent") or "")
-        step = Step(len(self.records), name, intent, given, scope=self._request.allowed_paths)
+        step = Step(len(self.records), name, intent, values, scope=self._request.allowed_paths)
         began = time.monotonic()
         outside = [p for p in touched_by(step) if not paths.matches_any(p, self._request.allowed_paths)]
         if outside or not self._request.allowed_paths:
@@ -204,11 +204,11 @@ class ModelTools:
 
     def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         if name == "list_files":
-            wanted = arguments.get("glob")
-            glob = wanted if isinstance(wanted, str) and wanted else "**"
-            found = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
-            more = [f"[more than {MOST_LISTED}]"] if len(found) > MOST_LISTED else []
-            return Reply(outcome.COMPLETED, "\n".join([*found[:MOST_LISTED], *more]) or "no files")
+            pattern = arguments.get("glob")
+            glob = pattern if isinstance(pattern, str) and pattern else "**"
+            names = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
+            more = [f"[more than {MOST_LISTED}]"] if len(names) > MOST_LISTED else []
+            return Reply(outcome.COMPLETED, "\n".join([*names[:MOST_LISTED], *more]) or "no files")
         path = arguments.get("path")
         why = "`path` must be a string" if not isinstance(path, str) else paths.problem(path)
         if why is not None or not isinstance(path, str):
@@ -246,12 +246,12 @@ def _unshowable(data: bytes, size: int) -> str | None:
 
 def _written(step: Step) -> str:
     """Return the text that an edit adds."""
-    given = step.arguments
+    values = step.arguments
     if step.tool == "write_file":
-        return content(given).decode("latin-1")
+        return content(values).decode("latin-1")
     if step.tool == _PATCH:
-        return "\n".join(line for line in str(given.get("patch")).split("\n") if line.startswith("+"))
-    return str(given.get("replace", ""))
+        return "\n".join(line for line in str(values.get("patch")).split("\n") if line.startswith("+"))
+    return str(values.get("replace", ""))
 
 
 def _removed(step: Step) -> str:

@@ -51,43 +51,43 @@ class _Options:
     proxies: bool
 
 
-def _options(binding: Binding, environment: Mapping[str, str], wanted: str | None) -> _Options:
+def _options(binding: Binding, environment: Mapping[str, str], model: str | None) -> _Options:
     """Return the checked options of a binding. Raises AdapterError."""
-    given = dict(binding.options)
-    require_known(binding, given, _KNOWN)
+    options = dict(binding.options)
+    require_known(binding, options, _KNOWN)
     if importlib.util.find_spec(_PACKAGE) is None:
         raise AdapterError(
             "agent.no-package",
             "Adapter model requires pydantic-ai, which is not installed.",
             hint="Run `pip install 'idumb[models]'`, or use the adapter http, which needs no library.",
         )
-    first = wanted or binding.model or of_type(binding, given, "model", str, "")
-    names = (first, *map(str, of_type(binding, given, "fallback", list, [])))
+    first = model or binding.model or of_type(binding, options, "model", str, "")
+    names = (first, *map(str, of_type(binding, options, "fallback", list, [])))
     if not all(name.partition(":")[2] for name in names):
         raise wrong(binding, "model", "must name a provider and a model", "Write it as provider:model.")
-    address = of_type(binding, given, "base_url", str, "")
+    address = of_type(binding, options, "base_url", str, "")
     if address:
-        Endpoint(address, plain=of_type(binding, given, "plain_http", bool, default=False))
-    output = of_type(binding, given, "output", str, _OUTPUTS[0])
+        Endpoint(address, plain=of_type(binding, options, "plain_http", bool, default=False))
+    output = of_type(binding, options, "output", str, _OUTPUTS[0])
     if output not in _OUTPUTS:
         raise wrong(binding, "output", f"must be one of {', '.join(_OUTPUTS)}")
     return _Options(
         names,
         address or None,
-        key_of(binding, given, environment),
-        of_type(binding, given, "turns", int, 50),
+        key_of(binding, options, environment),
+        of_type(binding, options, "turns", int, 50),
         output,
-        of_type(binding, given, "parameters", dict, {}),
-        _proxies(binding, given, names),
+        of_type(binding, options, "parameters", dict, {}),
+        _proxies(binding, options, names),
     )
 
 
-def _proxies(binding: Binding, given: Mapping[str, Any], names: Sequence[str]) -> bool:
+def _proxies(binding: Binding, options: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Return whether to use the environment's proxies.
 
     Raises AdapterError if the library would use one without consent.
     """
-    said = of_type(binding, given, "proxy", str, "")
+    said = of_type(binding, options, "proxy", str, "")
     if said not in {"", _OF_ENVIRONMENT}:
         raise wrong(
             binding, "proxy", f"must be {_OF_ENVIRONMENT}", "To name a proxy by its address, use the adapter http."
@@ -224,18 +224,18 @@ class _Talk(Talk):
         if self._calls[1] > model_tools.MOST_CALLS:
             words = f"it made more than {model_tools.MOST_CALLS} tool calls in one turn"
             raise Ended(outcome.FAILED, words)
-        made, words = self.work.call(name, arguments)
-        return words if made else f"error: {words}"
+        succeeded, words = self.work.call(name, arguments)
+        return words if succeeded else f"error: {words}"
 
     def _model(self) -> Any:
         from pydantic_ai.models import infer_model
         from pydantic_ai.models.fallback import FallbackModel
 
         try:
-            made = [infer_model(name, self._provider) for name in self._options.names]
+            models = [infer_model(name, self._provider) for name in self._options.names]
         except (ImportError, ValueError, RuntimeError) as problem:
             raise AdapterError("agent.bad-model", f"{', '.join(self._options.names)}: {problem}") from None
-        return made[0] if len(made) == 1 else FallbackModel(*made)
+        return models[0] if len(models) == 1 else FallbackModel(*models)
 
     def _provider(self, name: str) -> Any:
         """Return a provider with the binding's key and address.

@@ -8,26 +8,26 @@ from typing import Any
 from idumb.agents import answers
 from idumb.agents.answers import Said, inside, text
 from idumb.agents.model_server import ModelList
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent
 from idumb.domain.agent import Usage
 
 
-def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    given = ["--print", "--output-format", "stream-json", "--verbose"]
-    given += ["--permission-mode", "acceptEdits" if wanted.writes else "default"]
+def _arguments(call: Invocation) -> tuple[str, ...]:
+    arguments = ["--print", "--output-format", "stream-json", "--verbose"]
+    arguments += ["--permission-mode", "acceptEdits" if call.writes else "default"]
     # Unless denied, some commands run without asking: `cat`, and with edits accepted `touch`, `rm` and `mkdir`.
-    given += ["--allowedTools" if wanted.shell else "--disallowedTools", "Bash"]
-    if not wanted.project:
-        given += ["--setting-sources", "user", "--strict-mcp-config"]
-    if wanted.schema:
-        given += ["--json-schema", wanted.schema]
-    if wanted.session is not None:
-        given += ["--resume", wanted.session]
-    return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+    arguments += ["--allowedTools" if call.shell else "--disallowedTools", "Bash"]
+    if not call.project:
+        arguments += ["--setting-sources", "user", "--strict-mcp-config"]
+    if call.schema:
+        arguments += ["--json-schema", call.schema]
+    if call.session is not None:
+        arguments += ["--resume", call.session]
+    return (*arguments, "--model", call.model) if call.model is not None else tuple(arguments)
 
 
-def _variables(_: Wanted) -> dict[str, str]:
+def _variables(_: Invocation) -> dict[str, str]:
     # Claude Code would retry silently for minutes; idumb counts attempts, so idumb decides about retries.
     return {
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -40,17 +40,17 @@ def read(output: bytes, errors: bytes) -> Said:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
     said, model, session = "", None, None
-    for found in answers.objects(output):
-        kind = found.get("type")
-        session = text(found.get("session_id")) or session
+    for event in answers.objects(output):
+        kind = event.get("type")
+        session = text(event.get("session_id")) or session
         if kind == "result":
-            result = found
-        elif kind == "system" and found.get("subtype") == "init":
-            model = text(found.get("model")) or None
-        elif kind == "system" and found.get("subtype") == "api_retry":
-            said = f"the server answered {found.get('error_status')}: {text(found.get('error'))}"
+            result = event
+        elif kind == "system" and event.get("subtype") == "init":
+            model = text(event.get("model")) or None
+        elif kind == "system" and event.get("subtype") == "api_retry":
+            said = f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
         elif kind == "assistant":
-            parts = inside(found, "message", "content")
+            parts = inside(event, "message", "content")
             said = _spoken(parts) or said
     return dataclasses.replace(of_result(result, said, model, errors), session=session)
 
@@ -81,9 +81,11 @@ def _reply(structured: Any, words: str) -> str:
 
 def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
     listed = result.get("errors")
-    told = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
+    listed_errors = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
     subtype = text(result.get("subtype"))
-    return answers.one_line(words or told or (subtype if subtype != "success" else "") or answers.last_line(errors))
+    return answers.one_line(
+        words or listed_errors or (subtype if subtype != "success" else "") or answers.last_line(errors)
+    )
 
 
 def _failure(result: dict[str, Any], error: str) -> str | None:
@@ -121,8 +123,8 @@ def _model(result: dict[str, Any]) -> str | None:
 
 
 def _denied(entry: Any) -> str:
-    given = inside(entry, "tool_input")
-    about = next((text(inside(given, k)) for k in ("file_path", "command", "path") if inside(given, k)), "")
+    arguments = inside(entry, "tool_input")
+    about = next((text(inside(arguments, k)) for k in ("file_path", "command", "path") if inside(arguments, k)), "")
     return answers.one_line(f"{text(inside(entry, 'tool_name'))} {about}".strip(), 200)
 
 

@@ -8,59 +8,59 @@ from typing import Any
 
 from idumb.agents import answers, model_server
 from idumb.agents.answers import Said, inside, text
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 
-def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    given = ["exec"]
-    if wanted.session is not None:
-        given += ["resume"]
-    given += ["--json", "--skip-git-repo-check", *_sandbox(wanted)]
-    if wanted.schema_file and wanted.session is None:
-        given += ["--output-schema", wanted.schema_file]
-    if wanted.model is not None:
-        given += ["--model", wanted.model]
-    given += _endpoint(wanted)
-    return (*given, *((wanted.session,) if wanted.session is not None else ()), "-")
+def _arguments(call: Invocation) -> tuple[str, ...]:
+    arguments = ["exec"]
+    if call.session is not None:
+        arguments += ["resume"]
+    arguments += ["--json", "--skip-git-repo-check", *_sandbox(call)]
+    if call.schema_file and call.session is None:
+        arguments += ["--output-schema", call.schema_file]
+    if call.model is not None:
+        arguments += ["--model", call.model]
+    arguments += _endpoint(call)
+    return (*arguments, *((call.session,) if call.session is not None else ()), "-")
 
 
-def _sandbox(wanted: Wanted) -> list[str]:
+def _sandbox(call: Invocation) -> list[str]:
     """Configure the sandbox. Codex sandboxes its commands itself.
 
     `resume` has no flag for it but accepts every setting.
     """
-    mode = "workspace-write" if wanted.writes else "read-only"
+    mode = "workspace-write" if call.writes else "read-only"
     settings = [f'sandbox_mode="{mode}"', 'approval_policy="never"', "sandbox_workspace_write.exclude_slash_tmp=true"]
-    if wanted.git_folder is not None:
+    if call.git_folder is not None:
         # Codex keeps `.git` read-only inside its writable folders unless it is listed explicitly.
-        settings.append(f"sandbox_workspace_write.writable_roots={json.dumps([wanted.git_folder])}")
+        settings.append(f"sandbox_workspace_write.writable_roots={json.dumps([call.git_folder])}")
     return [part for setting in settings for part in ("-c", setting)]
 
 
-def _endpoint(wanted: Wanted) -> list[str]:
+def _endpoint(call: Invocation) -> list[str]:
     """Return the settings of another server, which is a provider of its own; a key alone becomes CODEX_API_KEY."""
-    address = wanted.environment.get(_ENDPOINT)
+    address = call.environment.get(_ENDPOINT)
     if not address:
         return []
     fields = {"name": "endpoint", "base_url": address, "wire_api": "responses"}
     named = [f"{name}={json.dumps(value)}" for name, value in fields.items()]
-    if _KEY in wanted.environment:
+    if _KEY in call.environment:
         named.append(f"env_key={json.dumps(_KEY)}")
     named += ["request_max_retries=2", "stream_max_retries=2"]
     return ["-c", 'model_provider="endpoint"', "-c", f"model_providers.endpoint={{{','.join(named)}}}"]
 
 
-def _variables(wanted: Wanted) -> dict[str, str]:
-    found = {}
-    if wanted.home is not None:
+def _variables(call: Invocation) -> dict[str, str]:
+    variables = {}
+    if call.home is not None:
         # Codex creates no helper programs below the temporary folder, and runs no command without them.
-        found["CODEX_HOME"] = os.path.join(wanted.home, "codex")
-    if _KEY in wanted.environment and _ENDPOINT not in wanted.environment:
-        found["CODEX_API_KEY"] = wanted.environment[_KEY]
-    return found
+        variables["CODEX_HOME"] = os.path.join(call.home, "codex")
+    if _KEY in call.environment and _ENDPOINT not in call.environment:
+        variables["CODEX_API_KEY"] = call.environment[_KEY]
+    return variables
 
 
 def read(output: bytes, errors: bytes) -> Said:
@@ -70,18 +70,18 @@ def read(output: bytes, errors: bytes) -> Said:
     """
     reply, session, error = "", None, ""
     used: Any = None
-    for found in answers.objects(output):
-        kind = found.get("type")
+    for event in answers.objects(output):
+        kind = event.get("type")
         if kind == "thread.started":
-            session = text(found.get("thread_id")) or None
-        elif kind == "item.completed" and inside(found, "item", "type") == "agent_message":
-            reply = text(inside(found, "item", "text"))
+            session = text(event.get("thread_id")) or None
+        elif kind == "item.completed" and inside(event, "item", "type") == "agent_message":
+            reply = text(inside(event, "item", "text"))
         elif kind == "turn.completed":
-            used, error = found.get("usage"), ""
+            used, error = event.get("usage"), ""
         elif kind == "turn.failed":
-            error = text(inside(found, "error", "message")) or "the turn failed"
+            error = text(inside(event, "error", "message")) or "the turn failed"
         elif kind == "error":
-            error = text(found.get("message")) or "an error"
+            error = text(event.get("message")) or "an error"
     ended = used is not None
     error = answers.one_line(_inner(error) or ("" if ended else answers.last_line(errors)))
     return Said(
@@ -96,8 +96,8 @@ def read(output: bytes, errors: bytes) -> Said:
 
 def _inner(message: str) -> str:
     """Return the message inside an error that is itself JSON."""
-    for found in answers.objects(message.encode("utf-8", "replace")):
-        return text(inside(found, "error", "message")) or message
+    for value in answers.objects(message.encode("utf-8", "replace")):
+        return text(inside(value, "error", "message")) or message
     return message
 
 

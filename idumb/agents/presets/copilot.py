@@ -7,29 +7,29 @@ from typing import Any
 from idumb.agents import answers
 from idumb.agents.answers import Said, inside, text
 from idumb.agents.model_server import ModelList
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
 _ENDPOINT = "COPILOT_PROVIDER_BASE_URL"
 
 
-def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    given = ["--output-format", "json", "--disable-builtin-mcps", "--no-auto-update", "--no-color"]
-    given += ["--log-level", "none"]
-    if wanted.writes:
-        given += ["--allow-tool", "write"]
-    if wanted.shell:
-        given += ["--allow-tool", "shell"]
-    if wanted.session is not None:
-        given += [f"--resume={wanted.session}"]
-    if wanted.model is not None and _ENDPOINT not in wanted.environment:
-        given += ["--model", wanted.model]
-    return tuple(given)
+def _arguments(call: Invocation) -> tuple[str, ...]:
+    arguments = ["--output-format", "json", "--disable-builtin-mcps", "--no-auto-update", "--no-color"]
+    arguments += ["--log-level", "none"]
+    if call.writes:
+        arguments += ["--allow-tool", "write"]
+    if call.shell:
+        arguments += ["--allow-tool", "shell"]
+    if call.session is not None:
+        arguments += [f"--resume={call.session}"]
+    if call.model is not None and _ENDPOINT not in call.environment:
+        arguments += ["--model", call.model]
+    return tuple(arguments)
 
 
-def _variables(wanted: Wanted) -> dict[str, str]:
-    own_server = _ENDPOINT in wanted.environment
-    return {"COPILOT_MODEL": wanted.model, "COPILOT_OFFLINE": "true"} if own_server and wanted.model else {}
+def _variables(call: Invocation) -> dict[str, str]:
+    own_server = _ENDPOINT in call.environment
+    return {"COPILOT_MODEL": call.model, "COPILOT_OFFLINE": "true"} if own_server and call.model else {}
 
 
 def read(output: bytes, errors: bytes) -> Said:
@@ -39,8 +39,8 @@ def read(output: bytes, errors: bytes) -> Said:
     tokens_in: list[int | None] = []
     tokens_out: list[int | None] = []
     denied: list[str] = []
-    for found in answers.objects(output):
-        kind, data = found.get("type"), found.get("data")
+    for event in answers.objects(output):
+        kind, data = event.get("type"), event.get("data")
         if kind == "assistant.message":
             reply = text(inside(data, "content")) or reply
             tokens_out.append(answers.count(inside(data, "outputTokens")))
@@ -55,7 +55,7 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "tool.execution_complete" and inside(data, "error", "code") in {"denied", "rejected"}:
             denied.append(answers.one_line(text(inside(data, "error", "message")), 200))
         elif kind == "result":
-            result = found
+            result = event
     wrong = result.get("exitCode") != 0
     error = answers.one_line(error or failed or answers.telling_line(errors)) if wrong else ""
     return Said(

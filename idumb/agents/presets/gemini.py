@@ -9,7 +9,7 @@ from typing import Any
 from idumb.agents import answers
 from idumb.agents.answers import Said, inside, text
 from idumb.agents.model_server import ModelList
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent, canonical_json
 from idumb.domain.agent import Usage
 
@@ -17,26 +17,26 @@ _NO_LOGIN = 41
 _RETRY = re.compile(r"^Attempt \d+ failed.*$", re.MULTILINE)
 
 
-def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    mode = "yolo" if wanted.writes and wanted.shell else "auto_edit" if wanted.writes else "default"
-    given = ["--output-format", "stream-json", "--approval-mode", mode]
-    if wanted.session is not None:
-        given += ["--resume", wanted.session]
-    return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+def _arguments(call: Invocation) -> tuple[str, ...]:
+    mode = "yolo" if call.writes and call.shell else "auto_edit" if call.writes else "default"
+    arguments = ["--output-format", "stream-json", "--approval-mode", mode]
+    if call.session is not None:
+        arguments += ["--resume", call.session]
+    return (*arguments, "--model", call.model) if call.model is not None else tuple(arguments)
 
 
-def _files(wanted: Wanted) -> dict[str, str]:
+def _files(call: Invocation) -> dict[str, str]:
     settings: dict[str, Any] = {
         "general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "maxAttempts": 2},
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
     }
-    if "GEMINI_API_KEY" in wanted.environment:
+    if "GEMINI_API_KEY" in call.environment:
         settings["security"] = {"auth": {"selectedType": "gemini-api-key"}}
     return {".gemini/settings.json": json.dumps(settings)}
 
 
-def _variables(_: Wanted) -> dict[str, str]:
+def _variables(_: Invocation) -> dict[str, str]:
     # Without this, Gemini treats an unknown folder as untrusted and does not work in it.
     return {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
@@ -50,19 +50,19 @@ def read(output: bytes, errors: bytes) -> Said:
     session, model, fresh = None, None, True
     result: dict[str, Any] = {}
     error = ""
-    for found in answers.objects(output):
-        kind = found.get("type")
+    for event in answers.objects(output):
+        kind = event.get("type")
         if kind == "init":
-            session, model = text(found.get("session_id")) or None, text(found.get("model")) or None
-        elif kind == "message" and found.get("role") == "assistant":
-            pieces = [text(found.get("content"))] if fresh else [*pieces, text(found.get("content"))]
+            session, model = text(event.get("session_id")) or None, text(event.get("model")) or None
+        elif kind == "message" and event.get("role") == "assistant":
+            pieces = [text(event.get("content"))] if fresh else [*pieces, text(event.get("content"))]
             fresh = False
         elif kind in {"tool_use", "tool_result"}:
             fresh = True
         elif kind == "error":
-            error = text(found.get("message")) or error
+            error = text(event.get("message")) or error
         elif kind == "result":
-            result = found
+            result = event
     done = result.get("status") == "success"
     error = "" if done else _error(result, error, errors)
     return Said(
@@ -80,21 +80,21 @@ def read(output: bytes, errors: bytes) -> Said:
 
 
 def _error(result: dict[str, Any], error: str, errors: bytes) -> str:
-    told = text(inside(result, "error", "message")) or error
-    if not told:
+    message = text(inside(result, "error", "message")) or error
+    if not message:
         whole = errors.decode("utf-8", "replace")
         begin = whole.find('{\n  "session_id"')
         try:
-            told = text(inside(canonical_json.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
+            message = text(inside(canonical_json.decode(whole[begin:]), "error", "message")) if begin >= 0 else ""
         except ValueError:
-            told = ""
-    return answers.one_line(told) or _retried(errors) or answers.telling_line(errors)
+            message = ""
+    return answers.one_line(message) or _retried(errors) or answers.telling_line(errors)
 
 
 def _retried(errors: bytes) -> str:
     """Return the reason of the last retry, if the agent was stopped while it retried."""
-    found = _RETRY.findall(errors.decode("utf-8", "replace"))
-    return answers.one_line(found[-1]) if found else ""
+    retries = _RETRY.findall(errors.decode("utf-8", "replace"))
+    return answers.one_line(retries[-1]) if retries else ""
 
 
 PRESET = Preset(

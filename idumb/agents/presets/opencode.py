@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.agents import answers, model_server
 from idumb.agents.answers import Said, inside, text
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
 _CONFIG = "opencode.json"
@@ -24,24 +24,24 @@ _LOGGED = re.compile(
 """The two formats of a logged error, in newer and older versions."""
 
 
-def _arguments(wanted: Wanted) -> tuple[str, ...]:
+def _arguments(call: Invocation) -> tuple[str, ...]:
     # If its server fails, the report has no reason ("Unexpected server error"); the log has it.
-    given = ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
-    if wanted.session is not None:
-        given += ["--session", wanted.session]
-    if wanted.model is not None:
-        given += ["--model", f"{_PROVIDER}/{wanted.model}" if _ENDPOINT in wanted.environment else wanted.model]
-    return tuple(given)
+    arguments = ["run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
+    if call.session is not None:
+        arguments += ["--session", call.session]
+    if call.model is not None:
+        arguments += ["--model", f"{_PROVIDER}/{call.model}" if _ENDPOINT in call.environment else call.model]
+    return tuple(arguments)
 
 
-def _files(wanted: Wanted) -> dict[str, str]:
+def _files(call: Invocation) -> dict[str, str]:
     """Return the permissions. Unless configured otherwise, OpenCode allows everything."""
-    edit, bash = ("allow" if allowed else "deny" for allowed in (wanted.writes, wanted.shell))
+    edit, bash = ("allow" if allowed else "deny" for allowed in (call.writes, call.shell))
     rules = {"edit": edit, "bash": bash, "webfetch": "deny", "external_directory": "deny"}
     settings: dict[str, Any] = {"permission": rules, "autoupdate": False, "share": "disabled"}
-    if _ENDPOINT in wanted.environment and wanted.model is not None:
-        settings["provider"] = {_PROVIDER: _provider(wanted.model)}
-        settings["small_model"] = f"{_PROVIDER}/{wanted.model}"
+    if _ENDPOINT in call.environment and call.model is not None:
+        settings["provider"] = {_PROVIDER: _provider(call.model)}
+        settings["small_model"] = f"{_PROVIDER}/{call.model}"
     return {_CONFIG: json.dumps(settings)}
 
 
@@ -55,15 +55,15 @@ def _provider(model: str) -> dict[str, Any]:
     }
 
 
-def _variables(wanted: Wanted) -> dict[str, str]:
-    found = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
-    if _ENDPOINT in wanted.environment:
-        found["OPENCODE_DISABLE_MODELS_FETCH"] = "1"
-    if wanted.home is not None:
-        found["OPENCODE_CONFIG"] = os.path.join(wanted.home, _CONFIG)
+def _variables(call: Invocation) -> dict[str, str]:
+    variables = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+    if _ENDPOINT in call.environment:
+        variables["OPENCODE_DISABLE_MODELS_FETCH"] = "1"
+    if call.home is not None:
+        variables["OPENCODE_CONFIG"] = os.path.join(call.home, _CONFIG)
     else:
-        found["OPENCODE_CONFIG_CONTENT"] = _files(wanted)[_CONFIG]
-    return found
+        variables["OPENCODE_CONFIG_CONTENT"] = _files(call)[_CONFIG]
+    return variables
 
 
 def read(output: bytes, errors: bytes) -> Said:
@@ -72,10 +72,10 @@ def read(output: bytes, errors: bytes) -> Said:
     tokens_in: list[int | None] = []
     tokens_out: list[int | None] = []
     costs: list[float] = []
-    for found in answers.objects(output):
-        part = found.get("part")
-        session = text(found.get("sessionID")) or session
-        kind = found.get("type")
+    for event in answers.objects(output):
+        part = event.get("part")
+        session = text(event.get("sessionID")) or session
+        kind = event.get("type")
         if kind == "text":
             reply = text(inside(part, "text")) or reply
         elif kind == "step_finish":
@@ -87,7 +87,7 @@ def read(output: bytes, errors: bytes) -> Said:
             costs += [cost] if cost else []
         elif kind == "error":
             error = (
-                text(inside(found, "error", "data", "message")) or text(inside(found, "error", "name")) or "an error"
+                text(inside(event, "error", "data", "message")) or text(inside(event, "error", "name")) or "an error"
             )
     ended = reason not in {"", "tool-calls"}
     if error.startswith(_NOTHING_SAID) or not (error or ended):
@@ -105,8 +105,8 @@ def read(output: bytes, errors: bytes) -> Said:
 
 def _logged(errors: bytes) -> str:
     """Return the last error about the model from the log; other lookups appear in the log, too."""
-    found = [new or old for new, old in _LOGGED.findall(errors.decode("utf-8", "replace"))]
-    return next((words for words in reversed(found) if answers.kind_of(words)), "")
+    logged = [new or old for new, old in _LOGGED.findall(errors.decode("utf-8", "replace"))]
+    return next((words for words in reversed(logged) if answers.kind_of(words)), "")
 
 
 def _listed(output: bytes) -> tuple[str, ...]:

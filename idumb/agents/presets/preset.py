@@ -10,7 +10,7 @@ from idumb.agents.model_server import ModelList
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Invocation:
     """One call of an agent. `writes`: it may change files. `shell`: it may run any command.
 
     `project`: it reads the repository's instructions for agents. `schema` is the JSON Schema of the reply as text,
@@ -49,10 +49,10 @@ class Preset:
 
     name: str
     login: str
-    arguments: Callable[[Wanted], tuple[str, ...]]
+    arguments: Callable[[Invocation], tuple[str, ...]]
     read: Callable[[bytes, bytes], Said]
-    variables: Callable[[Wanted], Mapping[str, str]] = lambda _: {}
-    files: Callable[[Wanted], Files] = lambda _: {}
+    variables: Callable[[Invocation], Mapping[str, str]] = lambda _: {}
+    files: Callable[[Invocation], Files] = lambda _: {}
     places: tuple[str, ...] = ()
     exits: Mapping[int, str] = field(default_factory=dict)
     server: ModelList | None = None

@@ -11,43 +11,43 @@ from idumb.agents import answers
 from idumb.agents.answers import Said
 from idumb.agents.model_server import ModelList
 from idumb.agents.presets import claude
-from idumb.agents.presets.preset import Preset, Wanted
+from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent
 
 _WITHOUT_RULES = re.compile(r"0\.(\d|1[0-2])\.")
 _API_ERROR = re.compile(r"\[API Error: (.*)\]?", re.DOTALL)
 
 
-def _arguments(wanted: Wanted) -> tuple[str, ...]:
-    given = ["--output-format", "stream-json", *_permissions(wanted)]
-    if "OPENAI_API_KEY" in wanted.environment:
-        given += ["--auth-type", "openai"]
-    if wanted.session is not None:
-        given += ["--resume", wanted.session]
-    return (*given, "--model", wanted.model) if wanted.model is not None else tuple(given)
+def _arguments(call: Invocation) -> tuple[str, ...]:
+    arguments = ["--output-format", "stream-json", *_permissions(call)]
+    if "OPENAI_API_KEY" in call.environment:
+        arguments += ["--auth-type", "openai"]
+    if call.session is not None:
+        arguments += ["--resume", call.session]
+    return (*arguments, "--model", call.model) if call.model is not None else tuple(arguments)
 
 
-def _permissions(wanted: Wanted) -> tuple[str, ...]:
+def _permissions(call: Invocation) -> tuple[str, ...]:
     """Allow edits. `auto-edit` writes anywhere; older versions have no path rules but stay inside the workspace."""
-    if not wanted.writes:
+    if not call.writes:
         return ("--approval-mode", "default")
-    if wanted.shell:
+    if call.shell:
         return ("--approval-mode", "yolo")
-    if _WITHOUT_RULES.match(wanted.version):
+    if _WITHOUT_RULES.match(call.version):
         return ("--approval-mode", "auto-edit")
     return ("--approval-mode", "default", "--allowed-tools", "Edit(/**),WriteFile(/**)")
 
 
 def read(output: bytes, errors: bytes) -> Said:
     said = claude.read(output, errors)
-    told = _API_ERROR.search(said.reply)
-    if told is None or (said.error and said.failure):
+    match = _API_ERROR.search(said.reply)
+    if match is None or (said.error and said.failure):
         return said
-    words = answers.one_line(told[1].rstrip("]"))
+    words = answers.one_line(match[1].rstrip("]"))
     return dataclasses.replace(said, error=words, failure=answers.kind_of(words) or agent.NETWORK)
 
 
-def _files(_: Wanted) -> dict[str, str]:
+def _files(_: Invocation) -> dict[str, str]:
     settings = {
         "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
         "privacy": {"usageStatisticsEnabled": False},
@@ -56,8 +56,8 @@ def _files(_: Wanted) -> dict[str, str]:
     return {".qwen/settings.json": json.dumps(settings)}
 
 
-def _variables(wanted: Wanted) -> dict[str, Any]:
-    return {"OPENAI_MODEL": wanted.model} if wanted.model is not None else {}
+def _variables(call: Invocation) -> dict[str, Any]:
+    return {"OPENAI_MODEL": call.model} if call.model is not None else {}
 
 
 PRESET = Preset(

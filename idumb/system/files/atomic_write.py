@@ -92,10 +92,10 @@ def _mode_of(folder: int, name: str) -> int | None:
     import stat
 
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+    return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
 
 
 def _fill(folder: int, name: str, data: bytes, *, durable: bool, mode: int | None) -> None:

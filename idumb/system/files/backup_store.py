@@ -17,17 +17,17 @@ class FileBackupStore:
         """Store `data` durably and return its path. `name` is relative, with `/`."""
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ValueError(f"not a name below a folder: {name}")
-        wanted = os.path.join(self._folder, kind, *name.split("/"))
-        user_folders.make_private(os.path.dirname(wanted))
+        target = os.path.join(self._folder, kind, *name.split("/"))
+        user_folders.make_private(os.path.dirname(target))
         for number in range(1, 10_000):
-            path = wanted if number == 1 else f"{wanted}~{number}"
+            path = target if number == 1 else f"{target}~{number}"
             if not os.path.lexists(path):
                 atomic_write.write(path, data, mode=0o600)
                 _sync_above(path, self._folder)
                 return path
             if _is(path, data):
                 return path
-        raise FileExistsError(wanted)
+        raise FileExistsError(target)
 
     def put(self, kind: str, path: str) -> str:
         """Move a file or folder here, within one file system, and return its new path."""

@@ -20,9 +20,9 @@ class Room(NamedTuple):
 
 def room(path: str) -> Room:
     """Return the free space of the file system that holds `path`, or would. Raises OSError."""
-    known = _existing(os.path.abspath(path))
-    found = os.statvfs(known)
-    return Room(_mount(known), found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
+    existing = _existing(os.path.abspath(path))
+    numbers = os.statvfs(existing)
+    return Room(_mount(existing), numbers.f_bavail * numbers.f_frsize, numbers.f_favail if numbers.f_files else None)
 
 
 def _existing(path: str) -> str:
@@ -50,16 +50,16 @@ def described(path: str) -> str:
 def nearly_full(path: str) -> str:
     """Return the same if little enough is free to explain a failed write; else ""."""
     try:
-        found = room(path)
+        free = room(path)
     except OSError:
         return ""
-    few = found.files is not None and found.files < _FEW_FILES
-    return _words(found) if few or found.bytes < _FEW_BYTES else ""
+    few = free.files is not None and free.files < _FEW_FILES
+    return _words(free) if few or free.bytes < _FEW_BYTES else ""
 
 
-def _words(found: Room) -> str:
-    files = "" if found.files is None else f" and {found.files} files"
-    return f" ({found.mount} has {found.bytes} bytes{files} free)"
+def _words(free: Room) -> str:
+    files = "" if free.files is None else f" and {free.files} files"
+    return f" ({free.mount} has {free.bytes} bytes{files} free)"
 
 
 def kind_of(path: str) -> str:

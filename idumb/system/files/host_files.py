@@ -28,14 +28,14 @@ class HostFiles:
         Raises LinkInTheWay if a parent folder is a link.
         """
         try:
-            found = self._files.read(path)
+            text = self._files.read(path)
         except LinkInTheWay:
             if self._through_link(path.rpartition("/")[0]):
                 raise
-            found = None
+            text = None
         except OSError:
-            found = None
-        return "" if found is None and self._is_there(path) else found
+            text = None
+        return "" if text is None and self._is_there(path) else text
 
     def prepare(self, paths: Iterable[str]) -> None:
         """Record the folders to create; nothing is written before that succeeds."""
@@ -52,13 +52,13 @@ class HostFiles:
 
     def below(self, folder: str, depth: int) -> tuple[str, ...]:
         """Return names of files in a folder, or with `depth` 1 in its subfolders; links are not followed."""
-        found = []
+        names = []
         for name in self._names(folder):
             if depth:
-                found += [f"{name}/{below}" for below in self._names(f"{folder}/{name}")]
+                names += [f"{name}/{below}" for below in self._names(f"{folder}/{name}")]
             else:
-                found.append(name)
-        return tuple(found)
+                names.append(name)
+        return tuple(names)
 
     def clear_folders(self) -> None:
         """Remove the folders that `write` created if they are empty, deepest first."""
@@ -99,8 +99,8 @@ class HostFiles:
         """Return the folders that idumb created; none if the record is missing or damaged, so that each stays."""
         try:
             with open(self._record(), encoding="utf-8") as stream:
-                known = json.load(stream)
-            folders = known["folders"]
+                record = json.load(stream)
+            folders = record["folders"]
         except (OSError, ValueError, KeyError, TypeError):
             return []
         return [f for f in folders if isinstance(f, str) and ".." not in f.split("/") and not f.startswith("/")]
@@ -131,6 +131,6 @@ def user_root(variable: str | None, path: str) -> tuple[str, str]:
     A value that is not an absolute path is ignored.
     """
     home = os.path.expanduser("~")
-    given = os.environ.get(variable, "") if variable else ""
+    folder = os.environ.get(variable, "") if variable else ""
     rest = path.partition("/")[2]
-    return (given, rest) if os.path.isabs(given) else (home, path)
+    return (folder, rest) if os.path.isabs(folder) else (home, path)

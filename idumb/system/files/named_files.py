@@ -58,8 +58,8 @@ class NamedFiles:
         self._root = root
 
     def digests(self, paths: Iterable[str]) -> Mapping[str, str]:
-        found = ((path, _digest(os.path.join(self._root, path))) for path in paths)
-        return {path: digest for path, digest in found if digest is not None}
+        pairs = ((path, _digest(os.path.join(self._root, path))) for path in paths)
+        return {path: digest for path, digest in pairs if digest is not None}
 
     def signature(self, paths: Iterable[str]) -> str | None:
         """Return a fingerprint of type, size, inode and times of each path; None if one changed within a clock tick."""
@@ -67,13 +67,20 @@ class NamedFiles:
         seen = hashlib.sha256()
         for path in paths:
             try:
-                found = os.stat(os.path.join(self._root, path))
+                status = os.stat(os.path.join(self._root, path))
             except OSError:
                 seen.update(f"{path}\0-\0".encode("utf-8", "surrogateescape"))
                 continue
-            if max(found.st_ctime_ns, found.st_mtime_ns) > now - _GRAIN:
+            if max(status.st_ctime_ns, status.st_mtime_ns) > now - _GRAIN:
                 return None
-            facts = (found.st_mode, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            facts = (
+                status.st_mode,
+                status.st_dev,
+                status.st_ino,
+                status.st_size,
+                status.st_mtime_ns,
+                status.st_ctime_ns,
+            )
             seen.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
         return seen.hexdigest()
 
@@ -83,11 +90,11 @@ class NamedFiles:
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:
         root = os.path.realpath(self._root) + os.sep
         places = {name: shutil.which(name) for name in names if "/" not in name or os.path.isabs(name)}
-        found = {name: os.path.abspath(place) for name, place in places.items() if place is not None}
+        programs = {name: os.path.abspath(place) for name, place in places.items() if place is not None}
         inside = {
-            place for place in found.values() if place.startswith(root) or os.path.realpath(place).startswith(root)
+            place for place in programs.values() if place.startswith(root) or os.path.realpath(place).startswith(root)
         }
-        return {name: place for name, place in found.items() if place not in inside}
+        return {name: place for name, place in programs.items() if place not in inside}
 
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
         placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
@@ -96,21 +103,21 @@ class NamedFiles:
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         plain: dict[str, bool] = {"": True}
         root = os.path.realpath(self._root)
-        found = {}
+        targets = {}
         for folder in folders:
             if not self._is_plain(folder, plain):
-                found[folder] = _place_of(os.path.realpath(os.path.join(root, folder)), root)
-        return found
+                targets[folder] = _place_of(os.path.realpath(os.path.join(root, folder)), root)
+        return targets
 
-    def _is_plain(self, folder: str, known: dict[str, bool]) -> bool:
+    def _is_plain(self, folder: str, plain: dict[str, bool]) -> bool:
         """Return whether neither the folder nor a parent is a link; each is checked once."""
         above = ""
         for name in folder.split("/"):
             folder = f"{above}/{name}" if above else name
-            if folder not in known:
-                known[folder] = known[above] and not os.path.islink(os.path.join(self._root, folder))
+            if folder not in plain:
+                plain[folder] = plain[above] and not os.path.islink(os.path.join(self._root, folder))
             above = folder
-        return known[above]
+        return plain[above]
 
 
 def _place_of(real: str, root: str) -> str:
@@ -178,9 +185,9 @@ class WatchedFile:
 
     def _signature(self) -> tuple[int, ...] | None:
         try:
-            found = os.lstat(self._path)
+            status = os.lstat(self._path)
         except OSError:
             return None
-        if not stat.S_ISREG(found.st_mode) or found.st_size > self._most:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > self._most:
             return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -83,8 +83,8 @@ class FileReports:
         except OSError:
             return None
         try:
-            found = os.stat(_name(path), dir_fd=folder, follow_symlinks=False)
-            return found.st_size if stat.S_ISREG(found.st_mode) else None
+            status = os.stat(_name(path), dir_fd=folder, follow_symlinks=False)
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
         except FileNotFoundError:
             return None
         finally:
@@ -106,14 +106,14 @@ class FileReports:
         import stat
 
         top = os.path.join(self._root, *_parts(folder))
-        found: list[str] = []
+        paths: list[str] = []
         for here, _, names in os.walk(top) if not os.path.islink(top) else ():
             below = os.path.relpath(here, self._root).replace(os.sep, "/")
             for name in names:
                 with contextlib.suppress(OSError):
                     if stat.S_ISREG(os.lstat(os.path.join(here, name)).st_mode):
-                        found.append(f"{below}/{name}")
-        return tuple(sorted(found))
+                        paths.append(f"{below}/{name}")
+        return tuple(sorted(paths))
 
     def _open_folder(self, path: str, *, create: bool = False) -> int:
         """Return a descriptor of the folder that contains `path`, opened step by step without following links."""

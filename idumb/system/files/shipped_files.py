@@ -37,10 +37,10 @@ def pages() -> dict[str, str]:
     return _texts(_PAGES, "help pages")
 
 
-def _texts(folders: tuple[str, ...], what: str) -> dict[str, str]:
+def _texts(folders: tuple[str, ...], content: str) -> dict[str, str]:
     folder = next((place for place in folders if os.path.isdir(place)), None)
     if folder is None:
-        raise FileNotFoundError(2, f"This installation of idumb lacks its {what}", os.path.basename(folders[-1]))
+        raise FileNotFoundError(2, f"This installation of idumb lacks its {content}", os.path.basename(folders[-1]))
     texts = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".md") and name != "README.md":

@@ -41,8 +41,8 @@ def repository_id(common_dir: str) -> str:
     import hashlib
 
     real = os.path.realpath(common_dir)
-    found = os.stat(real)
-    return hashlib.sha256(f"{real}\0{found.st_dev}\0{found.st_ino}".encode("utf-8", "surrogateescape")).hexdigest()
+    status = os.stat(real)
+    return hashlib.sha256(f"{real}\0{status.st_dev}\0{status.st_ino}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def prepare(*parts: str) -> str:
@@ -57,9 +57,9 @@ def problem(*parts: str) -> str | None:
     folder = path()
     for part in (None, *parts):
         folder = folder if part is None else os.path.join(folder, part)
-        found = unsafe(folder, folder=True)
-        if found is not None:
-            return found
+        reason = unsafe(folder, folder=True)
+        if reason is not None:
+            return reason
     return None
 
 
@@ -68,16 +68,16 @@ def unsafe(place: str, *, folder: bool = False) -> str | None:
     import stat
 
     try:
-        found = os.lstat(place)
+        status = os.lstat(place)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    right_type = stat.S_ISDIR(found.st_mode) if folder else stat.S_ISREG(found.st_mode)
+    right_type = stat.S_ISDIR(status.st_mode) if folder else stat.S_ISREG(status.st_mode)
     if not right_type:
         return f"{place} is not a {'folder' if folder else 'file'}"
-    if found.st_uid != os.geteuid():
-        return f"{place} belongs to another user (uid {found.st_uid})"
-    if found.st_mode & 0o022:
-        return f"{place} can be written by other users (mode {found.st_mode & 0o777:04o})"
+    if status.st_uid != os.geteuid():
+        return f"{place} belongs to another user (uid {status.st_uid})"
+    if status.st_mode & 0o022:
+        return f"{place} can be written by other users (mode {status.st_mode & 0o777:04o})"
     return None
 
 

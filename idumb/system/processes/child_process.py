@@ -218,8 +218,8 @@ def _ceilings(limits: Mapping[str, int]) -> Ceilings:
     """Return (system number, value) of each limit; omit names that the system does not have."""
     import resource
 
-    known = ((getattr(resource, _LIMITS[name], None), value) for name, value in limits.items())
-    return tuple((number, value) for number, value in known if number is not None)
+    numbers = ((getattr(resource, _LIMITS[name], None), value) for name, value in limits.items())
+    return tuple((number, value) for number, value in numbers if number is not None)
 
 
 def _set_limits(ceilings: Ceilings) -> None:

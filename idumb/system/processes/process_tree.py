@@ -60,25 +60,25 @@ def become_reaper() -> bool:
 def children(pid: int | None = None) -> list[int]:
     """Return the ids of a process's children (of this process by default), zombies included."""
     folder = f"/proc/{pid or 'self'}/task"
-    found: list[int] = []
+    pids: list[int] = []
     # A process or thread can end between two reads; its children then have another parent.
     with contextlib.suppress(OSError):
         for thread in os.listdir(folder):
             with contextlib.suppress(OSError):
-                found.extend(map(int, read(f"{folder}/{thread}/children").split()))
-    return found
+                pids.extend(map(int, read(f"{folder}/{thread}/children").split()))
+    return pids
 
 
 def descendants(roots: Iterable[int]) -> list[int]:
     """Return the given processes and all their descendants, parents first."""
-    found = list(dict.fromkeys(roots))
-    seen = set(found)
-    for pid in found:
+    tree = list(dict.fromkeys(roots))
+    seen = set(tree)
+    for pid in tree:
         for child in children(pid):
             if child not in seen:
                 seen.add(child)
-                found.append(child)
-    return found
+                tree.append(child)
+    return tree
 
 
 def variable(pid: int, name: bytes) -> bytes | None:
@@ -139,11 +139,11 @@ def _every_process() -> list[int]:
 
 def ancestors(pid: int) -> list[int]:
     """Return the ancestors of a process, nearest first; none if the system does not show them."""
-    found: list[int] = []
-    while (fields := status(pid)) is not None and (parent := int(fields[1])) > 0 and parent not in found:
-        found.append(parent)
+    pids: list[int] = []
+    while (fields := status(pid)) is not None and (parent := int(fields[1])) > 0 and parent not in pids:
+        pids.append(parent)
         pid = parent
-    return found
+    return pids
 
 
 def is_alive(pid: int) -> bool:
@@ -165,8 +165,8 @@ def end_groups(pids: Iterable[int]) -> None:
     A process that keeps forking is never where it was seen, but its group is. Zombies still have a group.
     """
     own = os.getsid(0)
-    known = (status(pid) for pid in pids)
-    for group in {int(fields[_GROUP]) for fields in known if fields is not None and int(fields[_SESSION]) != own}:
+    states = (status(pid) for pid in pids)
+    for group in {int(fields[_GROUP]) for fields in states if fields is not None and int(fields[_SESSION]) != own}:
         send_group(group, signal.SIGKILL)
 
 
@@ -175,23 +175,23 @@ def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> t
 
     `chase` is called before each further search after the grace period.
     """
-    found = find()
-    ended = set(found)
+    living = find()
+    ended = set(living)
     try:
-        send(found, signal.SIGTERM)
-        if found:
-            wait_gone(found, grace)
+        send(living, signal.SIGTERM)
+        if living:
+            wait_gone(living, grace)
     finally:
         # Also if an interrupt ends the wait: no process may outlive this call.
         for _ in range(_ROUNDS):
             chase()
-            found = find()
-            if not found:
+            living = find()
+            if not living:
                 break
-            ended.update(found)
-            end_groups(found)
-            send(found, signal.SIGKILL)
-            wait_gone(found, 0.2)
+            ended.update(living)
+            end_groups(living)
+            send(living, signal.SIGKILL)
+            wait_gone(living, 0.2)
     return tuple(sorted(ended))
 
 

@@ -21,7 +21,7 @@ class _Hold:
     """Defers the exception of a signal, in the one thread that handles signals."""
 
     depth = 0
-    wanted: Exception | None = None
+    pending: Exception | None = None
 
 
 @contextlib.contextmanager
@@ -34,15 +34,15 @@ def held() -> Iterator[None]:
         yield  # the main thread handles signals and is not deferred here
         return
     _Hold.depth += 1
-    wanted = None
+    deferred = None
     try:
         yield
     finally:
         _Hold.depth -= 1
         if _Hold.depth == 0:
-            wanted, _Hold.wanted = _Hold.wanted, None
-    if wanted is not None:
-        raise wanted
+            deferred, _Hold.pending = _Hold.pending, None
+    if deferred is not None:
+        raise deferred
 
 
 class SignalInterrupts:
@@ -101,21 +101,21 @@ class SignalInterrupts:
         os._exit(128 + number)
 
 
-def _raise(wanted: Exception) -> None:
+def _raise(interruption: Exception) -> None:
     if _Hold.depth:
-        _Hold.wanted = wanted
+        _Hold.pending = interruption
     else:
-        raise wanted
+        raise interruption
 
 
 @contextlib.contextmanager
-def until_told() -> Iterator[Callable[[], None]]:
+def until_signalled() -> Iterator[Callable[[], None]]:
     """Yield a function that waits until this process is asked to end, by any termination signal."""
-    told = threading.Event()
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in CAUGHT}
+    asked = threading.Event()
+    before = {number: signal.signal(number, lambda *_: asked.set()) for number in CAUGHT}
 
     def wait() -> None:
-        told.wait()
+        asked.wait()
 
     try:
         yield wait

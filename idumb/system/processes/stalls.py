@@ -134,8 +134,8 @@ def _speech(seen: Observation) -> str:
 
 
 def waited_for(seen: Observation) -> str:
-    known = (word for wait in seen.waits for part, word in _WAITS.items() if part in wait)
-    return " and ".join(list(dict.fromkeys(known))[:_SHOWN])
+    words = (word for wait in seen.waits for part, word in _WAITS.items() if part in wait)
+    return " and ".join(list(dict.fromkeys(words))[:_SHOWN])
 
 
 def _talks(seen: Observation) -> bool:
@@ -269,12 +269,12 @@ def _full(pids: Sequence[int]) -> str:
 
 
 def _machine_is_full() -> bool:
-    found = {}
+    sizes = {}
     for line in _text("/proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name in {"MemTotal", "MemAvailable"}:
-            found[name] = int(rest.split()[0])
-    return found.get("MemAvailable", 1) < _LEAST_FREE * found.get("MemTotal", 1)
+            sizes[name] = int(rest.split()[0])
+    return sizes.get("MemAvailable", 1) < _LEAST_FREE * sizes.get("MemTotal", 1)
 
 
 def _address_space_is_full(pid: int) -> bool:

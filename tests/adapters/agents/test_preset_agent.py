@@ -15,7 +15,7 @@ import pytest
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
 from idumb.agents.preset_agent import PresetAgent
-from idumb.agents.presets.preset import Wanted
+from idumb.agents.presets.preset import Invocation
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -87,7 +87,7 @@ def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Pa
 def test_codex_may_write_the_git_folder_of_its_clone_where_it_is_to_commit(*, commits: bool) -> None:
     """It keeps `.git` read-only in all that it may write, so nothing could be committed."""
     preset = importlib.import_module("idumb.agents.presets.codex").PRESET
-    given = preset.arguments(Wanted(writes=True, git_folder="/clone/.git" if commits else None))
+    given = preset.arguments(Invocation(writes=True, git_folder="/clone/.git" if commits else None))
     assert ('sandbox_workspace_write.writable_roots=["/clone/.git"]' in given) is commits
 
 
@@ -96,7 +96,7 @@ def test_codex_may_write_the_git_folder_of_its_clone_where_it_is_to_commit(*, co
 def test_claude_is_offered_no_commands_unless_the_binding_says_so(*, shell: bool, role: str) -> None:
     """R-ADAPT-2: in acceptEdits it would run `touch`, `rm` and `sed -i`, and `cat` in every mode."""
     preset = importlib.import_module("idumb.agents.presets.claude").PRESET
-    given = preset.arguments(Wanted(writes=role == BUILDER, shell=shell))
+    given = preset.arguments(Invocation(writes=role == BUILDER, shell=shell))
     assert given[given.index("Bash") - 1] == ("--allowedTools" if shell else "--disallowedTools")
 
 
@@ -107,7 +107,7 @@ def test_claude_is_offered_no_commands_unless_the_binding_says_so(*, shell: bool
 def test_qwen_edits_below_its_workspace_alone(version: str, mode: list[str]) -> None:
     """R-ADAPT-2: since 0.15 `auto-edit` writes anywhere; before it there were no rules for paths."""
     preset = importlib.import_module("idumb.agents.presets.qwen").PRESET
-    given = preset.arguments(Wanted(writes=True, version=version))
+    given = preset.arguments(Invocation(writes=True, version=version))
     at = given.index("--approval-mode") + 1
     assert list(given[at : at + len(mode)]) == mode
 
