@@ -62,5 +62,36 @@ def counts(numbers: Mapping[str, int], most: Sequence[str]) -> str:
     return ", ".join(f"{numbers[s]} {s}" for s in order if numbers.get(s) and s != "total")
 
 
+def last_lines(text: str, most: int, indent: str) -> list[str]:
+    """Return the last lines of an output, after a line that counts the omitted ones."""
+    lines = markup.visible(text.rstrip("\n")).split("\n")
+    omitted = len(lines) - most
+    head = [f"({quantities.counted(omitted, 'earlier line')} omitted)"] if omitted > 0 else []
+    return [f"{indent}{line}" for line in (*head, *lines[-most:])]
+
+
+def evidence(found: Data) -> str:
+    """Return `passed AC-1: pytest -q`, with the exit code of a check that failed."""
+    code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
+    how = markup.one_line(found.get("command") or found.get("text") or "")
+    return f"{str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}"
+
+
+def ended(attempt: Data, commit: str = "") -> str:
+    """Return how an attempt ended, in what time, and why."""
+    words = str(attempt.get("outcome") or "not finished").replace("_", " ")
+    took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
+    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
+    return f"{words}{took}{commit}{because}"
+
+
+def visible_lines(text: str) -> list[str]:
+    return [markup.visible(line) for line in text.rstrip("\n").split("\n")]
+
+
+def verification(record: Data) -> str:
+    return f"Verification {record['status']}: {markup.one_line(record['reason'])}"
+
+
 def tasks(number: int) -> str:
     return quantities.counted(number, "task")

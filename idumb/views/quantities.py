@@ -40,6 +40,11 @@ def moment(at: str) -> str:
     return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 20 and at[10] == "T" and at.endswith("Z") else at
 
 
+def line_counts(added: int | None, removed: int | None) -> str:
+    """Return `+3 -1`, or `binary` without counts."""
+    return "binary" if added is None or removed is None else f"+{added} -{removed}"
+
+
 UNKNOWN = "unknown"
 
 

@@ -1,1 +1,1 @@
-"""What each command prints: one renderer a command."""
+"""What each command prints, by group of commands."""

@@ -46,14 +46,9 @@ def _envelope(row: phrases.Data) -> list[str]:
 
 
 def _attempt(attempt: phrases.Data) -> list[str]:
-    ended = str(attempt.get("outcome") or "not finished").replace("_", " ")
-    took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
-    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
-    lines = [f"  Attempt {attempt['attempt']}: {ended}{took}{because}"]
+    lines = [f"  Attempt {attempt['attempt']}: {phrases.ended(attempt)}"]
     for found in attempt["evidence"]:
-        code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
-        how = markup.one_line(found.get("command") or found["text"])
-        lines.append(f"    {found['result'].replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}")
+        lines.append(f"    {phrases.evidence(found)}")
         lines += [] if found["result"] in _NOT_BAD else _quoted(found["output"])
     result = attempt.get("result") or {}
     if result.get("outcome") not in {None, "completed"} or result.get("message"):
@@ -65,11 +60,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
 
 
 def _quoted(text: str, most: int = _OUTPUT_LINES, indent: str = "      | ") -> list[str]:
-    if not text.strip():
-        return []
-    kept = markup.visible(text.rstrip("\n")).split("\n")
-    hidden = [f"{indent}({quantities.counted(len(kept) - most, 'earlier line')} omitted)"] if len(kept) > most else []
-    return [*hidden, *(f"{indent}{line}" for line in kept[-most:])]
+    return phrases.last_lines(text, most, indent) if text.strip() else []
 
 
 def _change(row: phrases.Data) -> list[str]:
@@ -85,7 +76,7 @@ def _files(row: phrases.Data, indent: str) -> list[str]:
 
 
 def _diff(row: phrases.Data) -> list[str]:
-    lines = markup.visible(row["diff"].rstrip("\n")).split("\n") if row["diff"].strip() else []
+    lines = phrases.visible_lines(row["diff"]) if row["diff"].strip() else []
     cut = [f"      | ({quantities.counted(len(lines) - _DIFF_LINES, 'more line')})"] if len(lines) > _DIFF_LINES else []
     return [*(f"      | {line}" for line in lines[:_DIFF_LINES]), *cut]
 
@@ -98,7 +89,7 @@ def _since(row: phrases.Data) -> list[str]:
 
 
 def _verification(found: phrases.Data) -> list[str]:
-    lines = [f"Verification {found['status']}: {markup.one_line(found['reason'])}"]
+    lines = [phrases.verification(found)]
     for one in found["open"]:
         lines.append(f"  {one['result']} {markup.one_line(one['subject'])}: {markup.one_line(one['text'])}")
         lines += _quoted(one["output"])

@@ -16,7 +16,7 @@ def started(data: phrases.Data) -> str:
         return run.ended(data)
     task = data["task"]
     lines = [f"{task['id']} {markup.one_line(task['title'])}: attempt {task['attempt']} is open.", ""]
-    return _ended([*lines, *_prompt(task), "", *phrases.commands(data)])
+    return _ended([*lines, *phrases.visible_lines(task["prompt"]), "", *phrases.commands(data)])
 
 
 def upcoming(data: phrases.Data) -> str:
@@ -29,7 +29,7 @@ def upcoming(data: phrases.Data) -> str:
         lines.append(f"No task of phase {data['phase']} can run now.")
     else:
         task = data["task"]
-        lines += [f"{task['id']} {markup.one_line(task['title'])}", "", *_prompt(task), ""]
+        lines += [f"{task['id']} {markup.one_line(task['title'])}", "", *phrases.visible_lines(task["prompt"]), ""]
     if data["others"]:
         rows = [(t["id"], markup.one_line(t["title"]), _why(t)) for t in data["others"]]
         lines += ["Not yet:", *phrases.columns(rows), ""]
@@ -44,16 +44,12 @@ def _why(task: phrases.Data) -> str:
     return f"{task['status']}: {markup.one_line(task['why'])}" if task["why"] else str(task["status"])
 
 
-def _prompt(task: phrases.Data) -> list[str]:
-    return [markup.visible(line) for line in str(task["prompt"]).rstrip("\n").split("\n")]
-
-
 def submitted(data: phrases.Data) -> str:
     task = data["task"]
     words = "is accepted" if data["accepted"] else "is not accepted"
     lines = [f"{task['id']} {markup.one_line(task['title'])} {words} (attempt {data['attempt']})."]
     lines += [f"- Commit: {task['commit']}"] if data["accepted"] and task.get("commit") else []
-    lines += [f"- {_proof(e)}" for e in data["evidence"]]
+    lines += [f"- {e['result']} " + markup.one_line(f"{e['subject']} {e['text']}") for e in data["evidence"]]
     if data["feedback"]:
         lines += ["", *(f"  {markup.visible(line)}" for line in data["feedback"].split("\n"))]
     if data["ended"] is not None:
@@ -61,10 +57,6 @@ def submitted(data: phrases.Data) -> str:
 
         return _ended([*lines, ""]) + run.ended({**data["ended"], "next": data["next"]})
     return _ended([*lines, "", *phrases.commands(data)])
-
-
-def _proof(found: phrases.Data) -> str:
-    return markup.one_line(f"{found['result']} {found['subject']} {found['text']}")
 
 
 def given_up(data: phrases.Data) -> str:
@@ -79,3 +71,8 @@ def tools(data: phrases.Data) -> str:
 
 def _ended(lines: Sequence[Any]) -> str:
     return "\n".join(lines) + "\n"
+
+
+def serving(data: phrases.Data) -> str:
+    """Return only the address, for scripts."""
+    return f"{data['address']}\n"

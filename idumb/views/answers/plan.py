@@ -1,4 +1,4 @@
-"""Output of `init`, `check-plan` and `graph`."""
+"""Output of `plan-phase`, `research`, `discuss`, `check-plan` and `graph`."""
 
 from __future__ import annotations
 
@@ -7,38 +7,53 @@ from collections.abc import Sequence
 from idumb.domain import wording
 from idumb.views import markup, phrases, quantities
 
+_RULE = "-" * 72
 
-def init(data: phrases.Data) -> str:
-    lines = [f"created {markup.one_line(path)}" for path in data["created"]]
-    lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
-    lines += _taken_over(data.get("taken_over"))
+
+def plan_phase(data: phrases.Data) -> str:
+    """Return findings and objections to the last draft, and the path of the plan or the draft."""
+    if data.get("prompt"):
+        return _prompt(data)
+    lines = [line for found in data["findings"] for line in phrases.finding(found)]
+    lines += [f"plan-checker: {markup.one_line(text)}" for text in data["objections"]]
+    lines += [""] if lines else []
+    rounds = f" in {quantities.counted(data['rounds'], 'round')}" if data["rounds"] else ""
+    if data["written"]:
+        lines.append(f"Wrote {markup.one_line(data['path'])}: {phrases.tasks(data['tasks'])}{rounds}.")
+    if data["kept"]:
+        lines.append(f"The last draft is kept in {markup.one_line(data['kept'])}")
+    said = "\n".join([*lines, *phrases.commands(data)]).rstrip("\n")
+    return f"{said}\n" if said else ""
+
+
+def _prompt(data: phrases.Data) -> str:
+    """Return the prompt between rules."""
+    shown = [_RULE, *phrases.visible_lines(data["prompt"]), _RULE]
+    return "\n".join(["Nothing was run or written.", *shown, *phrases.commands(data)]) + "\n"
+
+
+def research(data: phrases.Data) -> str:
+    if data.get("prompt"):
+        return _prompt(data)
+    path = markup.one_line(data["path"])
+    if not data["written"]:
+        said = f"{path} is current.\n" if data["standing"] == "current" else ""
+        return said + "".join(f"{line}\n" for line in phrases.commands(data) if said)
+    kept = [f"The previous file is kept in {markup.one_line(data['kept'])}"] if data["kept"] else []
+    return "\n".join([f"Wrote {path}.", *kept, *phrases.commands(data)]) + "\n"
+
+
+def discuss(data: phrases.Data) -> str:
+    """Return the open questions and the number of answered ones."""
+    lines = []
+    for one in data["questions"]:
+        if one["answer"] is None:
+            lines.append(f"{one['id']}: {markup.one_line(one['text'])}")
+            lines += [f"    {markup.one_line(one['why'])}"] if one["why"] else []
+    done = len(data["questions"]) - len(data["open"])
+    lines += [f"{done} of {quantities.counted(len(data['questions']), 'question')} answered."]
+    lines += [f"The questions are in {markup.one_line(data['path'])}"] if data["path"] else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
-
-
-def _taken_over(imported: phrases.Data | None) -> list[str]:
-    """Return what was imported from an old iDumb."""
-    if not imported:
-        return []
-    files = quantities.counted(len(imported["files"]), "file")
-    lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
-    lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
-    lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
-    parts = [quantities.counted(len(imported[key]), one, many) for key, one, many in _TOLD if imported[key]]
-    lines += [f"  {', '.join(parts)}"] if parts else []
-    lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in imported["not_understood"]]
-    return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
-
-
-_TOLD = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
-
-
-def _unread(file: phrases.Data) -> str:
-    return f"{file['path']} ({file['why']})"
-
-
-def _old_phase(imported: phrases.Data) -> str:
-    counted = ((len(imported[word]), word) for word in ("completed", "failed", "blocked"))
-    return ", ".join(f"{number} {word}" for number, word in counted if number) or "no work was done"
 
 
 def check_plan(data: phrases.Data) -> str:

@@ -11,13 +11,9 @@ from idumb.views import advice, markup, phrases, quantities
 def ended(data: phrases.Data) -> str:
     """Return the outcome of a run: complete, waiting, paused, partial or failed; or of a dry run."""
     if "dry_run" in data:
-        from idumb.views.answers import dry_run
-
-        return dry_run.rehearsed(data)
+        return _rehearsed(data)
     if "prepared" in data:
-        from idumb.views.answers import ask
-
-        return ask.prepared(data)
+        return _prepared(data)
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
@@ -53,11 +49,7 @@ def _complete(data: phrases.Data) -> list[str]:
     verification = data.get("verification")
     if verification is None:
         return [*lines, "- Not verified yet"]
-    return [*lines, "- Proceeding to verification...", "", _verification_line(verification)]
-
-
-def _verification_line(record: phrases.Data) -> str:
-    return f"Verification {record['status']}: {markup.one_line(record['reason'])}"
+    return [*lines, "- Proceeding to verification...", "", phrases.verification(verification)]
 
 
 def _partial(data: phrases.Data) -> list[str]:
@@ -284,7 +276,7 @@ def verified(data: phrases.Data) -> str:
         )
         for e in data["evidence"]
     ]
-    lines = [f"Phase {data['phase']}: {_verification_line(data)}", *(phrases.columns(rows) if rows else [])]
+    lines = [f"Phase {data['phase']}: {phrases.verification(data)}", *(phrases.columns(rows) if rows else [])]
     lines += [f"  mismatch: {markup.one_line(text)}" for text in data.get("mismatches", ())]
     lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
@@ -312,3 +304,79 @@ def _agents_said(data: phrases.Data) -> list[str]:
             said = f"{one['criterion']} does not hold: {one['why']} [{', '.join(places) or 'nothing cited'}]"
             lines += [] if one["holds"] else [f"    {markup.one_line(said)}"]
     return lines
+
+
+_ENDS = {
+    "complete": "every task would complete",
+    "waiting": "the run would wait for you",
+    "partial": "the run would complete in part",
+    "failed": "the run would fail",
+}
+
+
+def _rehearsed(data: phrases.Data) -> str:
+    rehearsal = data["dry_run"]
+    lines = [f"Dry run of phase {data['phase']}: {_ENDS.get(data['outcome'], data['outcome'])}. Nothing was changed."]
+    lines += [f"Reason: {markup.one_line(data['reason'])}"] if data.get("reason") else []
+    lines += ["", "Tasks:", *phrases.columns([_rehearsed_task(row) for row in rehearsal["tasks"]])]
+    lines += _part("Not rehearsed:", [(row["task"], markup.one_line(row["why"])) for row in rehearsal["not_rehearsed"]])
+    lines += _part("Ran in the copy:", [_command(row) for row in rehearsal["commands"]])
+    lines += _part(
+        "Would commit:", [(row["task"], markup.one_line(row["subject"])) for row in rehearsal["would_commit"]]
+    )
+    lines += _part("Files left behind:", [(markup.one_line(path),) for path in rehearsal["left_behind"]])
+    record = data.get("verification")
+    lines += ["", phrases.verification(record)] if record else []
+    if not rehearsal["files"]:
+        return "\n".join([*lines, "", "No file would change.", *phrases.commands(data)]) + "\n"
+    rows = [
+        (file["change"], markup.one_line(file["path"]), quantities.line_counts(file["added"], file["removed"]))
+        for file in rehearsal["files"]
+    ]
+    lines += _part(f"{quantities.counted(len(rows), 'file')} would change:", rows)
+    return "\n".join([*lines, *phrases.commands(data), ""]) + "\n" + markup.visible(rehearsal["diff"])
+
+
+def _rehearsed_task(row: phrases.Data) -> tuple[str, ...]:
+    files = wording.listed([markup.one_line(f["path"]) for f in row["files"]])
+    title = wording.clip(markup.one_line(row["title"]), 50)
+    return (row["id"], row["status"], title, files or wording.clip(markup.one_line(row["why"]), 70))
+
+
+def _command(row: phrases.Data) -> tuple[str, ...]:
+    return (row["task"] or "", row["by"], row["result"], wording.clip(markup.one_line(row["command"]), 80))
+
+
+def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["", heading, *phrases.columns(rows)] if rows else []
+
+
+_RULE = "-" * 72
+
+
+def _prepared(data: phrases.Data) -> str:
+    """Return each agent and its prompt, or the names of the prompt files."""
+    if not data["prepared"]:
+        return "\n".join([f"No task of phase {data['phase']} can run now.", *phrases.commands(data)]) + "\n"
+    written = data.get("written")
+    lines = ["Nothing was run or recorded.", ""]
+    for task in data["prepared"]:
+        lines += _prepared_task(task, shown=written is None)
+    lines += [f"written: {markup.one_line(path)}" for path in written or ()]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _prepared_task(task: phrases.Data, *, shown: bool) -> list[str]:
+    agent = task["agent"]
+    named = markup.one_line(agent["binding"] or "nobody")
+    model = f", model {markup.one_line(agent['model'])}" if agent["model"] else ""
+    head = [f"{task['id']} {markup.one_line(task['title'])} ({task['status']}, attempt {task['attempt']})"]
+    head.append(f"  builder: {named}{model}")
+    head += [f"  starts:  {markup.one_line(' '.join(agent['argv']))}"] if agent["argv"] else []
+    head += [f"  problem: {markup.one_line(agent['problem'])}"] if agent["problem"] else []
+    head += [f"  writes:  {markup.one_line(', '.join(task['allowed']) or 'nothing')}"]
+    if not task["prompt"]:
+        return [*head, "  It receives no prompt.", ""]
+    if not shown:
+        return [*head, ""]
+    return [*head, _RULE, *phrases.visible_lines(task["prompt"]), _RULE, ""]

@@ -340,8 +340,7 @@ def _symbols(facts: _Facts) -> list[str]:
 def _lines_of(counts: LineCounts, path: str) -> str:
     if path not in counts:
         return "as before the run, or not counted"
-    added, removed = counts[path]
-    return "binary" if added is None or removed is None else f"+{added} -{removed}"
+    return quantities.line_counts(*counts[path])
 
 
 def _totals(counts: LineCounts, files: Sequence[str]) -> str:

@@ -1,9 +1,8 @@
-"""Output of `show`, `diff`, `log` and `audit`."""
+"""Output of `show`, `diff`, `log`, `audit`, `metrics` and `envelope`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from idumb.domain.runs import spending
 from idumb.views import advice, markup, phrases, quantities
@@ -18,7 +17,8 @@ def show(data: phrases.Data) -> str:
     task = data["task"]
     lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
     line = f":{data['line']}" if data.get("line") else ""
-    lines.append(f"  {markup.one_line(data['plan'])}{line}, kind {task['kind']}" + _reason(data))
+    lines.append(f"  {markup.one_line(data['plan'])}{line}, kind {task['kind']}")
+    lines += [f"  {markup.one_line(data['reason'])}"] if data.get("reason") else []
     lines += _declared(task)
     lines += _criteria(task, data["proofs"])
     for attempt in data.get("attempts", ()):
@@ -41,10 +41,6 @@ def _ways_out(data: phrases.Data) -> list[str]:
     if strays:
         lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
     return [*lines, f"To accept the task as it is: {advice.accept(data['id'])}"]
-
-
-def _reason(data: phrases.Data) -> str:
-    return f"\n  {markup.one_line(data['reason'])}" if data.get("reason") else ""
 
 
 def _declared(task: phrases.Data) -> list[str]:
@@ -71,13 +67,10 @@ def _criteria(task: phrases.Data, proofs: phrases.Data) -> list[str]:
 
 
 def _attempt(attempt: phrases.Data) -> list[str]:
-    took = f" in {quantities.duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
-    ended = str(attempt.get("outcome") or "not finished").replace("_", " ")
     commit = f", commit {quantities.short(attempt['commit'])}" if attempt.get("commit") else ""
-    because = f": {markup.one_line(attempt['reason'])}" if attempt.get("reason") else ""
     builder = attempt.get("builder")
     by = f" by {markup.one_line(builder)}" if isinstance(builder, str) else ""
-    lines = [f"Attempt {attempt['attempt']}{by}: {ended}{took}{commit}{because}"]
+    lines = [f"Attempt {attempt['attempt']}{by}: {phrases.ended(attempt, commit)}"]
     if attempt.get("mend"):
         lines.append(f"  next: {markup.one_line(attempt['mend'])}")
     lines += _kept(attempt)
@@ -87,11 +80,8 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
     lines += [_commit(one) for one in (attempt.get("committed") or {}).get("commits", ())]
     back = attempt.get("bring_back") or ()
-    lines += (
-        ["  Undeclared changes may be your own. To restore these files as they were before the attempt:"]
-        if back
-        else []
-    )
+    heading = "  Undeclared changes may be your own. To restore these files as they were before the attempt:"
+    lines += [heading] if back else []
     lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
@@ -147,37 +137,20 @@ def _symbol(line: phrases.Data) -> str:
 
 
 def _evidence(found: phrases.Data) -> list[str]:
-    code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
-    how = markup.one_line(found.get("command") or found.get("text") or "")
-    only = ", blocks nothing" if found.get("level") == 0 else ""
-    lines = [f"  {str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}{only}"]
+    lines = [f"  {phrases.evidence(found)}{', blocks nothing' if found.get('level') == 0 else ''}"]
     if found["result"] in _NOT_BAD or not found.get("output"):
         return lines
-    return [*lines, *(f"    | {text}" for text in _last(found["output"]))]
-
-
-def _last(output: str) -> Sequence[str]:
-    kept = markup.visible(output.rstrip("\n")).split("\n")
-    hidden = (
-        [f"({quantities.counted(len(kept) - _OUTPUT_LINES, 'earlier line')} omitted)"]
-        if len(kept) > _OUTPUT_LINES
-        else []
-    )
-    return [*hidden, *kept[-_OUTPUT_LINES:]]
+    return [*lines, *phrases.last_lines(found["output"], _OUTPUT_LINES, "    | ")]
 
 
 def diff(data: phrases.Data) -> str:
     """Return the patch after a line of counts, with control sequences escaped."""
     if not data["files"]:
         return f"{data['id']} changed nothing.\n"
-    rows = [(markup.one_line(f["path"]), _lines(f)) for f in data["files"]]
+    rows = [(markup.one_line(f["path"]), quantities.line_counts(f["added"], f["removed"])) for f in data["files"]]
     return "\n".join([f"{data['id']}: {quantities.counted(len(rows), 'file')}", *phrases.columns(rows), ""]) + (
         "\n" + markup.visible(data["diff"]) if data["diff"] else ""
     )
-
-
-def _lines(file: phrases.Data) -> str:
-    return "binary" if file["added"] is None or file["removed"] is None else f"+{file['added']} -{file['removed']}"
 
 
 def log(data: phrases.Data) -> str:
@@ -240,3 +213,85 @@ _GISTS = (
 def _gist(event: phrases.Data) -> str:
     payload = event["payload"]
     return " ".join(str(payload[key]) for key in _GISTS if payload.get(key))
+
+
+def metrics(data: phrases.Data) -> str:
+    lines = [f"Run {data['run']} of phase {markup.one_line(data['phase'])}"]
+    lines += [_call(row) for row in data["calls"]] or ["  no agent calls"]
+    lines += [f"  {row['by']} {markup.one_line(row['name'])}: {_sum(row)}" for row in data["sums"]]
+    return "\n".join([*lines, f"Total: {_sum(data['total'])}"]) + "\n"
+
+
+def _call(row: phrases.Data) -> str:
+    about = f"{row['task']} attempt {row['attempt']}" if row["task"] else f"the phase, round {row['attempt']}"
+    named = [row[name] for name in ("binding", "model") if row[name]]
+    who = f" ({', '.join(markup.one_line(name) for name in named)})" if named else ""
+    took = quantities.duration(row["seconds"]) if row["seconds"] is not None else "an unknown time"
+    ended = str(row["failure"] or row["outcome"]).replace("_", " ")
+    used = "" if row["adapter"] in spending.FREE else f", {quantities.usage(row)}"
+    return f"  {row['role']}{who} on {about}: {ended} in {took}{used}"
+
+
+def _sum(row: phrases.Data) -> str:
+    parts = [quantities.counted(row["calls"], "call"), quantities.duration(row["seconds"])]
+    parts.append(f"tokens {quantities.sum_of(row['tokens'], row['unknown_tokens'], str(row['tokens']))}")
+    parts.append(f"cost {quantities.sum_of(row['cost_usd'], row['unknown_cost'], quantities.money(row['cost_usd']))}")
+    return ", ".join(parts)
+
+
+_SOURCE_LINES = 12
+
+
+def envelope(data: phrases.Data) -> str:
+    return _shown(data) if data["action"] == "show" else _compared(data)
+
+
+def _shown(data: phrases.Data) -> str:
+    lines = [f"{_head(data)}, envelope {data['digest']}"]
+    for part in data["parts"]:
+        lines.append(f"  {_name(part['name']) + ':':<17}{_value(part)}")
+        lines += _source(part)
+    return "\n".join(lines) + "\n"
+
+
+def _head(attempt: phrases.Data) -> str:
+    by = markup.one_line(attempt["builder"])
+    return f"{attempt['task']} attempt {attempt['attempt']} of run {attempt['run']} by {by}"
+
+
+def _name(part: str) -> str:
+    return part.replace("_", " ")
+
+
+def _value(part: phrases.Data) -> str:
+    value = part["value"]
+    if value is None:
+        return "unknown"
+    if part["absent"]:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{markup.one_line(name)} {markup.one_line(text)}" for name, text in sorted(value.items()))
+    return markup.one_line(value)
+
+
+def _source(part: phrases.Data) -> list[str]:
+    if not part["source"]:
+        return []
+    lines = phrases.visible_lines(part["source"])
+    omitted = len(lines) - _SOURCE_LINES
+    more = [f"({quantities.counted(omitted, 'line')} more; --json has them)"] if omitted > 0 else []
+    return [f"    | {line}" for line in (*lines[:_SOURCE_LINES], *more)]
+
+
+def _compared(data: phrases.Data) -> str:
+    one, other = data["attempts"]
+    lines = [f"- {_head(one)}", f"+ {_head(other)}"]
+    for part in data["differences"]:
+        lines.append(f"{_name(part['name'])} differs:")
+        for sign, side in zip("-+", part["values"], strict=True):
+            lines += [f"  {sign} {_value(side)}", *_source(side)]
+    if not data["differences"]:
+        lines.append("All known parts are the same.")
+    if data["unknown"]:
+        lines.append(f"Unknown, so not compared: {', '.join(map(_name, data['unknown']))}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,146 @@
+"""Output of `approve`, `amend`, `plan-diff`, `handoff` and `dlq`."""
+
+from __future__ import annotations
+
+from idumb.domain import wording
+from idumb.views import markup, phrases, quantities
+from idumb.views.answers import run
+
+
+def approve(data: phrases.Data) -> str:
+    """Return what was approved, by whom and until when."""
+    phase = markup.one_line(data["phase"])
+    if data["status"] == "revoked":
+        parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]
+        taken = " and ".join(quantities.counted(count, what) for count, what in parts if count)
+        return "\n".join([f"Phase {phase}: {taken} withdrawn.", *phrases.commands(data)]) + "\n"
+    lines = [] if data["asked"] else [markup.visible(line) for line in data["shown"]]
+    until = f", until {data['expires']}" if data["expires"] else ""
+    lines += ["", f"Phase {phase} approved by {markup.one_line(data['by'])}{until}."]
+    lines.append(f"  phase hash {data['plan_hash']}")
+    lines.append(f"  contract   {data['contract_hash']}")
+    if data["accepted"]:
+        lines.append(f"  accepted, although they cannot be undone: {', '.join(data['accepted'])}")
+    if data.get("no_longer_accepted"):
+        lines.append(f"  no longer accepted: {', '.join(data['no_longer_accepted'])}")
+    if data["file"]:
+        lines.append(f"  signed copy: {markup.one_line(data['file'])}")
+    elif data["signed"]:
+        lines.append("  signed")
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def plan_diff(data: phrases.Data) -> str:
+    since = data["since"]
+    what = f"phase {markup.one_line(data['phase'])} since {_locked(since)}"
+    if data["same"]:
+        return "\n".join([f"No changes in {what}.", *phrases.commands(data)]) + "\n"
+    lines = [f"Changed in {what}:", *_changed_lines(data), f"  contract {data['contract_hash']}"]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _locked(since: phrases.Data) -> str:
+    if since["what"] == "approval":
+        return f"the approval by {markup.one_line(since['by'])} of {quantities.moment(since['at'])}"
+    version = f", version {since['version']}" if since["version"] > 1 else ""
+    return f"run {since['number']}{version}"
+
+
+def _changed_lines(data: phrases.Data) -> list[str]:
+    return [f"  {markup.one_line(line)}" for line in data["lines"]]
+
+
+def amend(data: phrases.Data) -> str:
+    """Return the new contract version, its changes, and the tasks that can be retried."""
+    lines = [f"Phase {markup.one_line(data['phase'])} continues with version {data['version']} of its contract."]
+    lines += [f"  {markup.one_line(line)}" for line in data["what"]]
+    lines += [f"  {markup.one_line(one['words'])}" for one in data["completed_work"]]
+    lines += [f"  {task} can be retried" for task in data["reset"]]
+    lines.append(f"  contract {data['contract_hash']}")
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+_ID_DIGITS = 8
+
+
+def handoff(data: phrases.Data) -> str:
+    """Return the list, one handoff, or the statistics."""
+    if "stats" in data:
+        return _stats(data["stats"])
+    return _handoff(data["handoff"]) if "handoff" in data else _handoffs(data)
+
+
+def _handoffs(data: phrases.Data) -> str:
+    rows = [
+        (
+            one["handoff_id"][:_ID_DIGITS],
+            one["task"],
+            f"{markup.one_line(one['from_agent'])} to {markup.one_line(one['to_agent'])}",
+            one["status"].replace("_", " "),
+            one["priority"],
+            wording.clip(markup.one_line(one["title"]), 60),
+        )
+        for one in data["handoffs"]
+    ]
+    failed = [
+        f"Not handed off: {one['task']} to {markup.one_line(one['to_agent'])}: {markup.one_line(one['reason'])}"
+        for one in data.get("failed", ())
+    ]
+    return "\n".join([*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *failed]) + "\n"
+
+
+def _handoff(one: phrases.Data) -> str:
+    words = ("status", "handoff_type", "priority", "from_agent", "to_agent", "timestamp", "request_id", "run", "path")
+    lines = [f"{one['handoff_id']}: {one['task']} {markup.one_line(one['title'])}"]
+    lines += [f"  {name.replace('_', ' ') + ':':<14}{markup.one_line(str(one[name]))}" for name in words]
+    for name in ("deliverables", "acceptance_criteria"):
+        lines += [f"  {name.replace('_', ' ')}:"] if one[name] else []
+        lines += [f"    - {markup.one_line(text)}" for text in one[name]]
+    for name in ("summary", "next_steps"):
+        lines += [f"  {name.replace('_', ' ')}:"] if one[name] else []
+        lines += [f"    | {line}" for line in markup.visible(one[name]).splitlines()]
+    for said in one["said"]:
+        why = f": {markup.one_line(said['reason'])}" if said["reason"] else ""
+        lines.append(f"  {quantities.moment(said['at'])} {markup.one_line(said['by'])}: {said['status']}{why}")
+    return "\n".join(lines) + "\n"
+
+
+def _stats(found: phrases.Data) -> str:
+    lines = [quantities.counted(found["total"], "handoff")]
+    for name in ("by_status", "by_type", "by_agent", "by_phase"):
+        counts = ", ".join(f"{markup.one_line(k).replace('_', ' ')} {v}" for k, v in found[name].items() if v)
+        lines += [f"  {name.replace('_', ' ')}: {counts}"] if counts else []
+    return "\n".join(lines) + "\n"
+
+
+def dlq(data: phrases.Data) -> str:
+    """Return the list, one dead letter, or the outcome of a retry."""
+    if "dead_letters" in data:
+        return _dead_letters(data)
+    return _dead_letter(data["dead_letter"]) if "dead_letter" in data else run.ended(data)
+
+
+def _dead_letters(data: phrases.Data) -> str:
+    if not data["dead_letters"]:
+        return "There are no dead letters.\n"
+    rows = [
+        (
+            one["id"] if one["task"] is None else one["task"],
+            one["kind"],
+            one["class"],
+            one["state"],
+            quantities.counted(one["attempts"], "attempt"),
+            wording.clip(markup.one_line(one["reason"]), 80),
+        )
+        for one in data["dead_letters"]
+    ]
+    return "\n".join([*phrases.columns(rows, ""), *phrases.commands({"next": ["idumb dlq show ID"]})]) + "\n"
+
+
+def _dead_letter(one: phrases.Data) -> str:
+    words = ("class", "state", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
+    lines = [f"{one['id']}: {markup.one_line(one['reason'])}"]
+    lines += [f"  {name + ':':<10}{markup.one_line(str(one[name]))}" for name in words if one.get(name) is not None]
+    lines += [f"  cannot be retried: {markup.one_line(one['why_not'])}"] if one["why_not"] else []
+    lines += [f"  {quantities.moment(e['at'])} {e['kind']} {e['task'] or ''}".rstrip() for e in one.get("events", ())]
+    return "\n".join([*lines, *phrases.commands(one)]) + "\n"

@@ -1,0 +1,170 @@
+"""Output of `init`, `install`, `doctor`, `backup`, `archive`, `deinit` and `help`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idumb.domain import health
+from idumb.views import markup, phrases, quantities
+
+
+def init(data: phrases.Data) -> str:
+    lines = [f"created {markup.one_line(path)}" for path in data["created"]]
+    lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
+    lines += _taken_over(data.get("taken_over"))
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _taken_over(imported: phrases.Data | None) -> list[str]:
+    """Return what was imported from an old iDumb."""
+    if not imported:
+        return []
+    files = quantities.counted(len(imported["files"]), "file")
+    lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
+    lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
+    lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
+    parts = [quantities.counted(len(imported[key]), one, many) for key, one, many in _TOLD if imported[key]]
+    lines += [f"  {', '.join(parts)}"] if parts else []
+    lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in imported["not_understood"]]
+    return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
+
+
+_TOLD = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
+
+
+def _unread(file: phrases.Data) -> str:
+    return f"{file['path']} ({file['why']})"
+
+
+def _old_phase(imported: phrases.Data) -> str:
+    counted = ((len(imported[word]), word) for word in ("completed", "failed", "blocked"))
+    return ", ".join(f"{number} {word}" for number, word in counted if number) or "no work was done"
+
+
+_DONE = {"create": "created", "update": "updated", "remove": "removed", "current": "unchanged"}
+_MEANT = {"create": "would create", "update": "would update", "remove": "would remove", "current": "would not change"}
+_KEPT = {"edited": "kept, changed by you", "foreign": "kept, not created by idumb"}
+
+
+def install(data: phrases.Data) -> str:
+    """Return each file with its action; for `--list`, each location with its files."""
+    if "installed" in data:
+        return _list(data)
+    words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}
+    lines = [f"{words[row['action']]}: {markup.one_line(row['path'])}" for row in data["files"]]
+    if not lines:
+        lines = [f"idumb has no files in {markup.one_line(' or '.join(data['folders']))}."]
+    elif data["next"] and not data["dry_run"]:
+        lines.append(f"In {data['host']}, type {markup.one_line(data['typed'])} and so on.")
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _list(data: phrases.Data) -> str:
+    if not data["installed"]:
+        return "No idumb slash commands are installed here.\n"
+    return "".join(_place(row) for row in data["installed"])
+
+
+def _place(row: phrases.Data) -> str:
+    flag = " --user" if row["scope"] == "user" else ""
+    head = (
+        f"{row['host']} ({row['scope']}, {markup.one_line(row['folder'])}): {quantities.counted(row['files'], 'file')}"
+    )
+    lines = [f"{head}, version {', '.join(map(markup.one_line, row['versions'])) or 'unknown'}"]
+    parts = ((key, row[key]) for key in ("outdated", "missing", "edited") if row[key])
+    lines += [f"  {key}: {', '.join(map(markup.one_line, files))}" for key, files in parts]
+    if row["outdated"] or row["missing"]:
+        lines.append(f"  next: idumb install --host {row['host']}{flag}")
+    return "\n".join(lines) + "\n"
+
+
+def doctor(data: phrases.Data) -> str:
+    """One line a check; under it what was found, what it means, and the next step."""
+    checks = data["checks"]
+    width = max((len(check["code"]) for check in checks), default=0)
+    skipped = [check for check in checks if any(one["found"] == health.NOT_EXAMINED for one in check["symptoms"])]
+    lines = [line for check in checks if check not in skipped for line in _check(check, width)]
+    lines += _not_examined(skipped)
+    lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
+    counts = data["counts"]
+    summed = f"{quantities.counted(counts['problem'], 'problem')}, {quantities.counted(counts['warn'], 'warning')}"
+    left_out = f", {len(skipped)} not examined" if skipped else ""
+    lines += ["", f"{quantities.counted(len(checks), 'check')}: {summed}{left_out}."]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
+    """Checks that another cause keeps from being made, one line for each cause; its own check names it."""
+    causes: dict[str, list[str]] = {}
+    for check in skipped:
+        causes.setdefault(check["symptoms"][0]["means"], []).append(check["code"])
+    return [f"skipped  {', '.join(codes)}: {markup.one_line(means)}" for means, codes in causes.items()]
+
+
+def _check(check: phrases.Data, width: int) -> list[str]:
+    """One line for each thing found; what it means and the next step once for those that share them."""
+    seen = check["symptoms"]
+    reported = [one for one in seen if one["state"] != "ok"]
+    if not reported:
+        found = next((one["found"] for one in seen if one["found"]), check["about"])
+        return [f"ok       {check['code']:<{width}}  {markup.one_line(found)}"]
+    causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
+    for one in reported:
+        causes.setdefault((one["state"], one["means"], _mend(one)), []).append(one)
+    return [line for same in causes.values() for line in _cause(check["code"], same, width)]
+
+
+def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
+    indent = " " * (11 + width)
+    found = [_found(one) for one in same]
+    lines = [f"{same[0]['state']:<8} {code:<{width}}  {found[0]}", *(f"{indent}{words}" for words in found[1:])]
+    lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
+    mend = _mend(same[0])
+    return lines + ([f"{indent}next: {markup.one_line(mend)}"] if mend else [])
+
+
+def _found(symptom: phrases.Data) -> str:
+    path, words = markup.one_line(symptom["path"]), markup.one_line(symptom["found"])
+    return f"{path}: {words}" if path and not words.startswith(path) else words
+
+
+def _mend(symptom: phrases.Data) -> str:
+    return "idumb doctor --fix" if symptom["mends"] else str(symptom["mend"])
+
+
+def deinit(data: phrases.Data) -> str:
+    """Return what was removed and what was kept."""
+    if not data["removed"]:
+        return "idumb has no data in this repository's git folder.\n"
+    lines = ["Removed idumb from this repository."]
+    lines += [f"  removed: {quantities.counted(data['refs'], 'ref')} under refs/idumb/:"] if data["refs"] else []
+    lines += [f"           {name}" for name in data["ref_names"]]
+    lines += [f"  removed: {folder['what']}: {markup.one_line(folder['path'])}" for folder in data["folders"]]
+    lines += [f"  removed: {quantities.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
+    lines += [f"  kept:    {markup.one_line(what)}" for what in data["stays"]]
+    lines += [f"  backup:  {markup.one_line(data['backup'])}"] if data["backup"] else []
+    lines += [f"  restore: {markup.one_line(command)}" for command in data["next"]]
+    return "\n".join(lines) + "\n"
+
+
+def backup(data: phrases.Data) -> str:
+    where = markup.one_line(data["path"])
+    if not data["verified"]:
+        return f"{where} is intact only up to event {data['events']}.\n"
+    ours = "" if data["of_this_log"] else " It is not a backup of this repository's log.\n"
+    return f"{where}: {data['events']} events, every hash checked, head {data['head'][:12]}.\n{ours}"
+
+
+def archive(data: phrases.Data) -> str:
+    if not data["moved"]:
+        return "Nothing to move: runs that can continue need every event.\n"
+    files = ", ".join(segment["name"] for segment in data["segments"])
+    return f"Moved {data['moved']} events; events 1 to {data['archived']} are in {files}.\n"
+
+
+def help_page(data: phrases.Data) -> str:
+    if "text" in data:
+        return str(data["text"])
+    width = max(len(row["topic"]) for row in data["topics"])
+    lines = [f"  {row['topic']:<{width}}  {row['title']}" for row in data["topics"]]
+    return "\n".join(["Topics:", *lines, "", "idumb help TOPIC shows one; idumb COMMAND --help shows the options.", ""])
