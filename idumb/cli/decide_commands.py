@@ -205,7 +205,7 @@ def dlq_command(action: str, ids: tuple[str, ...], approve: tuple[str, ...], why
     _require_arguments("dlq", action, ids, _DLQ_ARGUMENTS)
     with options.services(progress=action == "retry", writes=action == "remove") as services:
         if action == "list":
-            return dead_letters.listing(services, dead_letters.LetterFilter(**filters))
+            return dead_letters.listing(services, **filters)
         if action == "show":
             return dead_letters.show(services, ids[0])
         if action == "retry":

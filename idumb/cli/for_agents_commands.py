@@ -47,8 +47,7 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
-        start = start_task.Start(task, by or options.user_name(), Request("", **flags), retry)
-        return start_task.start(services, start)
+        return start_task.start(services, task, by or options.user_name(), Request("", **flags), retry=retry)
 
 
 @options.command("submit")
@@ -69,7 +68,7 @@ def submit_command(task: str, say: str, **flags: Any) -> Result:
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
-        return submit_task.submit(services, submit_task.Submit(task, Request("", **flags), say))
+        return submit_task.submit(services, task, Request("", **flags), say)
 
 
 @options.command("give-up")

@@ -144,7 +144,7 @@ def debug_command(phase: str, out: str | None, **flags: Any) -> Result:
     from idumb.app.failures import debug
 
     with options.services(writes=True) as services:
-        result = debug.debug(services, debug.Request(phase, **flags))
+        result = debug.debug(services, phase, **flags)
     if out is not None:
         _write(out, result.data)
     return result

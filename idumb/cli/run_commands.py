@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from idumb.app.core.result import Result
+from idumb.app.running import resume
 from idumb.cli import options
 
 if TYPE_CHECKING:
@@ -49,14 +50,14 @@ def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | Non
         return _print_prompts(phase, all_tasks, out)
     if all_tasks or out:
         raise click.UsageError("--all and --out are options of --ask.")
-    from idumb.app.running import execute_phase, final_questions
+    from idumb.app.running import execute_phase
     from idumb.app.running.run_request import Request
 
     request = Request(phase, **flags)
     with options.services(progress=True) as services:
         if request.rehearsal:
             return _rehearse(services, request)
-        return final_questions.ask_and_resume(services, request, execute_phase.execute(services, request))
+        return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
 
 def _rehearse(services: Container, request: Request) -> Result:
@@ -110,13 +111,13 @@ def resume_command(phase: str, retry_failed: bool, guidance: str, **flags: Any) 
     Completed tasks are not run again. A task that was cut short starts over from its base. --guidance is added to the
     prompts of the retried tasks or, if no task is retried, of the next task.
     """
-    from idumb.app.running import final_questions, resume
+    from idumb.app.running import resume
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
         request = Request(options.phase_id(phase, services.root), command="resume", **flags)
         again = resume.Retry(failed=retry_failed, guidance=guidance.strip(), who=options.user_name())
-        return final_questions.ask_and_resume(services, request, resume.resume(services, request, again))
+        return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 
 @options.command("execute")
@@ -164,7 +165,7 @@ def quick_command(
     behind a wildcard, anything may change. Without --files any file may change, and you judge the list of changes.
     Without --check, idumb checks only which files changed.
     """
-    from idumb.app.running import final_questions, quick
+    from idumb.app.running import quick
     from idumb.app.running.run_request import Request
     from idumb.domain.plans.quick_plan import QuickRequest, claims
 
@@ -184,7 +185,7 @@ def quick_command(
         quick_request = QuickRequest(task, claims(paths, exists) if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
         result = quick.run(services, quick_request, request, again=shlex.join(command_line))
-        return final_questions.ask_and_resume(services, request, result)
+        return resume.ask_and_resume(services, request, result)
 
 
 def _has_control_character(path: str) -> bool:
@@ -230,7 +231,7 @@ def verify_work_command(phase: str, **flags: Any) -> Result:
     from idumb.app.verify import verify_work
 
     with options.services(progress=True) as services:
-        return verify_work.verify(services, verify_work.Request(phase, **flags))
+        return verify_work.verify(services, phase, **flags)
 
 
 @options.command("pause")

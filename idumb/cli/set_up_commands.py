@@ -8,6 +8,7 @@ import os
 import click
 
 from idumb.app.core.result import Result
+from idumb.app.upkeep import log_files
 from idumb.cli import main, mistyped, options
 from idumb.domain.errors import UsageError
 from idumb.domain.hosts import BY_NAME
@@ -97,11 +98,11 @@ def backup_command(file: str, verify: bool) -> Result:
     Writes every event, including archived ones, to a new file that can replace store.db. Files and commits are not
     part of it: git keeps those.
     """
-    from idumb.app.upkeep import backup
+    from idumb.app.upkeep import log_files
 
     path = os.path.abspath(file)
     with options.services() as services:
-        return backup.verify(services, path) if verify else backup.write(services, path)
+        return log_files.verify_backup(services, path) if verify else log_files.back_up(services, path)
 
 
 @options.command("archive")
@@ -117,10 +118,8 @@ def archive_command(before: str | None, keep_runs: int) -> Result:
     Moves the events that no unfinished run needs. Each file is read back before its events leave the database; log,
     audit and show still read them.
     """
-    from idumb.app.upkeep import archive
-
     with options.services() as services:
-        return archive.archive(services, before=before, keep_runs=keep_runs)
+        return log_files.archive(services, before=before, keep_runs=keep_runs)
 
 
 @options.command("deinit", person=True)

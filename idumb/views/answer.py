@@ -11,54 +11,27 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-# Command to module and function. A module is imported only when its command runs.
-_RENDERERS = {
-    "init": ("set_up", "init"),
-    "discuss": ("plan", "discuss"),
-    "research": ("plan", "research"),
-    "plan-phase": ("plan", "plan_phase"),
-    "check-plan": ("plan", "check_plan"),
-    "check-plan --verbose": ("plan", "check_plan_in_full"),
-    "plan-diff": ("decide", "plan_diff"),
-    "approve": ("decide", "approve"),
-    "amend": ("decide", "amend"),
-    "graph": ("plan", "graph"),
-    "status": ("status", "status"),
-    "next": ("status", "upcoming"),
-    "roadmap": ("status", "roadmap"),
-    "execute-phase": ("run", "ended"),
-    "execute": ("run", "ended"),
-    "quick": ("run", "ended"),
-    "start": ("editor", "started"),
-    "submit": ("editor", "submitted"),
-    "give-up": ("editor", "given_up"),
-    "mcp": ("editor", "tools"),
-    "resume": ("run", "ended"),
-    "pause": ("run", "paused"),
-    "cancel": ("run", "cancelled"),
-    "verify-work": ("run", "verified"),
-    "accept": ("run", "settled"),
-    "skip": ("run", "settled"),
-    "decisions": ("run", "decisions"),
-    "decide": ("run", "decided"),
-    "debug": ("debug", "debug"),
-    "handoff": ("decide", "handoff"),
-    "dlq": ("decide", "dlq"),
-    "rollback": ("run", "rolled_back"),
-    "undo": ("run", "rolled_back"),
-    "show": ("look", "show"),
-    "envelope": ("look", "envelope"),
-    "diff": ("look", "diff"),
-    "metrics": ("look", "metrics"),
-    "log": ("look", "log"),
-    "audit": ("look", "audit"),
-    "help": ("set_up", "help_page"),
-    "backup": ("set_up", "backup"),
-    "archive": ("set_up", "archive"),
-    "fake-model": ("editor", "serving"),
-    "install": ("set_up", "install"),
-    "doctor": ("set_up", "doctor"),
-    "deinit": ("set_up", "deinit"),
+# The commands that each module answers. A module is imported only when its command runs.
+_MODULES = {
+    "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "help"),
+    "plan": ("discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
+    "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
+    "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
+    "look": ("show", "envelope", "diff", "metrics", "log", "audit"),
+    "status": ("status", "next", "roadmap"),
+    "debug": ("debug",),
+    "editor": ("start", "submit", "give-up", "mcp", "fake-model"),
+}
+# Functions that do not have the name of their command.
+_FUNCTIONS = {
+    "check-plan --verbose": "check_plan_in_full",
+    "next": "upcoming",
+    **dict.fromkeys(("execute-phase", "execute", "quick", "resume"), "ended"),
+    **dict.fromkeys(("accept", "skip"), "settled"),
+    **dict.fromkeys(("rollback", "undo"), "rolled_back"),
+    "mcp": "tools",
+    "fake-model": "serving",
+    "help": "help_page",
 }
 
 
@@ -66,9 +39,10 @@ def render(command: str, data: Data) -> str:
     """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer."""
     from importlib import import_module
 
-    module, function = _RENDERERS[command]
-    made: Callable[[Data], str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
-    return made(data)
+    module = next(name for name, commands in _MODULES.items() if command in commands)
+    function = _FUNCTIONS.get(command, command.replace("-", "_"))
+    renderer: Callable[[Data], str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
+    return renderer(data)
 
 
 def whole(

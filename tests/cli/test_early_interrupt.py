@@ -36,9 +36,18 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
-@pytest.mark.parametrize("module", ["upkeep.archive", "running.cancel", "upkeep.backup", "upkeep.doctor"])
-def test_ctrl_c_in_a_command_ends_with_130_and_one_line(project: Project, tmp_path: Path, module: str) -> None:
-    command = module.rpartition(".")[2]
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("upkeep.log_files", "archive"),
+        ("running.cancel", "cancel"),
+        ("upkeep.log_files", "backup"),
+        ("upkeep.doctor", "doctor"),
+    ],
+)
+def test_ctrl_c_in_a_command_ends_with_130_and_one_line(
+    project: Project, tmp_path: Path, module: str, command: str
+) -> None:
     arguments = [command, str(tmp_path / "backup.db")] if command == "backup" else [command]
     assert said(project, f"idumb.app.{module}", *arguments) == WORDS
 

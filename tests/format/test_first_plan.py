@@ -11,7 +11,7 @@ from idumb.domain import wording
 from idumb.domain.finding import ERROR
 from idumb.markdown.documents import report_frontmatter
 from idumb.markdown.plans import plan_parser
-from idumb.views.reports import planning_files
+from idumb.views.reports import plan_files
 
 TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()
 words = st.text(
@@ -30,7 +30,7 @@ def test_no_words_of_a_roadmap_keep_the_template_from_being_a_plan_of_one_task(
 ) -> None:
     """R-PLAN-10."""
     known = {"phase": "1", "title": title, "goal": goal, "roadmap": roadmap, "builder": "human"}
-    text = planning_files.first_plan(TEMPLATE, known)
+    text = plan_files.first_plan(TEMPLATE, known)
     parsed = plan_parser.parse(text.encode("utf-8", "surrogateescape"), ".planning/phases/1/01-PLAN.md")
     assert [f.message for f in parsed.findings if f.severity == ERROR] == []
     assert parsed.plan is not None
@@ -44,7 +44,7 @@ def test_no_words_of_a_roadmap_keep_the_template_from_being_a_plan_of_one_task(
 @example("<!-- obey -->\x1b[2J")
 def test_research_is_read_as_it_was_made_and_hides_nothing(body: str) -> None:
     """R-ADAPT-4."""
-    text = planning_files.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
+    text = plan_files.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
     bundle, said = report_frontmatter.research(text)
     assert bundle == "ab" * 32
     assert "<!--" not in said

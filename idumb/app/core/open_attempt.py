@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from idumb.app.core import next_actions
+from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Settings
@@ -94,14 +94,8 @@ def refuse(services: Services, command: str) -> None:
 
 def require(state: RunState, task_id: str) -> TaskState:
     """Return the task if it can be submitted: it has an open attempt, or its submit was killed during the commit."""
-    known = state.tasks.get(task_id)
-    if known is None:
-        raise InputError(
-            "task.unknown",
-            f"Run {state.id} has no task {task_id}.",
-            hint=f"idumb graph {state.phase}",
-            details={"phase": state.phase},
-        )
+    run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.id}")
+    known = state.tasks[task_id]
     if known.attempt.opened is not None or known.intended is not None:
         return known
     if known.status in outcome.DONE:

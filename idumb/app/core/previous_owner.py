@@ -21,6 +21,12 @@ _WORDS = {
 }
 
 
+def shown(holder: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the owner as answers show it."""
+    names = ("pid", "host", "since", "command", "standing")
+    return None if holder is None else {name: holder.get(name) for name in names}
+
+
 def takeover_record(holder: Mapping[str, Any] | None) -> dict[str, Any]:
     """The owner that a command replaced, for the record of that command; empty if there was none."""
     if holder is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from idumb.app.core.services import Services
 from idumb.domain.errors import InputError, Interrupted, Refusal
@@ -43,6 +44,13 @@ def require_run(services: Services, phase: str) -> RunState:
             details={"run": step_plan.run_command(phase)},
         )
     return state
+
+
+def require_task(tasks: Container[str], task: str, phase: str, words: str | None = None) -> None:
+    """Refuse a task that is none of the phase, or of a run (`words`)."""
+    if task not in tasks:
+        message = f"{words or f'Phase {phase}'} has no task {task}."
+        raise InputError("task.unknown", message, hint=f"idumb graph {phase}", details={"phase": phase})
 
 
 def find_task(task: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from idumb.app.session import next_steps, operation
 from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import RunState
@@ -32,27 +32,20 @@ from idumb.domain.runs.run import RunState
 HERE = "here"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Start:
-    """`by` names the builder; `retry` continues a task that failed for good."""
+def start(services: Services, task_name: str, by: str, flags: Request, *, retry: bool = False) -> Result:
+    """Prepare one task and leave its attempt open; with `retry`, also a task that failed for good.
 
-    task: str
-    by: str
-    request: Request
-    retry: bool = False
-
-
-def start(services: Services, asked: Start) -> Result:
-    """Prepare one task and leave its attempt open."""
-    phase, task_id = run_lookup.find_task(asked.task)
+    `by` names the builder.
+    """
+    phase, task_id = run_lookup.find_task(task_name)
     again = f"idumb start {task_id}"
-    request = dataclasses.replace(asked.request, phase=phase, workspace=HERE, command="start", again=again)
+    request = dataclasses.replace(flags, phase=phase, workspace=HERE, command="start", again=again)
     contract = admission.admit(services, request)
     task = _buildable(services, contract, task_id)
     with operation.owned(services, "start") as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
         begun = run_lifecycle.supervise(
-            services, journal, contract, request, lambda context: _open(context, task, asked)
+            services, journal, contract, request, lambda context: _open(context, task, by, retry=retry)
         )
         if isinstance(begun, Ending):
             return _not_opened(services, journal, contract, request, task, begun)
@@ -60,13 +53,7 @@ def start(services: Services, asked: Start) -> Result:
 
 
 def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
-    if task_id not in contract.tasks:
-        raise InputError(
-            "task.unknown",
-            f"Phase {contract.phase} has no task {task_id}.",
-            hint=f"idumb graph {contract.phase}",
-            details={"phase": contract.phase},
-        )
+    run_lookup.require_task(contract.tasks, task_id, contract.phase)
     task = contract.tasks[task_id]
     if not contracts.in_editor(contract.plan_of(task_id), task, services.settings):
         name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
@@ -80,11 +67,11 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
     return task
 
 
-def _open(context: RunContext, task: Task, asked: Start) -> Prepared | Ending:
+def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Prepared | Ending:
     """Prepare the attempt; return an Ending if the task cannot be opened now."""
     run_lifecycle.make_ready(context)
     run_lock.lock_in(context)
-    if asked.retry and context.journal.state.tasks[task.id].status == outcome.FAILED:
+    if retry and context.journal.state.tasks[task.id].status == outcome.FAILED:
         context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(context, task)
     if adoption.claimed(context, task):
@@ -97,7 +84,7 @@ def _open(context: RunContext, task: Task, asked: Start) -> Prepared | Ending:
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)
         return runner.settle(context, recorded) or Ending("done", recorded.reason, task.id)
-    _announce(context, attempt, asked.by)
+    _announce(context, attempt, by)
     projections.progress(context)
     return attempt
 

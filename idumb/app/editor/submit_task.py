@@ -33,24 +33,18 @@ from idumb.domain.runs.task_state import TaskState
 HERE = "here"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Submit:
-    """`said` is what the builder says about its work: a claim, kept in the record."""
+def submit(services: Services, task_name: str, flags: Request, said: str = "") -> Result:
+    """Judge the work of the open attempt, and commit it if it holds.
 
-    task: str
-    request: Request
-    said: str = ""
-
-
-def submit(services: Services, asked: Submit) -> Result:
-    """Judge the work of the open attempt, and commit it if it holds."""
-    phase, task_id = run_lookup.find_task(asked.task)
+    `said` is what the builder says about its work: a claim, kept in the record.
+    """
+    phase, task_id = run_lookup.find_task(task_name)
     preconditions.require_initialised(services)
     state = run_lookup.require_run(services, phase)
     open_attempt.require(state, task_id)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     changed_contract.require_same(services, contract, state)
-    request = dataclasses.replace(asked.request, phase=contract.phase, workspace=HERE, command="submit")
+    request = dataclasses.replace(flags, phase=contract.phase, workspace=HERE, command="submit")
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     mode = STRICT if state.mode == STRICT else None
@@ -72,7 +66,7 @@ def submit(services: Services, asked: Submit) -> Result:
             journal.write(journal.event("run.resumed", reason="submit"))
         task = contract.tasks[task_id]
         attempt, ending = run_lifecycle.supervise(
-            services, journal, contract, request, lambda context: _judge(context, task, asked.said)
+            services, journal, contract, request, lambda context: _judge(context, task, said)
         )
         return _submitted(services, journal, contract, request, task, attempt, ending)
 

@@ -51,28 +51,18 @@ class Letter:
     decision: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LetterFilter:
-    """Selects letters; None matches all. `every` includes letters that need no action."""
-
-    class_: str | None = None
-    phase: str | None = None
-    agent: str | None = None
-    every: bool = False
-
-
-def listing(services: Services, selection: LetterFilter) -> Result:
-    """Return the selected letters, oldest first."""
+def listing(services: Services, *, class_: str | None, phase: str | None, agent: str | None, every: bool) -> Result:
+    """Return the letters that match, oldest first; `every` includes letters that need no action."""
 
     def fits(letter: Letter) -> bool:
         return (
-            (selection.every or letter.state == dead_letter.PARKED)
-            and selection.class_ in {None, letter.class_}
-            and selection.agent in {None, letter.agent}
-            and (selection.phase is None or services.plans.same_phase(selection.phase, letter.phase))
+            (every or letter.state == dead_letter.PARKED)
+            and class_ in {None, letter.class_}
+            and agent in {None, letter.agent}
+            and (phase is None or services.plans.same_phase(phase, letter.phase))
         )
 
-    rows = [_row(services, letter) for letter in _letters(services, every=selection.every) if fits(letter)]
+    rows = [_row(services, letter) for letter in _letters(services, every=every) if fits(letter)]
     return Result({"dead_letters": rows})
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from idumb.app.contract import loading
@@ -17,7 +17,7 @@ from idumb.app.roles import role_calls, role_consent
 from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs import dead_letter
 from idumb.domain.runs.event import Event
@@ -32,37 +32,30 @@ _BAD = frozenset({FAILED, ERRORED, TIMED_OUT, UNPROVEN})
 _INTERESTING = (outcome.FAILED, outcome.RUNNING, outcome.WAITING)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Flags of `debug`. Without `asks`, no agent is called; `approve` is consent to the debugger."""
+def debug(services: Services, phase: str, *, task: str | None, asks: bool, approve: Collection[str]) -> Result:
+    """Return what is known of the failures of a phase. Changes nothing; the debugger works in a copy.
 
-    phase: str
-    task: str | None = None
-    asks: bool = True
-    approve: tuple[str, ...] = ()
-
-
-def debug(services: Services, request: Request) -> Result:
-    """Return what is known of the failures of a phase. Changes nothing; the debugger works in a copy."""
-    loaded = loading.load_phase(services, request.phase)
-    state = run_lookup.require_run(services, loaded.contract.phase if loaded.contract else request.phase)
-    chosen = _chosen(state, request.task)
+    Without `asks`, no agent is called; `approve` is consent to the debugger.
+    """
+    loaded = loading.load_phase(services, phase)
+    state = run_lookup.require_run(services, loaded.contract.phase if loaded.contract else phase)
+    chosen = _chosen(state, task)
     data: dict[str, Any] = {
         "phase": state.phase,
         "run": state.id,
         "state": state.state,
         "reason": state.reason,
         "since": _since(services, state, chosen),
-        "tasks": [_task(services, loaded.contract, state, task) for task in chosen],
+        "tasks": [_task(services, loaded.contract, state, each) for each in chosen],
         "verification": _verification(state),
         "diagnosis": None,
         "amendment": None,
     }
     data["checklist"] = _checklist(data)
     data["next"] = _next(data)
-    if request.asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
-        command = f"idumb debug {state.phase}" + (f" --task {request.task}" if request.task else "")
-        role_consent.ensure(services, [agent.DEBUGGER], approve=request.approve, command=command)
+    if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
+        command = f"idumb debug {state.phase}" + (f" --task {task}" if task else "")
+        role_consent.ensure(services, [agent.DEBUGGER], approve=approve, command=command)
         data |= diagnosis.ask(services, state, loaded, data)
         data["next"] = [*(data["amendment"] or {}).get("next", ()), *data["next"]]
     return Result(data)
@@ -72,9 +65,7 @@ def _chosen(state: RunState, task: str | None) -> tuple[str, ...]:
     """Return the named task, or all failed tasks, or those at which the run stopped."""
     if task is not None:
         task_id = run_lookup.find_task(task)[1]
-        if task_id not in state.tasks:
-            words = f"Run {state.number} of phase {state.phase} has no task {task_id}."
-            raise InputError("task.unknown", words, hint=f"idumb graph {state.phase}", details={"phase": state.phase})
+        run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.number} of phase {state.phase}")
         return (task_id,)
     chosen = _stopped(state) or next((f for f in (_with_status(state, s) for s in _INTERESTING) if f), ())
     if not chosen and state.state == COMPLETED and (state.verification is None or state.verified):

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from idumb.app.consent import approvals
 from idumb.app.contract import loading
+from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, plans_ref, run_ref
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Snapshot
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal, WorkFailed
+from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT, Task
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
@@ -85,14 +86,8 @@ def _require_consent(services: Services, state: RunState, contract: Contract, fi
 
 def _named_tasks(state: RunState, past: Sequence[str]) -> frozenset[str]:
     known = {task.casefold(): task for task in state.tasks}
-    unknown = [task for task in past if task.casefold() not in known]
-    if unknown:
-        raise InputError(
-            "task.unknown",
-            f"Phase {state.phase} has no task {unknown[0]}.",
-            hint=f"idumb graph {state.phase}",
-            details={"phase": state.phase},
-        )
+    for task in past:
+        run_lookup.require_task(known.values(), known.get(task.casefold(), task), state.phase)
     return frozenset(known[task.casefold()] for task in past)
 
 

@@ -78,14 +78,8 @@ def compare(services: Services, one: AttemptSelector, other: AttemptSelector) ->
 
 def _find(services: Services, selector: AttemptSelector) -> _RecordedEnvelope:
     state, task = _state(services, selector)
-    task_state = state.tasks.get(task)
-    if task_state is None:
-        raise InputError(
-            "task.unknown",
-            f"Run {state.id} has no task {task}.",
-            hint=f"idumb graph {state.phase}",
-            details={"phase": state.phase},
-        )
+    run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.id}")
+    task_state = state.tasks[task]
     if task_state.carried_from is not None and task not in state.attempted:
         return _find(services, AttemptSelector(task, selector.attempt, task_state.carried_from))
     started = services.log.events(run=state.id, task=task, kind="attempt.started", newest_first=True)

@@ -187,13 +187,7 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str
             hint=f"idumb check-plan {phase}",
             details={"phase": phase},
         )
-    if task_id not in loaded.contract.tasks:
-        raise InputError(
-            "task.unknown",
-            f"Phase {phase} has no task {task_id}.",
-            hint=f"idumb graph {phase}",
-            details={"phase": phase},
-        )
+    run_lookup.require_task(loaded.contract.tasks, task_id, phase)
     state = run_lookup.latest_run(services, loaded.contract.phase)
     if state is not None and set(state.tasks) != set(loaded.contract.order):
         state = state if task_id in state.tasks and set(loaded.contract.order) <= set(state.tasks) else None

@@ -163,13 +163,7 @@ def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]
 def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
     if change.kind in (amendment.WIDEN, amendment.DROP):
         task = change.task or ""
-        if task not in contract.tasks:
-            raise InputError(
-                "task.unknown",
-                f"Phase {contract.phase} has no task {change.task}.",
-                hint=f"idumb graph {request.phase}",
-                details={"phase": contract.phase},
-            )
+        run_lookup.require_task(contract.tasks, task, contract.phase)
         return contract.plan_of(task)
     plans = [p for p in contract.plans if request.plan in (None, p.plan)]
     if not plans:

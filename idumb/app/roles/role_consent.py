@@ -29,17 +29,11 @@ def filling_of(services: Services, role: str) -> ResolvedRole:
     return filled
 
 
-def consent_hash(services: Services, role_names: Iterable[str]) -> str:
-    """Return the hash for `--approve` of these roles. It covers bindings, programs, scripts, models and templates."""
-    return role_approval.combined_digest(
-        role_approval.digest(services, filling_of(services, role)) for role in dict.fromkeys(role_names)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RoleConsent:
-    """The consent that some roles need: `whole` is the hash of them all, `missing` the part that is not given yet.
+    """The consent that some roles need: `whole` is the hash for `--approve`, `missing` the part that is not given yet.
 
+    The hash covers bindings, programs, scripts, models and templates.
     `missing` maps the hash of each role to what is recorded for it. It is computed before the question, so that an
     answer covers what was shown, whatever changes in between.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import run_lookup
+from idumb.app.core import previous_owner, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
@@ -22,7 +22,6 @@ FINISHED = "finished by itself"
 KILLED = "killed"
 FENCED = "fenced off"
 
-_SHOWN = ("pid", "host", "since", "command", "standing")
 _LOOKED_AT = 50
 
 
@@ -47,7 +46,7 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
             "cancel.no-answer",
             f"Process {holder['pid']} ({holder['command']}) was asked to stop, but still has the working tree.",
             hint="idumb cancel --force kills it; then idumb resume recovers the run",
-            details={name: holder.get(name) for name in _SHOWN},
+            details=previous_owner.shown(holder),
         )
     services.owner.end(holder)
     return _result(holder, KILLED, _fence_off(services, by))
@@ -59,7 +58,7 @@ def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
         f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has had this working tree since"
         f" {holder.get('since', '?')}, and cannot be reached from here.",
         hint="Run idumb cancel there. If that process has ended, run idumb cancel --force here",
-        details={name: holder.get(name) for name in _SHOWN},
+        details=previous_owner.shown(holder),
     )
 
 
@@ -98,13 +97,12 @@ def _checkpoint(services: Services, holder: Mapping[str, Any]) -> dict[str, Any]
 def _result(
     holder: Mapping[str, Any] | None, ended: str, run: RunState | None, kept: Mapping[str, Any] | None = None
 ) -> Result:
-    owner = None if holder is None else {name: holder.get(name) for name in _SHOWN}
     return Result(
         {
             "cancelled": ended in (INTERRUPTED, KILLED, FENCED),
             "ended": ended,
             "forced": ended in (KILLED, FENCED),
-            "owner": owner,
+            "owner": previous_owner.shown(holder),
             "run": run.id if run else None,
             "phase": run.phase if run else None,
             "checkpoint": kept,

@@ -15,7 +15,7 @@ from typing import Any
 
 from idumb.app.attempt import questions, record
 from idumb.app.contract import carried_tasks, contract_versions, legacy_claims, run_lock
-from idumb.app.core import next_actions, run_lookup, schedule
+from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Rehearsals, Services
@@ -107,7 +107,7 @@ def _require_idle(services: Services) -> None:
             "lock.held",
             f"Process {holder['pid']} ({holder['command']}) is using this working tree.",
             hint="Wait for it to end, or stop it: idumb cancel",
-            details={name: holder.get(name) for name in ("pid", "host", "since", "command", "standing")},
+            details=previous_owner.shown(holder),
         )
 
 

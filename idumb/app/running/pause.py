@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import next_actions, previous_owner, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
@@ -18,7 +18,6 @@ PAUSED_NOW = "paused"
 ALREADY = "paused already"
 
 _RUNNING = frozenset({"execute-phase", "execute", "quick", "resume"})
-_SHOWN = ("pid", "host", "since", "command", "standing")
 
 
 def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
@@ -66,7 +65,7 @@ def _ask_owner(services: Services, state: RunState, holder: Mapping[str, Any], b
             f"Process {holder['pid']} ({holder['command']}) has this working tree, but does not run phase"
             f" {state.phase}.",
             hint="idumb status shows what is running",
-            details={name: holder.get(name) for name in _SHOWN},
+            details=previous_owner.shown(holder),
         )
     services.owner.ask_to_pause(holder, by, why)
     return _result(state, ASKED, holder, reason=next_actions.said_by(by, why))
@@ -89,7 +88,7 @@ def _result(state: RunState, ended: str, holder: Mapping[str, Any] | None, *, re
             "reason": reason or state.reason,
             "run": state.id,
             "phase": state.phase,
-            "owner": None if holder is None else {name: holder.get(name) for name in _SHOWN},
+            "owner": previous_owner.shown(holder),
             "choices": next_actions.rows(choices),
             "next": ["idumb status"] if running else [f"idumb resume {state.phase}"],
         }

@@ -1,4 +1,4 @@
-"""Resume a run from its last checkpoint, with retries of failed tasks and guidance for the next attempts."""
+"""Resume a run from its last checkpoint, retry failed tasks, and ask about those that used up their attempts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from idumb.app.core import previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.app.engine import exhausted_tasks
 from idumb.app.history import restore
 from idumb.app.review import ask_consent
-from idumb.app.running import run_lifecycle
+from idumb.app.running import decisions, run_lifecycle
 from idumb.app.running.run_request import Request
-from idumb.app.session import operation
+from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.runs.run import COMPLETED, EXHAUSTED, RunState
 from idumb.domain.runs.task_state import TaskState
 
 
@@ -116,3 +118,34 @@ def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
         return again.selects(task)
     answered = bool(task.decisions) and all(one in state.answers for one in task.decisions)
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)
+
+
+def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
+    """Ask about each failed task and resume; return the last result. Unanswered questions keep waiting."""
+    phase, choices, last = str(result.data.get("phase")), set[str](), result
+    seen: set[str] = set()
+    while services.asker.interactive and (question := _next_question(services, phase, seen)) is not None:
+        seen.add(question.id)
+        answer = services.asker.ask(question)
+        if answer is not None:
+            decision = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
+            last = decisions.decide(services, decision)
+            choices.add(answer.choice)
+    if exhausted_tasks.ROLL_BACK in choices:  # resuming would repeat the work that was just rolled back
+        rest = {"decisions": [], "next": list(last.data["next"])}
+        return dataclasses.replace(result, data={**result.data, **rest}, warnings=(*result.warnings, *last.warnings))
+    if not choices:
+        return result
+    again = dataclasses.replace(request, phase=phase, force=False, branch=None)
+    return ask_and_resume(services, again, resume(services, again))
+
+
+def _next_question(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
+    """Return the first question about a failed task that was not asked yet; an answer may settle several."""
+    state = run_lookup.latest_run(services, phase)
+    rows = next_steps.pending(state) if state is not None else []
+    row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
+    if row is None:
+        return None
+    fields = {**row, "evidence": tuple(row["evidence"]), "choices": tuple(Choice(**one) for one in row["choices"])}
+    return Decision(**fields)

@@ -226,15 +226,8 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState, str]:
     """Return the contract and newest run of a task's phase, and the id as the plan spells it."""
     phase, task_id = run_lookup.find_task(task)
     preconditions.require_initialised(services)
-    loaded = loading.load_phase(services, phase)
-    contract = loading.runnable(services, loaded)
-    if task_id not in contract.tasks:
-        raise InputError(
-            "task.unknown",
-            f"Phase {phase} has no task {task_id}.",
-            hint=f"idumb graph {phase}",
-            details={"phase": phase},
-        )
+    contract = loading.runnable(services, loading.load_phase(services, phase))
+    run_lookup.require_task(contract.tasks, task_id, phase)
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     return contract, state, task_id

@@ -12,7 +12,7 @@ from idumb.app.contract import loading
 from idumb.app.core import projection_paths, run_lookup, schedule
 from idumb.app.core.services import Services, kept_at
 from idumb.app.engine import state_file
-from idumb.app.upkeep import old_idumb
+from idumb.app.upkeep import init
 from idumb.app.upkeep.doctor_log import latest_runs
 from idumb.domain import canonical_json, finding, health, outcome
 from idumb.domain.contract import Contract
@@ -216,7 +216,7 @@ class _Look:
         return self.services.backups.keep(publish.SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
 
     def legacy(self) -> Iterator[Symptom]:
-        pending = [old for old, _ in old_idumb.pending(self.services)]
+        pending = [old for old, _ in init.pending_imports(self.services)]
         for old in pending[:_SHOWN]:
             yield health.warn(
                 _origin(old),

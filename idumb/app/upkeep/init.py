@@ -1,13 +1,23 @@
-"""`idumb init`: create idumb's own files where they are missing; existing files and git's files never change."""
+"""`idumb init`: create idumb's own files where they are missing, and import those of an old iDumb.
+
+Existing files and git's files never change. Imported history never counts as proven, because this
+log did not record it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from idumb.app.contract import legacy_claims
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.upkeep import old_idumb
+from idumb.app.engine import state_file
+from idumb.app.session import operation
 from idumb.app.worktree import preconditions
+from idumb.domain.runs import legacy
+from idumb.domain.runs.legacy import OldFile
+from idumb.domain.runs.run import RunState
 
 IGNORED = """\
 # Files that idumb can rebuild at any time. Commit the Markdown files next to them.
@@ -40,7 +50,7 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
         else:
             services.reports.write_source(path, text)
             created.append(path)
-    report = old_idumb.import_files(services)
+    report = import_files(services)
     return Result({"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]})
 
 
@@ -50,3 +60,26 @@ BRAIN = """\
 Checkpoints and progress for you to read. idumb builds these files from the event log in the git folder, so you can
 delete them without losing anything. Plans are in `.planning/phases/`.
 """
+
+
+def pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
+    """Files whose history is not in the event log, with their bytes."""
+    imported = {
+        (f["path"], f["digest"])
+        for event in services.log.events(kind=legacy_claims.IMPORTED)
+        for f in event.payload["files"]
+    }
+    read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
+    files = (file for file in read if file is not None)
+    return tuple(
+        (old, data) for old, data in files if old.what == legacy.STATE or (old.path, old.digest) not in imported
+    )
+
+
+def import_files(services: Services) -> Mapping[str, Any] | None:
+    """Import pending files; return the report, or None if there are none. Backups are written before the event."""
+    if not pending_imports(services):
+        return None
+    with operation.owned(services, "init") as owned:
+        files = pending_imports(services)
+        return state_file.write(services, owned.journal(RunState()), files) if files else None

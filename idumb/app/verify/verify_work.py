@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections, questions
@@ -26,22 +25,13 @@ from idumb.domain.proof import evidence, levels
 from idumb.domain.runs.run import RunState
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Request:
-    """Flags of `verify-work`. `gaps` writes a plan for the open criteria; without `asks`, no agent is called."""
+def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: Sequence[str]) -> Result:
+    """Judge a phase again, write VERIFICATION.md, and record the outcome.
 
-    phase: str
-    gaps: bool = False
-    asks: bool = True
-    approve: tuple[str, ...] = ()
-
-
-def verify(services: Services, request: Request) -> Result:
-    """Judge a phase again, write VERIFICATION.md, and record the outcome."""
-    phase = request.phase
+    `gaps` writes a plan for the open criteria; without `asks`, no agent is called.
+    """
     preconditions.require_initialised(services)
-    loaded = loading.load_phase(services, phase)
-    contract = loading.runnable(services, loaded)
+    contract = loading.runnable(services, loading.load_phase(services, phase))
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     preconditions.require_settled(state)
@@ -49,7 +39,7 @@ def verify(services: Services, request: Request) -> Result:
     approvals.require_for(services, contract, state)
     statuses = schedule.statuses(contract, state)
     unfinished = schedule.unfinished(statuses)
-    if unfinished and request.gaps:
+    if unfinished and gaps:
         raise Refusal(
             "verification.too-early",
             f"Phase {contract.phase} has unfinished tasks, and --gaps needs every task done or skipped:"
@@ -57,10 +47,10 @@ def verify(services: Services, request: Request) -> Result:
             hint=f"idumb resume {contract.phase} continues; idumb verify-work {contract.phase} judges what is done",
             details={"phase": contract.phase},
         )
-    roles = opinions.bound_roles(services) if request.asks else ()
+    roles = opinions.bound_roles(services) if asks else ()
     if roles:
         # --approve may name the contract beside the agents, as in the question of a run.
-        approved = tuple(one for one in request.approve if one != contract.hash)
+        approved = tuple(one for one in approve if one != contract.hash)
         role_consent.ensure(services, roles, approve=approved, command=f"idumb verify-work {contract.phase}")
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
@@ -68,29 +58,20 @@ def verify(services: Services, request: Request) -> Result:
         report = write_report(services, contract, record)
         reports = (report, *projections.ending(services, contract, journal.state))
         warnings = (*projections.record_reports(services, journal, reports), *opinions.missing_opinions(record))
-        plan = _gap_plan(services, contract, record) if request.gaps else None
+        plan = _gap_plan(services, contract, record) if gaps else None
     data = {"phase": contract.phase, "run": state.id, "report": report, "gap_plan": plan, **record}
-    data |= {"next": [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]} if plan else {}
-    next_commands = (
-        next_steps.next_commands(contract, state, statuses, "", record, asked=bool(next_steps.pending(state)))
-        if unfinished
-        else []
-    )
-    data |= {"next": [c for c in next_commands if c != f"idumb verify-work {contract.phase}"]} if unfinished else {}
+    if plan:
+        data["next"] = [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]
+    if unfinished:
+        asked = bool(next_steps.pending(state))
+        following = next_steps.next_commands(contract, state, statuses, "", record, asked=asked)
+        data["next"] = [c for c in following if c != f"idumb verify-work {contract.phase}"]
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
-    return Result(
-        data,
-        code,
-        warnings,
-        (
-            f"verification.{record['status']}",
-            f"Phase {contract.phase}: {record['reason']}",
-            data["next"][0] if unfinished else _next_command(contract, record),
-        ),
-        failure_report.of_verification(services, state, contract, record),
-    )
+    hint = data["next"][0] if unfinished else _next_command(contract, record)
+    failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
+    return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
 
 
 def _next_command(contract: Contract, record: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Output of `approve`, `amend`, `plan-diff`, `handoff` and `dlq`."""
+"""Output of the commands that decide: questions, approvals, amendments, overrides, handoffs and dead letters."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _handoffs(data: phrases.Data) -> str:
             f"{markup.one_line(one['from_agent'])} to {markup.one_line(one['to_agent'])}",
             one["status"].replace("_", " "),
             one["priority"],
-            wording.clip(markup.one_line(one["title"]), 60),
+            quantities.clip(markup.one_line(one["title"]), 60),
         )
         for one in data["handoffs"]
     ]
@@ -130,7 +130,7 @@ def _dead_letters(data: phrases.Data) -> str:
             one["class"],
             one["state"],
             quantities.counted(one["attempts"], "attempt"),
-            wording.clip(markup.one_line(one["reason"]), 80),
+            quantities.clip(markup.one_line(one["reason"]), 80),
         )
         for one in data["dead_letters"]
     ]
@@ -144,3 +144,46 @@ def _dead_letter(one: phrases.Data) -> str:
     lines += [f"  cannot be retried: {markup.one_line(one['why_not'])}"] if one["why_not"] else []
     lines += [f"  {quantities.moment(e['at'])} {e['kind']} {e['task'] or ''}".rstrip() for e in one.get("events", ())]
     return "\n".join([*lines, *phrases.commands(one)]) + "\n"
+
+
+def decisions(data: phrases.Data) -> str:
+    if "remembered" in data:
+        return _remembered(data)
+    if not data["decisions"]:
+        return "No questions are waiting for an answer.\n"
+    return "\n\n".join("\n".join(run.question(decision)) for decision in data["decisions"]) + "\n"
+
+
+def _remembered(data: phrases.Data) -> str:
+    """Return saved answers, each with the command that deletes it."""
+    if not data["remembered"]:
+        return "No answers are saved.\n"
+    lines = []
+    for one in data["remembered"]:
+        lines.append(f"{one['id']}  {one['kind']}: {markup.one_line(one['choice'])}, by {markup.one_line(one['by'])}")
+        lines.append(f"  first asked as: {markup.one_line(one['what'])}")
+        lines.append(f"  idumb decide --forget {one['id']}")
+    return "\n".join(lines) + "\n"
+
+
+def decide(data: phrases.Data) -> str:
+    forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
+    said = "forgotten; idumb will ask again" if forgotten else f"{data['choice']} is recorded"
+    lines = [f"{data['decision']}: {said}."]
+    lines += [f"- Recorded in the plan, as version {data['version']} of the contract"] if data.get("version") else []
+    lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
+    lines += [f"- Saved for the next time. To undo: idumb decide --forget {kept}"] if kept else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+def settled(data: phrases.Data) -> str:
+    """Return the new status of an accepted or skipped task, and the state of its changes."""
+    row = data["task"]
+    reason = markup.one_line(row.get("reason", ""))
+    lines = [f"{row['id']} {markup.one_line(row['title'])} is {row['status']}: {reason}"]
+    if data.get("commit"):
+        lines.append(f"commit {quantities.short(data['commit'])}")
+    elif data.get("left"):
+        lines.append(f"Its changes stay uncommitted in the working tree: {wording.listed(run.one_lines(data['left']))}")
+    lines += run.blocked(data)
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"

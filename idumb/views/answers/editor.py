@@ -8,7 +8,7 @@ from typing import Any
 from idumb.views import markup, phrases
 
 
-def started(data: phrases.Data) -> str:
+def start(data: phrases.Data) -> str:
     """Return the prompt of the task that was opened, or the state of the run if none could be."""
     if "open" not in data:
         from idumb.views.answers import run
@@ -44,7 +44,7 @@ def _why(task: phrases.Data) -> str:
     return f"{task['status']}: {markup.one_line(task['why'])}" if task["why"] else str(task["status"])
 
 
-def submitted(data: phrases.Data) -> str:
+def submit(data: phrases.Data) -> str:
     task = data["task"]
     words = "is accepted" if data["accepted"] else "is not accepted"
     lines = [f"{task['id']} {markup.one_line(task['title'])} {words} (attempt {data['attempt']})."]
@@ -59,7 +59,7 @@ def submitted(data: phrases.Data) -> str:
     return _ended([*lines, "", *phrases.commands(data)])
 
 
-def given_up(data: phrases.Data) -> str:
+def give_up(data: phrases.Data) -> str:
     lines = [f"{data['task']}: attempt {data['attempt']} is given up; its files are kept in {data['kept']}"]
     lines += [f"- restored: {markup.one_line(path)}" for path in data["put_back"][:20]]
     return _ended([*lines, "", *phrases.commands(data)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from idumb.domain.runs import spending
-from idumb.views import advice, markup, phrases, quantities
+from idumb.views import markup, phrases, quantities
 
 _OUTPUT_LINES = 10
 _KEPT_FILES = 5
@@ -37,10 +37,10 @@ def _ways_out(data: phrases.Data) -> list[str]:
         return ["", "To unblock it:", *(f"  {markup.one_line(action)}" for action in data["actions"])]
     if data["status"] != "failed" and not (strays and data["status"] == "waiting"):
         return []
-    lines = ["", f"After you fix the cause: {advice.retry(data['phase'])}"]
+    lines = ["", f"After you fix the cause: idumb resume {data['phase']} --retry-failed"]
     if strays:
         lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
-    return [*lines, f"To accept the task as it is: {advice.accept(data['id'])}"]
+    return [*lines, f"To accept the task as it is: idumb accept {data['id']} --why REASON"]
 
 
 def _declared(task: phrases.Data) -> list[str]:

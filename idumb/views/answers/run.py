@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import outcome, wording
-from idumb.views import advice, markup, phrases, quantities
+from idumb.views import markup, phrases, quantities
 
 
 def ended(data: phrases.Data) -> str:
@@ -55,21 +55,21 @@ def _complete(data: phrases.Data) -> list[str]:
 def _partial(data: phrases.Data) -> list[str]:
     phase, failed = data["phase"], _with_status(data, "failed")
     lines = [f"Phase {phase} execution partially complete.", *_counts(data), *_stopped(data), *_failures(data, failed)]
-    ways = [("Continue", advice.retry(phase) if failed else advice.resume(phase))]
+    ways = [("Continue", f"idumb resume {phase} --retry-failed" if failed else f"idumb resume {phase}")]
     if failed:
-        ways.append(("Debug", advice.debug(phase, failed[0])))
+        ways.append(("Debug", f"idumb debug {phase} --task {failed[0]}"))
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
-    ways.append(("Verify", f"{advice.verify(phase)} (what is done so far; the phase stays partial)"))
+    ways.append(("Verify", f"idumb verify-work {phase} (what is done so far; the phase stays partial)"))
     ways.append(("Halt", "nothing to do: everything is saved"))
-    return [*lines, *_blocked(data), *_asked(data), "", "Options:", *phrases.columns(ways)]
+    return [*lines, *blocked(data), *_asked(data), "", "Options:", *phrases.columns(ways)]
 
 
 def _asked(data: phrases.Data) -> list[str]:
     """Return open questions of an ended run: those about tasks without attempts left."""
-    return [line for decision in data.get("decisions", ()) for line in ("", *_decision(decision))]
+    return [line for decision in data.get("decisions", ()) for line in ("", *question(decision))]
 
 
-def _blocked(data: phrases.Data) -> list[str]:
+def blocked(data: phrases.Data) -> list[str]:
     """Return what blocks tasks, and the commands that unblock them."""
     lines = []
     for held in data.get("blocked", ()):
@@ -115,7 +115,7 @@ def _failed(data: phrases.Data) -> list[str]:
     row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
     if row is None:
         said = markup.one_line(data.get("reason") or "no reason is recorded")
-        return ["EXECUTION HALTED.", "", f"Error: {said}", *_blocked(data), *_asked(data)]
+        return ["EXECUTION HALTED.", "", f"Error: {said}", *blocked(data), *_asked(data)]
     # An agent with a full context uses no attempt, and a task may fail for that reason alone.
     attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
@@ -126,8 +126,8 @@ def _failed(data: phrases.Data) -> list[str]:
     ]
     if row.get("checkpoint"):
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
-    lines += [*_blocked(data), *_asked(data)]
-    return [*lines, "", f"Recommended action: {advice.debug(data['phase'], row['id'])}"]
+    lines += [*blocked(data), *_asked(data)]
+    return [*lines, "", f"Recommended action: idumb debug {data['phase']} --task {row['id']}"]
 
 
 def _waiting(data: phrases.Data) -> list[str]:
@@ -135,7 +135,7 @@ def _waiting(data: phrases.Data) -> list[str]:
     why = "waits for a person" if asked or not data.get("reason") else markup.one_line(data["reason"])
     lines = [f"Phase {data['phase']} {why}.", *_counts(data), ""]
     for decision in asked:
-        lines += [*_decision(decision), ""]
+        lines += [*question(decision), ""]
     return lines[:-1]
 
 
@@ -162,7 +162,7 @@ def ways(choices: Sequence[phrases.Data]) -> list[str]:
     return lines
 
 
-def _decision(decision: phrases.Data) -> list[str]:
+def question(decision: phrases.Data) -> list[str]:
     """Return a question with its evidence, and the command for each choice."""
     lines = [f"{decision['id']}: {markup.one_line(decision['what'])}"]
     lines += [f"  why: {markup.one_line(decision['why'])}"] if decision.get("why") else []
@@ -174,50 +174,7 @@ def _decision(decision: phrases.Data) -> list[str]:
     return lines
 
 
-def decisions(data: phrases.Data) -> str:
-    if "remembered" in data:
-        return _remembered(data)
-    if not data["decisions"]:
-        return "No questions are waiting for an answer.\n"
-    return "\n\n".join("\n".join(_decision(decision)) for decision in data["decisions"]) + "\n"
-
-
-def _remembered(data: phrases.Data) -> str:
-    """Return saved answers, each with the command that deletes it."""
-    if not data["remembered"]:
-        return "No answers are saved.\n"
-    lines = []
-    for one in data["remembered"]:
-        lines.append(f"{one['id']}  {one['kind']}: {markup.one_line(one['choice'])}, by {markup.one_line(one['by'])}")
-        lines.append(f"  first asked as: {markup.one_line(one['what'])}")
-        lines.append(f"  idumb decide --forget {one['id']}")
-    return "\n".join(lines) + "\n"
-
-
-def decided(data: phrases.Data) -> str:
-    forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
-    said = "forgotten; idumb will ask again" if forgotten else f"{data['choice']} is recorded"
-    lines = [f"{data['decision']}: {said}."]
-    lines += [f"- Recorded in the plan, as version {data['version']} of the contract"] if data.get("version") else []
-    lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
-    lines += [f"- Saved for the next time. To undo: idumb decide --forget {kept}"] if kept else []
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
-
-
-def settled(data: phrases.Data) -> str:
-    """Return the new status of an accepted or skipped task, and the state of its changes."""
-    row = data["task"]
-    reason = markup.one_line(row.get("reason", ""))
-    lines = [f"{row['id']} {markup.one_line(row['title'])} is {row['status']}: {reason}"]
-    if data.get("commit"):
-        lines.append(f"commit {quantities.short(data['commit'])}")
-    elif data.get("left"):
-        lines.append(f"Its changes stay uncommitted in the working tree: {wording.listed(_paths(data['left']))}")
-    lines += _blocked(data)
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
-
-
-def _paths(paths: Sequence[str]) -> list[str]:
+def one_lines(paths: Sequence[str]) -> list[str]:
     return [markup.one_line(path) for path in paths]
 
 
@@ -228,14 +185,14 @@ def rolled_back(data: phrases.Data) -> str:
         return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
     lines = [f"{markup.one_line(what)}."]
     lines.append(f"- Tasks: {wording.listed(data['tasks'], 12) or 'none'}")
-    lines.append(f"- Files restored: {wording.listed(_paths(data['paths']), 12) or 'none'}")
+    lines.append(f"- Files restored: {wording.listed(one_lines(data['paths']), 12) or 'none'}")
     lines.append(f"- Commit: {quantities.short(data['commit'])}")
     lines += [f"- Undone by commands: {wording.listed(data['compensated'])}"] if data.get("compensated") else []
     lines += [f"- Previous state kept in {data['kept']}"] if data.get("kept") else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-def paused(data: phrases.Data) -> str:
+def pause(data: phrases.Data) -> str:
     """Return whether the run is paused now or after its task, and the next actions."""
     reason = markup.one_line(data["reason"])
     if data["ended"] == "asked":
@@ -256,7 +213,7 @@ _STOPPED = {
 }
 
 
-def cancelled(data: phrases.Data) -> str:
+def cancel(data: phrases.Data) -> str:
     """Return which process used the working tree, and how it ended."""
     words, owner = _STOPPED[data["ended"]], data["owner"]
     if owner is not None:
@@ -266,7 +223,7 @@ def cancelled(data: phrases.Data) -> str:
     return "\n".join([words, *saved, *phrases.commands(data)]) + "\n"
 
 
-def verified(data: phrases.Data) -> str:
+def verify_work(data: phrases.Data) -> str:
     """Return each check with its result, the gaps, and the path of the report."""
     rows = [
         (
@@ -339,12 +296,12 @@ def _rehearsed(data: phrases.Data) -> str:
 
 def _rehearsed_task(row: phrases.Data) -> tuple[str, ...]:
     files = wording.listed([markup.one_line(f["path"]) for f in row["files"]])
-    title = wording.clip(markup.one_line(row["title"]), 50)
-    return (row["id"], row["status"], title, files or wording.clip(markup.one_line(row["why"]), 70))
+    title = quantities.clip(markup.one_line(row["title"]), 50)
+    return (row["id"], row["status"], title, files or quantities.clip(markup.one_line(row["why"]), 70))
 
 
 def _command(row: phrases.Data) -> tuple[str, ...]:
-    return (row["task"] or "", row["by"], row["result"], wording.clip(markup.one_line(row["command"]), 80))
+    return (row["task"] or "", row["by"], row["result"], quantities.clip(markup.one_line(row["command"]), 80))
 
 
 def _part(heading: str, rows: Sequence[Sequence[str]]) -> list[str]:

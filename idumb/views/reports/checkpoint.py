@@ -20,9 +20,8 @@ STATUSES = ("completed", "failed", "partial", "skipped")
 
 
 def render(
-    task: Task,
     state: RunState,
-    *,
+    task: Task,
     evidence: Sequence[evidence_table.Recorded] = (),
     ledger: Sequence[Mapping[str, Any]] | None = None,
 ) -> str:

@@ -1,11 +1,14 @@
-"""Derive causes and results from the statuses of all tasks."""
+"""Derive causes, results and `progress.json` from the statuses of all tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
+from idumb.domain.runs.run import RunState
+from idumb.views import markup
 
 _BLOCKING = frozenset({outcome.FAILED, outcome.SKIPPED, outcome.BLOCKED})
 _MOST_CAUSES = 5
@@ -36,3 +39,32 @@ def result(standing: Mapping[str, str]) -> str:
     if done == len(standing):
         return "pass"
     return "partial" if done else "fail"
+
+
+def progress_fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]:
+    """Return lists of task ids in execution order. `completed` includes accepted tasks, so that a resume skips them."""
+    current = with_status(where, outcome.RUNNING)
+    return {
+        "completed": list(with_status(where, *outcome.DONE)),
+        "failed": list(with_status(where, outcome.FAILED)),
+        "blocked": list(with_status(where, outcome.BLOCKED)),
+        "started_at": state.started_at,
+        "git_hash": state.git_hash or "no-git",
+        "accepted": list(with_status(where, outcome.ACCEPTED)),
+        "skipped": list(with_status(where, outcome.SKIPPED)),
+        "waiting": list(with_status(where, outcome.WAITING)),
+        "remaining": list(with_status(where, outcome.READY, outcome.PENDING)),
+        "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],
+        "current": current[0] if current else None,
+        "phase": state.phase,
+        "run": state.id,
+        "state": state.state,
+        "reason": state.reason,
+        "contract_hash": state.contract.hash,
+        "updated_at": state.moved_at,
+    }
+
+
+def progress(state: RunState, statuses: Mapping[str, str]) -> str:
+    """Return the file; `statuses` come from `schedule.statuses`."""
+    return markup.json_text(progress_fields(state, statuses))

@@ -11,7 +11,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.views import advice, markup, quantities
+from idumb.views import markup, quantities
 from idumb.views.graph import mermaid
 from idumb.views.reports import evidence_table, run_status
 
@@ -30,7 +30,6 @@ class _Facts:
     evidence: Mapping[str, Sequence[evidence_table.Recorded]]
     line_counts: LineCounts
     links: Mapping[str, str]
-    deviations: Sequence[str]
     now: str
 
     def ids(self, *statuses: str) -> tuple[str, ...]:
@@ -56,7 +55,6 @@ def render(
     line_counts: LineCounts,
     now: str,
     links: Mapping[str, str],
-    deviations: Sequence[str] = (),
 ) -> str:
     """The whole document.
 
@@ -66,7 +64,7 @@ def render(
     engine about the run as a whole; those of tasks come from `state`.
     """
     causes = run_status.causes(contract, statuses)
-    facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, deviations, now)
+    facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, now)
     lines = [*markup.frontmatter(_frontmatter(facts)), "", f"# Phase {markup.prose(contract.phase)} Execution Summary"]
     for title, section in _SECTIONS:
         lines += ["", f"## {title}", "", *section(facts)]
@@ -262,7 +260,7 @@ def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
         lines += ["No check failed; only the reason above is recorded.", ""]
     if task.context.feedback:
         lines += ["Validator:", "", *markup.block(task.context.feedback, "text"), ""]
-    return [*lines, f"**Remediation:** {advice.remediation(facts.contract.phase, task_id, task.attempt.outcome)}"]
+    return [*lines, f"**Remediation:** {_remediation(facts.contract.phase, task_id, task.attempt.outcome)}"]
 
 
 def _blocked(facts: _Facts) -> list[str]:
@@ -283,7 +281,7 @@ def _blocked_by(facts: _Facts, task_id: str) -> str:
 def _unblock(facts: _Facts, task_id: str) -> str:
     causes = facts.causes[task_id]
     skipped = bool(causes) and facts.where[causes[0]] == outcome.SKIPPED
-    return advice.unblock(facts.contract.phase, causes, skipped=skipped)
+    return _unblock_path(facts.contract.phase, causes, skipped=skipped)
 
 
 def _deviations(facts: _Facts) -> list[str]:
@@ -295,7 +293,6 @@ def _deviations(facts: _Facts) -> list[str]:
         ("Scope changes accepted", accepted),
         ("Tasks skipped", [f"{markup.prose(i)}: {_reason(facts.task(i))}" for i in facts.ids(outcome.SKIPPED)]),
         ("Timeline deviations", _late(facts)),
-        ("The run as a whole", [markup.prose(text) for text in facts.deviations]),
     )
     lines: list[str] = []
     for title, items in groups:
@@ -356,7 +353,7 @@ def _totals(counts: LineCounts, files: Sequence[str]) -> str:
 def _waiting(facts: _Facts, task: str) -> str:
     if facts.task(task).decisions:
         return f"- {markup.prose(task)} waits for you: `idumb decisions` lists the questions."
-    return f"- {markup.prose(task)} waits for an answer: write it, then run `{advice.resume(facts.contract.phase)}`"
+    return f"- {markup.prose(task)} waits for an answer: write it, then run `idumb resume {facts.contract.phase}`"
 
 
 def _next_steps(facts: _Facts) -> list[str]:
@@ -365,19 +362,40 @@ def _next_steps(facts: _Facts) -> list[str]:
     if facts.state.verified:
         return ["- The phase is verified; nothing is left to do."]
     if result == "pass":
-        return [f"- Proceed to verification: `{advice.verify(phase)}`"]
-    steps = [f"- {markup.prose(i)}: {advice.remediation(phase, i, facts.task(i).attempt.outcome)}" for i in failed]
+        return [f"- Proceed to verification: `idumb verify-work {phase}`"]
+    steps = [f"- {markup.prose(i)}: {_remediation(phase, i, facts.task(i).attempt.outcome)}" for i in failed]
     steps += [_waiting(facts, i) for i in facts.ids(outcome.WAITING)]
     if facts.ids(outcome.READY, outcome.PENDING):
-        steps.append(f"- Continue with the remaining tasks: `{advice.resume(phase)}`")
+        steps.append(f"- Continue with the remaining tasks: `idumb resume {phase}`")
     if failed:
-        ways = f"`{advice.accept(failed[0])}` or `idumb skip {failed[0]} --why REASON`"
-        steps.append(f"- Or keep failed tasks as they are ({ways}), then `{advice.resume(phase)}`")
+        ways = f"`idumb accept {failed[0]} --why REASON` or `idumb skip {failed[0]} --why REASON`"
+        steps.append(f"- Or keep failed tasks as they are ({ways}), then `idumb resume {phase}`")
     if any(one["kind"] == run.EXHAUSTED and one["task"] in failed for one in facts.state.decisions.values()):
         steps.append("- Decide what to do about tasks that have no attempts left: `idumb decisions`")
     if result == "partial":
-        steps.append(f"- Verify what is done so far: `{advice.verify(phase)}`")
+        steps.append(f"- Verify what is done so far: `idumb verify-work {phase}`")
     return steps or [f"- `idumb status {phase}` shows the state of the phase."]
+
+
+def _remediation(phase: str, task_id: str, ended: str | None) -> str:
+    """Return how to fix a failed task, by the outcome of its last attempt, as one sentence with commands."""
+    look, again = f"idumb show {task_id}", f"then `idumb resume {phase} --retry-failed`"
+    if ended == outcome.TIMED_OUT:
+        return f"Find out what takes so long (`{look}`), or declare a longer Timeout in the plan, {again}."
+    if ended == outcome.ERRORED:
+        return f"Fix the builder or the check so that it can run (`{look}` shows its output), {again}."
+    if ended == outcome.REFUSED:
+        return f"Provide what the attempt needs before it can start (`{look}` names it), {again}."
+    return f"Read the output of the checks (`{look}`), fix the cause, {again}."
+
+
+def _unblock_path(phase: str, causes: Sequence[str], *, skipped: bool = False) -> str:
+    """Return how to unblock a task: fix or accept the cause, or remove the dependency."""
+    if not causes:
+        return f"`idumb resume {phase}`"
+    root = causes[0]
+    fix = "" if skipped else f"Fix {root}, then `idumb resume {phase} --retry-failed`; or "
+    return f"{fix}`idumb accept {root} --why REASON`; or remove the dependency from the plan"
 
 
 _SECTIONS = (

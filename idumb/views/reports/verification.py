@@ -13,7 +13,8 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence as proof
-from idumb.views import advice, markup, quantities
+from idumb.domain.runs.run import RunState
+from idumb.views import markup, quantities
 from idumb.views.reports import evidence_table
 
 Record = Mapping[str, Any]
@@ -49,11 +50,13 @@ def render(contract: Contract, record: Record, *, now: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_unverified(contract: Contract, why: str, *, now: str) -> str:
+def render_unverified(contract: Contract, state: RunState, *, now: str) -> str:
     """Return the document of a phase that is no longer verified; earlier results are in the file's history."""
     lines = [*markup.frontmatter(_frontmatter(contract, {"status": UNVERIFIED}, now)), ""]
     lines += [f"# Phase {markup.prose(contract.phase)} Verification", ""]
-    lines += [f"- **Verdict:** {UNVERIFIED} ({markup.prose(why or 'tasks were rolled back after the verification')})"]
+    lines += [
+        f"- **Verdict:** {UNVERIFIED} ({markup.prose(state.reason or 'tasks were rolled back after the verification')})"
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -224,4 +227,4 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
         lines.append(f"- The plan declares no success criterion, invariant or test: {_speaks(record)}")
     if not lines:
         return ["None."]
-    return [*lines, "", f"After you close them: `{advice.verify(contract.phase)}`"]
+    return [*lines, "", f"After you close them: `idumb verify-work {contract.phase}`"]

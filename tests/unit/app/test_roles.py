@@ -51,7 +51,7 @@ def services(sandbox: GitSandbox) -> Container:
 
 def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     result = role_calls.ask(services, ASKED)
     assert result.reply == "planner phase-2 kept Goal: win\n"
@@ -80,7 +80,7 @@ def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Conta
         file.write("breaker: {failures: 3}\n")
     clock = FixedClock()
     services.__dict__["clock"] = clock
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     before = clock.seconds
     result = role_calls.ask(services, ASKED)
@@ -100,7 +100,7 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: Gi
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
     path.write_text(text, encoding="utf-8")
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     assert role_calls.ask(services, ASKED).outcome == "completed"
     with pytest.raises(Refusal) as caught:
@@ -111,7 +111,7 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: Gi
 
 def test_a_cloned_configuration_starts_nothing_unapproved(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     for attempt in (
         lambda: role_calls.ask(services, ASKED),
         lambda: role_consent.ensure(services, ["planner"], approve=(), command="idumb plan-phase 2"),
@@ -141,7 +141,7 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
     )
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     log.write_text("it was asked", encoding="utf-8")
     assert role_calls.ask(services, ASKED).reply == "one\n"
@@ -186,20 +186,20 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     both_bound = configured(sandbox).replace("roles: {", "roles: {researcher: {binding: thinker}, ")
     (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
 
     def refused(services: Container, asked: list[str], approve: str) -> Refusal:
         with pytest.raises(Refusal) as caught:
             role_consent.ensure(services, asked, approve=[approve], command="idumb plan-phase 2")
         assert caught.value.code == "consent.other-agents"
         assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == asked
-        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_consent.consent_hash(services, asked)}"
+        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_consent.required(services, asked).whole}"
         return caught.value
 
     both = ["researcher", "planner"]
     words = refused(services, both, digest).message
     assert words == "--approve names the planner as configured now, but this command also calls the researcher."
-    words = refused(services, ["planner"], role_consent.consent_hash(services, both)).message
+    words = refused(services, ["planner"], role_consent.required(services, both).whole).message
     assert words.endswith("but this command does not call the researcher.")
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     later = Container(str(sandbox.root), Nobody, Silent)
@@ -223,7 +223,7 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
         return Container(str(sandbox.root), Nobody, Silent), str(program)
 
     services, one = at("one")
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
@@ -238,7 +238,7 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
 
 def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Container) -> None:
     """R-ADAPT-1."""
-    digest = role_consent.consent_hash(services, ["planner"])
+    digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
     taken = approve.revoke(services, role_consent.PLACE, "me")
     assert taken.data["withdrawn"] == 1

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from idumb.app.ports.reports import Documents
 from idumb.views import documents
-from idumb.views.reports import checkpoint, progress_file, summary, verification
+from idumb.views.reports import checkpoint, run_status, summary, verification
 from tests.unit.views import examples
 
 NOW = "2026-01-02T04:00:00.000000Z"
@@ -50,7 +50,7 @@ def _verification(log: examples.Log | None = None, **changes: Any) -> str:
 def test_a_checkpoint_carries_the_fields_of_idumb_first_and_in_order() -> None:
     """R-GIT-2: git hash, files, result, attempts, error, duration, and the snapshot."""
     log = examples.partial_run()
-    front = _front(checkpoint.render(log.contract.tasks["T1-02"], log.state, evidence=log.evidence_by_task["T1-02"]))
+    front = _front(checkpoint.render(log.state, log.contract.tasks["T1-02"], evidence=log.evidence_by_task["T1-02"]))
     assert list(front)[:10] == [
         "id", "timestamp", "task_id", "status", "git_hash", "files_modified", "validation_result", "retry_count",
         "error_message", "duration_seconds",
@@ -66,7 +66,7 @@ def test_a_checkpoint_shows_evidence_ledger_and_deviations() -> None:
     log = examples.partial_run()
     ledger = [{"path": "notes|1.txt", "status": "undeclared", "actual": "created", "declared": None}]
     text = checkpoint.render(
-        log.contract.tasks["T1-02"], log.state, evidence=log.evidence_by_task["T1-02"], ledger=ledger
+        log.state, log.contract.tasks["T1-02"], evidence=log.evidence_by_task["T1-02"], ledger=ledger
     )
     assert _section(text, "Evidence").count("| AC-1") == 1
     assert r"| `notes\|1.txt` | nothing | created | undeclared |" in _section(text, "Ledger")
@@ -75,7 +75,7 @@ def test_a_checkpoint_shows_evidence_ledger_and_deviations() -> None:
 
 def test_a_checkpoint_of_a_completed_task_passes() -> None:
     log = examples.partial_run()
-    front = _front(checkpoint.render(log.contract.tasks["T1-01"], log.state))
+    front = _front(checkpoint.render(log.state, log.contract.tasks["T1-01"]))
     assert (front["status"], front["validation_result"], front["error_message"]) == ("completed", "pass", None)
     assert front["verdict"] == "PASS"
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_of_a_completed_task_passes() -> None:
 def test_an_attempt_that_was_never_judged_has_no_verdict() -> None:
     log = examples.Log(examples.slugs())
     log.attempt("T1-01", "timed_out", reason="took too long")
-    front = _front(checkpoint.render(log.contract.tasks["T1-01"], log.state))
+    front = _front(checkpoint.render(log.state, log.contract.tasks["T1-01"]))
     assert (front["status"], front["validation_result"], front["verdict"]) == ("failed", "skipped", None)
 
 
@@ -93,7 +93,7 @@ def test_some_proof_makes_a_partial_unless_the_ledger_is_broken(ledger_status: s
     log.evidence("T1-02", "AC-2", "passed", 2)
     line = {"path": "a", "status": ledger_status, "actual": "created", "declared": None}
     text = checkpoint.render(
-        log.contract.tasks["T1-02"], log.state, evidence=log.evidence_by_task["T1-02"], ledger=[line]
+        log.state, log.contract.tasks["T1-02"], evidence=log.evidence_by_task["T1-02"], ledger=[line]
     )
     assert _front(text)["verdict"] == verdict
 
@@ -102,20 +102,20 @@ def test_a_persons_answer_is_shown_as_the_proof_it_is() -> None:
     log = examples.Log(examples.slugs())
     log.evidence("T1-01", "AC-1", "passed", command=None, exit_code=None, output="ann answered yes: | fine")
     log.complete("T1-01")
-    text = checkpoint.render(log.contract.tasks["T1-01"], log.state, evidence=log.evidence_by_task["T1-01"])
+    text = checkpoint.render(log.state, log.contract.tasks["T1-01"], evidence=log.evidence_by_task["T1-01"])
     assert r"| AC-1 | passed | ann answered yes: \| fine | - |" in text
 
 
 def test_a_task_without_a_checkpoint_has_no_document() -> None:
     log = examples.partial_run()
     with pytest.raises(ValueError, match="no checkpoint"):
-        checkpoint.render(log.contract.tasks["T1-03"], log.state)
+        checkpoint.render(log.state, log.contract.tasks["T1-03"])
 
 
 def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
-    found = json.loads(progress_file.render(log.state, log.statuses))
+    found = json.loads(run_status.progress(log.state, log.statuses))
     assert (found["completed"], found["failed"], found["blocked"]) == (["T1-01", "T1-04"], ["T1-02"], ["T1-03"])
     assert (found["waiting"], found["remaining"], found["current"]) == (["T1-05"], [], None)
     assert found["git_hash"] == examples.COMMIT
@@ -125,7 +125,7 @@ def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
 def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> None:
     log = examples.Log(examples.slugs(), base=None)
     log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
-    found = json.loads(progress_file.render(log.state, log.statuses))
+    found = json.loads(run_status.progress(log.state, log.statuses))
     assert (found["current"], found["git_hash"]) == ("T1-01", "no-git")
     assert found["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
 
@@ -133,7 +133,7 @@ def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> N
 def test_an_accepted_task_counts_as_completed_but_is_named_apart() -> None:
     log = examples.partial_run()
     log.add("task.accepted", "T1-02", reason="good enough")
-    found = json.loads(progress_file.render(log.state, log.statuses))
+    found = json.loads(run_status.progress(log.state, log.statuses))
     assert "T1-02" in found["completed"]
     assert found["accepted"] == ["T1-02"]
     assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")
@@ -198,10 +198,9 @@ def test_the_summary_counts_lines_by_folder_and_says_what_it_does_not_know() -> 
 
 
 def test_the_summary_names_deviations_of_scope_and_time() -> None:
-    deviations = _section(_summary(examples.partial_run(), deviations=["the branch was moved"]), "Deviations from Plan")
+    deviations = _section(_summary(examples.partial_run()), "Deviations from Plan")
     assert "- T1-02: undeclared file: notes.txt" in deviations
     assert "- T1-01: took 1m15s, estimated 1.0s" in deviations
-    assert "- the branch was moved" in deviations
 
 
 def test_a_skipped_task_is_named_with_its_reason_and_blocks_what_needs_it() -> None:
@@ -277,7 +276,7 @@ def test_foreign_text_breaks_no_table_of_the_reports() -> None:
     log.evidence("T1-02", "AC-1", "failed", output="```\n# no heading\n\x1b[2J", command="echo `|` <b>")
     log.complete("T1-01")
     log.fail("T1-02", examples.NASTY, "a|b\n`c`.py", deviations=[examples.NASTY], feedback="```\nmore")
-    for text in (_summary(log), _verification(log), checkpoint.render(log.contract.tasks["T1-02"], log.state)):
+    for text in (_summary(log), _verification(log), checkpoint.render(log.state, log.contract.tasks["T1-02"])):
         _front(text)
         assert "<script" not in text.split("---\n", 2)[2]
         assert "\x1b" not in text

@@ -1,8 +1,12 @@
-"""Render a plan that closes gaps. Its tasks are YAML, so that no text of a criterion becomes syntax."""
+"""Render the files of planning: research, a first plan to fill in, and a plan that closes gaps.
+
+The tasks of a gap plan are YAML, so that no text of a criterion becomes syntax.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from string import Template
 
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -12,7 +16,7 @@ from idumb.views import markup, quantities
 _TITLE = 60
 
 
-def render(
+def gap_plan(
     contract: Contract, gaps: Sequence[Gap], *, identity: str, first: int, builder: str | None, reach: Sequence[str]
 ) -> str:
     """Return the plan. `first` is the number of its first task; `reach` are globs of files that tasks may change."""
@@ -49,3 +53,17 @@ def _quoted(text: str) -> str:
     plain = wording.one_line(text)
     found = markup.yaml_scalar(plain)
     return found if found.startswith('"') else f'"{found}"'
+
+
+def research(fields: Mapping[str, str | None], body: str) -> str:
+    """Return a research file: frontmatter, and the body with invisible characters escaped."""
+    return "\n".join([*markup.frontmatter(fields), "", markup.visible(wording.as_markdown(body)).strip("\n"), ""])
+
+
+def first_plan(template: str, words: Mapping[str, str]) -> str:
+    """Fill the template: `$name_yaml` is a YAML scalar, `$name_prose` Markdown prose, `$roadmap` a fenced block."""
+    fields = {"phase": words["phase"], "roadmap": "\n".join(markup.block(words["roadmap"], "text"))}
+    for name, text in words.items():
+        fields[f"{name}_yaml"] = markup.yaml_scalar(wording.one_line(text))
+        fields[f"{name}_prose"] = markup.prose(text)
+    return Template(template).safe_substitute(fields)
