@@ -93,7 +93,7 @@ def test_a_result_that_cannot_be_delivered_waits_and_commits_no_reports(project:
     assert _resume(project, "--workspace", "clone").code == 0
     assert project.read("README.md") == "# Mine\nmore\n"
     cut = [event["payload"]["reason"] for event in project.events("--kind", "attempt.interrupted")]
-    assert cut.count("idumb was ended in the middle of it") == 1  # of T1-01, which was
+    assert cut.count("idumb was killed during the attempt") == 1  # of T1-01, which was
 
 
 def test_a_result_is_delivered_once_the_edit_in_its_way_is_gone(project: Project) -> None:

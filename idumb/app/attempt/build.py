@@ -108,10 +108,10 @@ def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> 
     """Return why an agent could not work, with the next step; None if it could."""
     if result.failure is None:
         return None
-    found = context.services.settings.bindings.get(name)
-    argv = found.argv if found is not None else ()
-    go_on = f"idumb {failures.command(result.failure)} {context.contract.phase}"
-    return failures.failure_message(result.failure, name, argv, result.message, go_on)
+    binding = context.services.settings.bindings.get(name)
+    argv = binding.argv if binding is not None else ()
+    retry = f"idumb {failures.command(result.failure)} {context.contract.phase}"
+    return failures.failure_message(result.failure, name, argv, result.message, retry)
 
 
 def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
@@ -130,11 +130,11 @@ def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
 
 def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:
     """Return a result for a builder whose work is done and only its verdict was pending; it uses nothing."""
-    known = context.journal.state.tasks[attempt.task.id].context.conversation
+    conversation = context.journal.state.tasks[attempt.task.id].context.conversation
     return agent.AgentResult(
         outcome.COMPLETED,
-        "the work was there already, and waited for its verdict",
-        session=known.session if known is not None else None,
+        "the work was done already; only its verdict was pending",
+        session=conversation.session if conversation is not None else None,
         usage=agent.Usage(0, 0, 0.0),
     )
 
@@ -151,16 +151,18 @@ _PEOPLE = ("decision", "human-action", "human-verify")
 
 def decisions_made(state: RunState | None) -> tuple[str, ...]:
     """Return what people answered to tasks that only they can do, in words for every later builder."""
-    found = []
-    for id, answer in state.answers.items() if state is not None else ():
-        question = state.decisions.get(id, {}) if state is not None else {}
+    if state is None:
+        return ()
+    lines = []
+    for id, answer in state.answers.items():
+        question = state.decisions.get(id, {})
         guidance = str(answer.get("guidance") or "")
         if question.get("kind") == _PEOPLE[0] or (guidance and question.get("kind") in _PEOPLE):
             chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
             words = f"{question.get('what', id)}: {answer['choice']}"
             words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
-            found.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
-    return tuple(found)
+            lines.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
+    return tuple(lines)
 
 
 def build(context: RunContext, attempt: Prepared) -> Built:

@@ -66,7 +66,7 @@ def _builder(context: RunContext, task: Task) -> Capabilities:
     return BUILT_IN[HUMAN] if task.is_human or name is None else capabilities(context.agents.get(name))
 
 
-def stands(context: RunContext) -> bool:
+def is_at_head(context: RunContext) -> bool:
     """Return whether the clone is still at HEAD, so that an attempt can continue from its own work."""
     return context.commits is not None and context.commits.base == context.services.history.head().commit
 

@@ -1,4 +1,4 @@
-"""Begins an attempt: its base and feedback, the locks, a durable snapshot, the announcement, the preconditions."""
+"""Begins an attempt: its base and feedback, the lock, a durable snapshot, the announcement, the preconditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, outcome, paths
-from idumb.domain import contract as contracts
 from idumb.domain.agent import Conversation, capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import envelope_key
@@ -84,7 +83,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
 
 
 def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
-    """Return what nothing can tell after the work: folders to be made, and git's own files if they changed."""
+    """Return what cannot be known after the work: folders that it will make, and git's own files if they changed."""
     fields: dict[str, object] = {}
     if context.workspace.kind != context.journal.state.workspace:
         fields["workspace"] = context.workspace.kind
@@ -101,11 +100,11 @@ def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before:
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
     """Return the fields of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
     key = envelope_key(attempt.builder, attempt.validator)
-    known = context.journal.state.contract.envelopes.get(key)
-    if known is None:
-        known = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
+    locked = context.journal.state.contract.envelopes.get(key)
+    if locked is None:
+        locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
     entries = {path: context.work.entry(attempt.base, path) for path in envelope.context_paths(attempt.task)}
-    request = _request_digest(context, attempt, str(known["adapter"]))
+    request = _request_digest(context, attempt, str(locked["adapter"]))
     # A reference may name no file; a condition may name a folder, which has no hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
     hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
@@ -114,7 +113,7 @@ def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any
     if attempt.conversation is not None:
         resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
         parts["conversation"], sources["resumes"] = canonical_json.digest(resumes), resumes
-    return {"envelope": envelope.seal(known, **parts) if parts else dict(known), "request": request, **sources}
+    return {"envelope": envelope.seal(locked, **parts) if parts else dict(locked), "request": request, **sources}
 
 
 def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
@@ -138,36 +137,34 @@ def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
         and context.work.scan(attempt.literal_paths) == attempt.base
     )
     with context.services.interrupts.armed():
-        found = _check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
-    attempt = dataclasses.replace(attempt, evidence=found)
-    failed = [e for e in found if not e.passed]
+        checked = _check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
+    attempt = dataclasses.replace(attempt, evidence=checked)
+    failed = [e for e in checked if not e.passed]
     if failed:
         attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
-    return _take_residue_into_base(context, attempt) if found else attempt
+    return _take_residue_into_base(context, attempt) if checked else attempt
 
 
 def _check_before(checks: Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
     """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     limit = float(settings.run.check_timeout)
-    found = [
+    checked = [
         checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
         for i, condition in enumerate(task.preconditions, 1)
     ]
-    for i, test in enumerate(task.tests, 1):
-        if first:
-            made = checks.command(
-                f"test {i} before", test.intent or test.command, test.command, timeout=limit, tree=tree
-            )
-            found.append(_expected(made, test.before))
-    return tuple(found)
+    for i, test in enumerate(task.tests if first else (), 1):
+        name, text = f"test {i} before", test.intent or test.command
+        result = checks.command(name, text, test.command, timeout=limit, tree=tree)
+        checked.append(result if test.before == "passes" else _inverted(result))
+    return tuple(checked)
 
 
-def _expected(found: Evidence, wanted: str) -> Evidence:
-    """Return the evidence inverted if the test must fail. An error or a timeout proves nothing."""
-    if wanted == "passes" or found.result not in (evidence.PASSED, evidence.FAILED):
-        return found
-    turned = evidence.FAILED if found.passed else evidence.PASSED
-    return dataclasses.replace(found, result=turned, text=f"{found.text} (must fail before the work)")
+def _inverted(result: Evidence) -> Evidence:
+    """Return the evidence of a test that must fail. An error or a timeout proves nothing."""
+    if result.result not in (evidence.PASSED, evidence.FAILED):
+        return result
+    inverted = evidence.FAILED if result.passed else evidence.PASSED
+    return dataclasses.replace(result, result=inverted, text=f"{result.text} (must fail before the work)")
 
 
 def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
@@ -183,7 +180,7 @@ def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
 
 
 PUT_BACK = "The files are again as they were before the first attempt: nothing of what was written since is there."
-"""What an agent must know that remembers what it wrote."""
+"""The note to an agent that remembers what it wrote."""
 
 
 def resumed_conversation(context: RunContext, task: Task) -> Conversation | None:
@@ -193,75 +190,70 @@ def resumed_conversation(context: RunContext, task: Task) -> Conversation | None
     deterministic runs never resume: an agent's memory is in no tree.
     """
     state, plan = context.journal.state, context.plans[task.id]
-    known = state.tasks[task.id].context.conversation
-    if known is None or context.deterministic or STRICT in (plan.mode, state.mode):
+    last = state.tasks[task.id].context.conversation
+    if last is None or context.deterministic or STRICT in (plan.mode, state.mode):
         return None
     builder = contract.builder_of(plan, task, context.services.settings) or ""
     validator = contract.validator_of(plan, task, context.services.settings)
     envelope = state.contract.envelopes.get(envelope_key(builder, validator))
     if envelope is None or not capabilities(context.agents.get(builder)).resumable:
         return None
-    same = (known.speaker, known.contract) == (agent.speaker_digest(envelope), state.contract.hash)
-    return known if same else None
+    same = (last.speaker, last.contract) == (agent.speaker_digest(envelope), state.contract.hash)
+    return last if same else None
 
 
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback, after restoring the files if it starts over."""
-    known = context.journal.state.tasks[task.id]
+    last = context.journal.state.tasks[task.id]
     started = context.services.clock.monotonic()
     # Each command creates its own clone, so the work that an earlier command left in a clone is gone.
-    made_in = task_base.made_in(context, known) if known.attempt.number else context.workspace.kind
+    made_in = task_base.made_in(context, last) if last.attempt.number else context.workspace.kind
     gone = "clone" in (context.workspace.kind, made_in) and task.id not in context.begun
     if made_in == "here" and context.workspace.kind != "here":
         task_base.take_back(context, task)
-    base = "" if gone else known.work.base or ""
+    base = "" if gone else last.work.base or ""
     context.begun.add(task.id)
     fresh = context.attempt(
         task,
-        known.attempt.number + 1,
+        last.attempt.number + 1,
         base=base,
-        feedback=feedback(known),
+        feedback=feedback(last),
         started=started,
-        accepted_paths=known.work.accepted_paths,
+        accepted_paths=last.work.accepted_paths,
         **budget.of_attempt(context, task),
     )
     if waits_for_verdict(context, task):
         return dataclasses.replace(fresh, awaits_verdict=True)
-    goes_on = bool(base) and known.work.left is not None and _goes_on(context, task, known)
-    if context.commits is not None and not (goes_on and builder_commits.stands(context)):
+    continues = bool(base) and last.work.left is not None and _continues(context, task, last)
+    if context.commits is not None and not (continues and builder_commits.is_at_head(context)):
         return builder_commits.begin(context, fresh)
-    if not base or known.work.left is None:
+    if not base or last.work.left is None:
         return fresh
     conversation = resumed_conversation(context, task)
-    if goes_on:
-        return dataclasses.replace(fresh, handover=known.context.handover, conversation=conversation)
+    if continues:
+        return dataclasses.replace(fresh, handover=last.context.handover, conversation=conversation)
     task_base.restart(context, task)
     if conversation is None:
         return fresh
-    told = f"{fresh.feedback}\n\n{PUT_BACK}".lstrip()
-    return dataclasses.replace(fresh, feedback=told, conversation=conversation)
+    return dataclasses.replace(fresh, feedback=f"{fresh.feedback}\n\n{PUT_BACK}".lstrip(), conversation=conversation)
 
 
-def feedback(known: TaskState) -> str:
+def feedback(last: TaskState) -> str:
     """Return what was wrong with the last attempt, and what a person added for the next ones."""
-    return (
-        f"{known.context.feedback}\n\n{known.context.guidance}".strip()
-        if known.context.guidance
-        else known.context.feedback
-    )
+    problems, guidance = last.context.feedback, last.context.guidance
+    return f"{problems}\n\n{guidance}".strip() if guidance else problems
 
 
-def _goes_on(context: RunContext, task: Task, known: TaskState) -> bool:
+def _continues(context: RunContext, task: Task, last: TaskState) -> bool:
     """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
     What a crash left is unfinished, so the next attempt starts over.
     """
-    last = known.attempt.outcome
-    who = _builder(context, task)
-    # Who waited for an answer from elsewhere did nothing meanwhile; a person may have worked in the files.
-    waited = last == outcome.WAITING and not capabilities(who).asks_person
-    full = known.attempt.failure == agent.CONTEXT_EXHAUSTED
-    return (last == outcome.FAILED or waited or full) and not known.attempt.crashed and who.continues
+    ended, builder = last.attempt.outcome, _builder(context, task)
+    # A builder that waited for an answer from elsewhere changed nothing; a person may have worked in the files.
+    waited = ended == outcome.WAITING and not capabilities(builder).asks_person
+    full = last.attempt.failure == agent.CONTEXT_EXHAUSTED
+    return (ended == outcome.FAILED or waited or full) and not last.attempt.crashed and builder.continues
 
 
 def waits_for_verdict(context: RunContext, task: Task) -> bool:
@@ -272,4 +264,4 @@ def waits_for_verdict(context: RunContext, task: Task) -> bool:
 
 
 def _builder(context: RunContext, task: Task) -> Agent:
-    return context.agents.get(contracts.builder_of(context.plans[task.id], task, context.services.settings) or "")
+    return context.agents.get(contract.builder_of(context.plans[task.id], task, context.services.settings) or "")

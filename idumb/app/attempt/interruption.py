@@ -12,12 +12,9 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import INTERRUPTED
 
-INTERRUPTED_REFS = {
-    INTERRUPTED: "interrupted"
-}  # what the ref of a checkpoint is called, where it has a name of its own
-
-
-KILLED = "idumb was ended in the middle of it"
+INTERRUPTED_REFS = {INTERRUPTED: "interrupted"}
+"""Status of a checkpoint to the last part of its ref, if that is not `checkpoint`."""
+KILLED = "idumb was killed during the attempt"
 
 
 def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float = 0.0) -> None:
@@ -44,7 +41,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     changed = services.trees.changes(known.work.base, snapshot.tree) if here else ()
     covers = paths.cover(declared)
     head = services.history.head_tree() if changed else None
-    # What is committed by now is somebody's word, and never put back.
+    # What was committed since then is decided, and never restored.
     changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
     tampered = preconditions.changed_guarded(services, context.journal.state)
     theirs = services.trees.repositories() if here else ()

@@ -1,4 +1,4 @@
-"""Records an attempt: intent, delivered files, hidden ref, commit, and one transaction at the end."""
+"""Records an attempt: its events, the intention to deliver and commit, the hidden ref, the commit, the checkpoint."""
 
 from __future__ import annotations
 
@@ -17,29 +17,43 @@ from idumb.domain.proof import evidence
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
 
+_DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
+
 
 def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
-    """Record the attempt: deliver and commit its work if it is completed, then write its events in one transaction."""
+    """Record what the attempt did and, if it is completed, deliver and commit its work.
+
+    The log names what will be delivered and committed before that happens, so that recovery can finish it.
+    """
     if context.workspace.kind == "here":
         # Builders force nothing; a power cut after the checkpoint would leave its files empty.
         context.services.trees.force(attempt.ledger.changed)
-    if attempt.outcome == outcome.WAITING:
-        _keep_candidate(context, attempt, attempt.candidate)
-        context.journal.write(*_finished_events(context, attempt), *_question_events(context, attempt))
+    completed, own = attempt.outcome == outcome.COMPLETED, attempt.commits
+    advances = completed and own is not None and own.made
+    commits = completed and not advances and _commits(context, attempt)
+    delivers = completed and context.workspace.kind != "here" and bool(attempt.ledger.changed)
+    events = [*_finished_events(context, attempt), *_question_events(context, attempt)]
+    if not (advances or commits or delivers):
+        kept = keep_candidate(context, attempt, attempt.candidate)
+        if attempt.outcome != outcome.WAITING:
+            events += completion_events(context, attempt, kept, None)
+        context.journal.write(*events)
         return attempt.become(Recorded)
-    if attempt.outcome == outcome.COMPLETED and attempt.commits is not None and attempt.commits.made:
-        return _advance_and_record(context, attempt, attempt.commits)
-    if attempt.outcome == outcome.COMPLETED and _commits(context, attempt):
-        return commit_and_record(context, attempt)
-    if attempt.outcome == outcome.COMPLETED and context.workspace.kind != "here" and attempt.ledger.changed:
-        return _deliver_and_record(context, attempt)
-    tree = attempt.candidate
-    kept = _keep_candidate(context, attempt, tree)
-    context.journal.write(
-        *_finished_events(context, attempt),
-        *_question_events(context, attempt),
-        *completion_events(context, attempt, kept, None),
-    )
+    message = commit_message(context, attempt) if commits else ""
+    head = context.services.history.head().commit
+    expected = own.base if own is not None and advances else head
+    context.journal.write(*events, _intention(context, attempt, message, expected))
+    if head != expected:
+        return attempt.become(Recorded, commit_refused=_moved(attempt, expected, head))
+    tree, conflicts = _deliver(context, attempt)
+    if conflicts:
+        return attempt.become(Recorded, commit_refused="; ".join(f"{c.path}: {c.why}" for c in conflicts))
+    kept = keep_candidate(context, attempt, tree)
+    if own is not None and advances:
+        return finish_commits(context, attempt, kept, own)
+    if commits:
+        return finish_commit(context, attempt, kept, head, message)
+    context.journal.write(*completion_events(context, attempt, kept, None))
     return attempt.become(Recorded)
 
 
@@ -53,32 +67,26 @@ def _commits(context: RunContext, attempt: Judged) -> bool:
     )
 
 
-def _deliver_and_record(context: RunContext, attempt: Judged) -> Recorded:
-    """Deliver files from a clone that nobody commits. The log names them before they are written."""
-    _intend(context, attempt, "", context.services.history.head().commit)
-    tree, conflicts = _deliver(context, attempt)
-    if conflicts:
-        return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
-    context.journal.write(*completion_events(context, attempt, _keep_candidate(context, attempt, tree), None))
-    return attempt.become(Recorded)
-
-
-def _advance_and_record(context: RunContext, attempt: Judged, commits: BuilderCommits) -> Recorded:
-    """Move the branch to the builder's own commits. The log names the tip before the branch moves."""
-    _intend(context, attempt, "", commits.base, tip=commits.tip)
-    head = context.services.history.head().commit
-    if head != commits.base:
-        return attempt.become(Recorded, commit_refused=_moved(attempt, commits, head))
-    tree, conflicts = _deliver(context, attempt)
-    if conflicts:
-        return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
-    return finish_commits(context, attempt, _keep_candidate(context, attempt, tree), commits)
-
-
-def _moved(attempt: Judged, commits: BuilderCommits, head: str | None) -> str:
+def _moved(attempt: Judged, base: str | None, head: str | None) -> str:
     return (
-        f"the commits of {attempt.task.id} stand on {commits.base or 'the empty history'}, and HEAD is"
-        f" {head or 'without a commit'} by now, so they are made again there"
+        f"the commits of {attempt.task.id} are based on {base or 'the empty history'}, but HEAD is now"
+        f" {head or 'without a commit'}; the task is built again there"
+    )
+
+
+def _intention(context: RunContext, attempt: Judged, message: str, head: str | None) -> NewEvent:
+    """Return the event that names what is about to be delivered and, if there is a message, committed."""
+    own = attempt.commits
+    return _event(
+        context,
+        attempt,
+        "checkpoint.intended",
+        paths=list(attempt.ledger.changed),
+        message=message,
+        head=head,
+        tree=attempt.candidate,
+        base=attempt.base,
+        **({"tip": own.tip} if own is not None and own.made else {}),
     )
 
 
@@ -88,44 +96,13 @@ def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits
     if commits.tip is None:
         raise AssertionError("a builder that committed nothing has no tip")
     with services.interrupts.armed():  # a hook of the user's may take long
-        made = services.history.advance(
+        advanced = services.history.advance(
             commits.tip, f"idumb: {attempt.task.id}", expected_head=commits.base, hooks=services.settings.git.hooks
         )
-    if made.commit is None:
-        return attempt.become(Recorded, commit_refused=made.words)
-    context.journal.write(*completion_events(context, attempt, kept, made.commit))
+    if advanced.commit is None:
+        return attempt.become(Recorded, commit_refused=advanced.words)
+    context.journal.write(*completion_events(context, attempt, kept, advanced.commit))
     return attempt.become(Recorded)
-
-
-def _intend(context: RunContext, attempt: Judged, message: str, head: str | None, *, tip: str | None = None) -> None:
-    """Record what is about to be delivered and, if there is a message, committed. `tip` is a builder's commit."""
-    context.journal.write(
-        *_finished_events(context, attempt),
-        *_question_events(context, attempt),
-        _event(
-            context,
-            attempt,
-            "checkpoint.intended",
-            paths=list(attempt.ledger.changed),
-            message=message,
-            head=head,
-            tree=attempt.candidate,
-            base=attempt.base,
-            **({"tip": tip} if tip is not None else {}),
-        ),
-    )
-
-
-def commit_and_record(context: RunContext, attempt: Judged) -> Recorded:
-    """Commit the work on the user's branch and record the checkpoint."""
-    message = commit_message(context, attempt)
-    head = context.services.history.head()
-    _intend(context, attempt, message, head.commit)
-    tree, conflicts = _deliver(context, attempt)
-    if conflicts:
-        return attempt.become(Recorded, commit_refused=_conflict_words(conflicts))
-    kept = _keep_candidate(context, attempt, tree)
-    return finish_commit(context, attempt, kept, head.commit, message)
 
 
 def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
@@ -133,16 +110,16 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
     hooks = context.services.settings.git.hooks
     staged = staged_changes.hold_of(context, attempt)
     with context.services.interrupts.armed():  # a hook of the user's may take long
-        made = context.services.history.commit(
+        committed = context.services.history.commit(
             attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
         )
-    if made.commit is None:
-        return attempt.become(Recorded, commit_refused=made.words)
+    if committed.commit is None:
+        return attempt.become(Recorded, commit_refused=committed.words)
     staged_changes.tell_replaced_of(context, attempt, staged)
     left = _changed_while_committing(context, attempt)
     if left is not None:
         attempt = _prove_again(context, attempt, left)
-    context.journal.write(*completion_events(context, attempt, kept, made.commit, left))
+    context.journal.write(*completion_events(context, attempt, kept, committed.commit, left))
     return attempt.become(Recorded)
 
 
@@ -186,16 +163,10 @@ def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict,
     return context.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
 
 
-def _conflict_words(conflicts: tuple[Conflict, ...]) -> str:
-    return "; ".join(f"{c.path}: {c.why}" for c in conflicts)
-
-
-def _keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
+def keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
+    """Keep a tree under the ref of the attempt's checkpoint."""
     why = f"after {attempt.task.id}, attempt {attempt.number}"
     return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why, attempt.snapshot.commit)
-
-
-_DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
 
 
 def _event(context: RunContext, attempt: Judged, kind: str, **payload: Any) -> NewEvent:
@@ -216,7 +187,6 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     # What was made in a clone and will not be delivered never reaches the user's tree.
     here = context.workspace.kind == "here" or attempt.outcome in _DELIVERED
     left = _left(context, attempt)
-    has_effect = result is not None and attempt.task.rollback.kind != REVERSIBLE
     events = [
         _event(
             context,
@@ -255,51 +225,42 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             seconds=round(context.services.clock.monotonic() - attempt.started, 3),
             cause=result.cause if result else None,
             builder=_result_payload(result),
-            **_told(context, attempt),
-            **(questions.effect_payload(attempt.task) if has_effect else {}),
+            **_optional_fields(context, attempt),
         )
     )
     return events
 
 
-def _told(context: RunContext, attempt: Judged) -> dict[str, Any]:
-    """Return the fields that are recorded only if they say something, such as the validator's call."""
-    found: dict[str, Any] = {}
-    if attempt.conversation is not None and attempt.result is not None:
-        found["resumed"] = attempt.result.resumed
-    if attempt.verdict_of_validator is not None:
-        found["validator"] = {**(_result_payload(attempt.verdict_of_validator) or {}), **_validator(context, attempt)}
+def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
+    """Return the fields of `attempt.finished` that are recorded only if they say something."""
+    fields: dict[str, Any] = {}
+    result, verdict = attempt.result, attempt.verdict_of_validator
+    if attempt.conversation is not None and result is not None:
+        fields["resumed"] = result.resumed
+    if verdict is not None:
+        binding = context.services.settings.bindings.get(attempt.validator or "")
+        adapter = attempt.validator if binding is None else binding.adapter
+        fields["validator"] = {**(_result_payload(verdict) or {}), "binding": attempt.validator, "adapter": adapter}
     if attempt.commits is not None:
-        found["committed"] = builder_commits.payload(attempt.commits)
+        fields["committed"] = builder_commits.payload(attempt.commits)
     if attempt.failure is not None:
-        found |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
+        fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
     if attempt.adopted:
-        found["adopted"] = True
+        fields["adopted"] = True
     if attempt.new_caches:
-        found["caches"] = list(attempt.new_caches)
+        fields["caches"] = list(attempt.new_caches)
     if summary := handover(context, attempt):
-        found["handover"] = summary
-    return found
-
-
-def _validator(context: RunContext, attempt: Judged) -> dict[str, Any]:
-    binding = context.services.settings.bindings.get(attempt.validator or "")
-    return {"binding": attempt.validator, "adapter": attempt.validator if binding is None else binding.adapter}
+        fields["handover"] = summary
+    if result is not None and attempt.task.rollback.kind != REVERSIBLE:
+        fields |= questions.effect_payload(attempt.task)
+    return fields
 
 
 def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     task, number = attempt.task.id, attempt.number
-    known = context.journal.state
-    events = [
-        context.journal.asked(question, task, number)
-        for question in attempt.questions
-        if question.id not in known.decisions
-    ]
-    events += [
-        context.journal.answered(answer, task, number)
-        for answer in attempt.answers
-        if answer.decision not in known.answers
-    ]
+    journal, state = context.journal, context.journal.state
+    events = [journal.asked(q, task, number) for q in attempt.questions if q.id not in state.decisions]
+    events += [journal.answered(a, task, number) for a in attempt.answers if a.decision not in state.answers]
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         waiting = [q.id for q in attempt.questions if q.id not in answered]
@@ -375,11 +336,7 @@ def subject(task: Task) -> str:
 
 
 Counts = Mapping[str, tuple[int | None, int | None]]
-
-
 _LAST_WORDS = 2000
-
-
 _MOST_FILES = 50
 
 
@@ -394,12 +351,7 @@ def handover(context: RunContext, attempt: Judged) -> str:
     return _handover_without_model(attempt.task, attempt.changes, counts, result)
 
 
-def _handover_without_model(
-    task: Task,
-    changes: tuple[Change, ...],
-    counts: Counts,
-    result: AgentResult,
-) -> str:
+def _handover_without_model(task: Task, changes: tuple[Change, ...], counts: Counts, result: AgentResult) -> str:
     """Return a summary without a model: the task, what is in the files so far, and the agent's last words."""
     lines = [f"{task.id}: {task.title}", "", "What is in the files so far:"]
     lines += [_change_line(change, counts) for change in changes[:_MOST_FILES]] or ["- nothing yet"]

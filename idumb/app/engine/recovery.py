@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import adoption, budget, builder_commits, interruption, projections, questions, record
-from idumb.app.core.run_context import Judged, RunContext
+from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
 from idumb.app.ports.repository import BuilderCommits, Conflict, RepositoryState, Snapshot
@@ -29,14 +29,14 @@ def recover(context: RunContext) -> tuple[str, ...]:
     An attempt that is open in an editor is left alone: its builder submits it or gives it up.
     """
     tasks = context.journal.state.tasks
-    found = [task for task, known in tasks.items() if known.status == outcome.RUNNING and known.attempt.opened is None]
-    for task_id in found:
+    running = [t for t, known in tasks.items() if known.status == outcome.RUNNING and known.attempt.opened is None]
+    for task_id in running:
         context.checks.end_processes()
         _recover(context, context.contract.tasks[task_id], context.journal.state.tasks[task_id])
-    projections.checkpoints_again(context.services, context.journal.state, context.contract, found)
+    projections.checkpoints_again(context.services, context.journal.state, context.contract, running)
     _keep_refs(context)
     _refuse_emptied(context)
-    return tuple(found)
+    return tuple(running)
 
 
 def _keep_refs(context: RunContext) -> None:
@@ -91,8 +91,8 @@ def _last_checkpoints(context: RunContext) -> dict[str, Checkpoint]:
 
 
 def _has_bytes(context: RunContext, tree: str, path: str) -> bool:
-    found = context.services.trees.entry(tree, path)
-    return found is not None and bool(context.services.trees.read(found.oid))
+    entry = context.services.trees.entry(tree, path)
+    return entry is not None and bool(context.services.trees.read(entry.oid))
 
 
 def resolve_waiting(context: RunContext) -> None:
@@ -120,18 +120,18 @@ def _resolve(context: RunContext, task: Task, known: TaskState) -> None:
     if f"{task.id}.work" in known.decisions:
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return
-    asked = (
+    current = (
         *questions.criterion_questions(task, known.attempt.number, ()),
         questions.validator_question(task, known.attempt.number, ()),
     )
-    known_here = {q.id for q in asked}
-    # A question that this version or plan would not put is judged as it was put.
-    asked = (*asked, *exposed_secrets.recorded(state, known, [d for d in known.decisions if d not in known_here]))
-    given = [
+    ids = {q.id for q in current}
+    # A question that this version or plan would not ask is judged as it was asked.
+    asked = (*current, *exposed_secrets.recorded(state, known, [d for d in known.decisions if d not in ids]))
+    answers = [
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)
     ]
-    judged = questions.evidence_of_answers([q for q in asked if q.id in known.decisions], given, known.work.left)
+    judged = questions.evidence_of_answers([q for q in asked if q.id in known.decisions], answers, known.work.left)
     attempt = dataclasses.replace(_rebuilt(context, task, known), evidence=judged)
     failed = [e for e in judged if not e.passed]
     if failed:
@@ -144,9 +144,7 @@ def _resolve(context: RunContext, task: Task, known: TaskState) -> None:
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
             details={"phase": context.contract.phase, "task": task.id},
         )
-    recorded = record.record_checkpoint(context, attempt)
-    if recorded.commit_refused is not None:
-        raise _commit_refusal(context, task, recorded.commit_refused)
+    _require_committed(context, record.record_checkpoint(context, attempt))
     if failed and not task_failure.tries_again(context, task):
         _fail(context, task)
 
@@ -157,7 +155,7 @@ def _after_failure(context: RunContext, task: Task, choice: str) -> None:
     kinds = {**again, questions.SKIP: "task.skipped"}
     kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
     reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
-    # More money makes no failed attempt undone.
+    # A raised ceiling does not undo a failed attempt.
     kept = {"attempts": context.journal.state.tasks[task.id].progress.attempts} if choice == budget.RAISE else {}
     context.journal.write(context.journal.event(kind, task.id, reason=reason, **kept))
 
@@ -185,7 +183,7 @@ def _recover(context: RunContext, task: Task, known: TaskState) -> None:
         context.journal.write(*adoption.asked(context, task))
     elif not task_failure.tries_again(context, task):
         _fail(context, task)
-    # A recorded failure with attempts left needs nothing: the run goes on with the next attempt.
+    # A recorded failure with attempts left needs nothing: the run continues with the next attempt.
 
 
 def _recover_commits(context: RunContext, task: Task, known: TaskState, intended: Mapping[str, Any]) -> None:
@@ -199,12 +197,8 @@ def _recover_commits(context: RunContext, task: Task, known: TaskState, intended
         interruption.record_interruption(context, task, MOVED)
     elif head == offered.tip or _is_delivered(context, task, known):
         attempt = _rebuilt(context, task, known)
-        ref = attempt_ref(context.services, context.run, task.id, known.attempt.number, "checkpoint")
-        reason = f"after {task.id}, attempt {known.attempt.number}"
-        kept = context.services.trees.keep(ref, intended["tree"], reason, known.work.snapshot)
-        recorded = record.finish_commits(context, attempt, kept, offered)
-        if recorded.commit_refused is not None:
-            raise _commit_refusal(context, task, recorded.commit_refused)
+        kept = record.keep_candidate(context, attempt, intended["tree"])
+        _require_committed(context, record.finish_commits(context, attempt, kept, offered))
     else:
         interruption.record_interruption(context, task, UNDELIVERED)
 
@@ -221,8 +215,8 @@ def _fail(context: RunContext, task: Task) -> None:
     context.journal.write(*task_failure.of_recorded(context, task, context.journal.state.tasks[task.id]))
 
 
-MOVED = "HEAD moved on before its commits were taken, so it is made again there"
-UNDELIVERED = "what it made in the clone no longer fits the files here, so it is made again"
+MOVED = "HEAD moved before the commits of the task were taken; the task is built again"
+UNDELIVERED = "its work in the clone conflicts with the files here; the task is built again"
 
 
 def _is_delivered(context: RunContext, task: Task, known: TaskState) -> bool:
@@ -246,7 +240,7 @@ def _is_delivered(context: RunContext, task: Task, known: TaskState) -> bool:
 
 
 def _take_delivered_back(context: RunContext, wanted: str, base: str, touched: tuple[str, ...]) -> None:
-    """Restore what a killed command delivered, unless somebody committed or changed it since."""
+    """Restore what a killed command delivered, unless it was committed or changed since."""
     trees = context.services.trees
     present = trees.scan(touched)
     ours = [p for p in touched if trees.entry(present, p) == trees.entry(wanted, p)]
@@ -259,7 +253,7 @@ def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...
     return Refusal(
         "task.changed-since",
         f"{task.id} is done in its clone, but cannot be delivered: {named}",
-        hint=f"Move your changes away, or commit them and {task.id} is made again on top;"
+        hint=f"Move your changes away, or commit them and {task.id} is built again on top of them;"
         f" then idumb resume {context.contract.phase}",
         details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
     )
@@ -288,15 +282,10 @@ def _is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> boo
 def _commit_again(context: RunContext, task: Task, known: TaskState) -> None:
     intended = known.intended or {}
     attempt = _rebuilt(context, task, known)
-    ref = attempt_ref(context.services, context.run, task.id, known.attempt.number, "checkpoint")
-    kept = context.services.trees.keep(
-        ref, intended["tree"], f"after {task.id}, attempt {known.attempt.number}", known.work.snapshot
-    )
+    kept = record.keep_candidate(context, attempt, intended["tree"])
     if intended["message"]:
-        head = context.services.history.head()
-        recorded = record.finish_commit(context, attempt, kept, head.commit, intended["message"])
-        if recorded.commit_refused is not None:
-            raise _commit_refusal(context, task, recorded.commit_refused)
+        head = context.services.history.head().commit
+        _require_committed(context, record.finish_commit(context, attempt, kept, head, intended["message"]))
     else:
         context.journal.write(*record.completion_events(context, attempt, kept, None))
     _take_into_clone(context, kept.tree, tuple(intended["paths"]))
@@ -308,12 +297,16 @@ def _take_into_clone(context: RunContext, tree: str, done: tuple[str, ...]) -> N
         context.work.restore(tree, tree, done, force=True)
 
 
-def _commit_refusal(context: RunContext, task: Task, words: str) -> WorkFailed:
-    mine = contracts.in_editor(context.plans[task.id], task, context.services.settings)
+def _require_committed(context: RunContext, attempt: Recorded) -> None:
+    """Raise WorkFailed if git refused the commit."""
+    if attempt.commit_refused is None:
+        return
+    task = attempt.task
+    mine = contracts.in_editor(attempt.plan, task, context.services.settings)
     again = f"idumb submit {task.id}" if mine else f"idumb resume {context.contract.phase}"
-    return WorkFailed(
+    raise WorkFailed(
         "git.commit-refused",
-        f"git refused the commit of {task.id}: {words}",
+        f"git refused the commit of {task.id}: {attempt.commit_refused}",
         hint=f"Fix what git names, then {again}",
     )
 
@@ -321,11 +314,7 @@ def _commit_refusal(context: RunContext, task: Task, words: str) -> WorkFailed:
 def _record(context: RunContext, task: Task, known: TaskState, commit: str | None) -> None:
     """Record work that was done and proven, but not recorded."""
     attempt = _rebuilt(context, task, known)
-    tree = (known.intended or {}).get("tree") or known.work.left or ""
-    ref = attempt_ref(context.services, context.run, task.id, known.attempt.number, "checkpoint")
-    kept = context.services.trees.keep(
-        ref, tree, f"after {task.id}, attempt {known.attempt.number}", known.work.snapshot
-    )
+    kept = record.keep_candidate(context, attempt, (known.intended or {}).get("tree") or known.work.left or "")
     context.journal.write(*record.completion_events(context, attempt, kept, commit))
 
 
