@@ -181,35 +181,29 @@ def begin(place: Repository, repository: pygit2.Repository, name: str, commit: s
         )
     ref = f"refs/heads/{name}"
     if commit is not None:
-        _make(place, repository, name, ref, commit)
+        _create(place, repository, name, ref, commit)
     place.guard()
-    _run(place, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
+    git_program.change(place.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
     durable_files.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
 
 
-def _make(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
-    found = repository.references.get(ref)
-    if found is not None and (str(found.resolve().target) != commit or _is_elsewhere(repository, name)):
+def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
+    present = repository.references.get(ref)
+    if present is not None and (str(present.resolve().target) != commit or _is_elsewhere(repository, name)):
         raise errors.Refusal(
             "git.branch-exists",
             f"Branch {name} already exists, and it is not where HEAD is.",
             hint=f"git switch {name}, or choose another name: --branch NAME",
         )
-    if found is None:
+    if present is None:
         place.guard()
-        _run(place, ["update-ref", ref, commit, _NOTHING])
+        git_program.change(place.root, ["update-ref", ref, commit, _NOTHING])
         _force(place, ref)
 
 
 def _is_elsewhere(repository: pygit2.Repository, name: str) -> bool:
     branch = repository.branches.local.get(name)
     return branch is not None and bool(branch.is_checked_out())
-
-
-def _run(place: Repository, arguments: list[str]) -> None:
-    done = git_program.write(place.root, arguments)
-    if done.status != 0:
-        raise git_program.failure(arguments, done)
 
 
 def _force(place: Repository, branch: str | None) -> None:

@@ -94,8 +94,7 @@ def environment(root: str) -> dict[str, str]:
 
 def read(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
     """Run a reading command: no hook runs, no lock is taken, and paths are literal."""
-    surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", **(extra or {})}
-    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], given, surroundings)
+    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], given, {**_reading(root), **(extra or {})})
 
 
 def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
@@ -104,11 +103,8 @@ def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
     Inside it, git would read the present .gitattributes: it would block on a pipe, and a task that writes one would
     decide how its own change is counted.
     """
-    surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_DIR": git_dir}
-    result = _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", surroundings, cwd=git_dir)
-    if result.status != 0:
-        raise failure(arguments, result)
-    return result.out
+    surroundings = {**_reading(root), "GIT_DIR": git_dir}
+    return _required(arguments, _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", surroundings, cwd=git_dir))
 
 
 def write(
@@ -124,21 +120,22 @@ def write(
     return _run(root, [*options, *arguments], given, {**environment(root), **(extra or {})})
 
 
+def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:
+    """Run a changing command that must succeed; otherwise Refusal `git.failed` with git's words."""
+    _required(arguments, write(root, arguments, extra=extra))
+
+
 def output(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    result = read(root, arguments, given, extra)
-    if result.status != 0:
-        raise failure(arguments, result)
-    return result.out
+    return _required(arguments, read(root, arguments, given, extra))
 
 
 def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
     """Return the output in pieces, for output that need not fit into memory."""
-    surroundings = {**environment(root), "GIT_OPTIONAL_LOCKS": "0"}
     with subprocess.Popen(
         [path(root), *_ALWAYS, *_NO_HOOKS, *arguments],
         cwd=root,
-        env=surroundings,
+        env=_reading(root),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -153,6 +150,16 @@ def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
             raise
     if process.returncode != 0:
         raise failure(arguments, Result(process.returncode, b"", b""))
+
+
+def _reading(root: str) -> dict[str, str]:
+    return {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
+
+
+def _required(arguments: Sequence[str], result: Result) -> bytes:
+    if result.status != 0:
+        raise failure(arguments, result)
+    return result.out
 
 
 def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:

@@ -249,7 +249,17 @@ class GitTrees:
         return self._counted[1]
 
     def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        return patch.apply(self, self._objects, patch_text, allowed)
+        """Apply it to a tree first, so that every path is judged before anything is written."""
+        present = self.scan()
+        patched = patch.applied(self._objects, present, patch_text)
+        if not isinstance(patched, str):
+            return False, patched.words
+        changed = [change.path for change in self.changes(present, patched)]
+        refused = next(((path, why) for path in changed if (why := allowed(path)) is not None), None)
+        if refused is not None:
+            return False, ": ".join(refused)
+        conflicts = self.restore(patched, present, changed)
+        return not conflicts, "; ".join(f"{conflict.path} {conflict.why}" for conflict in conflicts)
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated."""

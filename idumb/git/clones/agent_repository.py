@@ -17,9 +17,8 @@ from pygit2.enums import ObjectType
 
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.builder_commits import Commit
-from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git.objects import object_writer, tree_objects
-from idumb.git.objects.tree_objects import FOLDER, SUBMODULE, Item
+from idumb.git.objects.tree_objects import SUBMODULE, Item
 
 MOST_FILES = 200_000
 MOST_STEPS = 5_000_000
@@ -65,12 +64,10 @@ class Objects:
             return {}
         if oid not in self.rows:
             self.rows[oid] = _parsed(oid, self.read(oid, ObjectType.TREE))
-        return self.rows[oid]
-
-    def step(self, number: int) -> None:
-        self.steps -= number
+        self.steps -= len(self.rows[oid])
         if self.steps < 0:
             raise Unusable("its commits change more files than can be looked at")
+        return self.rows[oid]
 
 
 def _parsed(oid: bytes, data: bytes) -> dict[str, Item]:
@@ -170,47 +167,10 @@ def chain(
     return tuple(reversed(found))
 
 
-def differences(objects: Objects, old: bytes, new: bytes) -> Iterator[tuple[str, Item | None, Item | None]]:
-    """Return each path that differs, with both rows; also folders with their own row, named with `/` at the end."""
-    stack: list[tuple[str, bytes | None, bytes | None]] = [("", old, new)]
-    while stack:
-        prefix, left, right = stack.pop()
-        before = objects.tree(left) if left else {}
-        after = objects.tree(right) if right else {}
-        objects.step(len(before) + len(after))
-        for name in before.keys() | after.keys():
-            was, now = before.get(name), after.get(name)
-            if was == now:
-                continue
-            path = prefix + name
-            folders = [item.oid if item and item.mode == FOLDER else None for item in (was, now)]
-            if any(folders):
-                stack.append((path + "/", folders[0], folders[1]))
-                yield path + "/", was if folders[0] else None, now if folders[1] else None
-            files = [None if folder else item for folder, item in zip(folders, (was, now), strict=True)]
-            if any(files):
-                yield path, files[0], files[1]
-
-
-def changes(objects: Objects, old: str, new: str) -> tuple[Change, ...]:
-    found = [
-        _change(path, was, now)
-        for path, was, now in differences(objects, bytes.fromhex(old), bytes.fromhex(new))
-        if not path.endswith("/")
-    ]
-    return tuple(sorted(found, key=lambda change: change.path))
-
-
-def _change(path: str, was: Item | None, now: Item | None) -> Change:
-    kind = CREATED if was is None else DELETED if now is None else MODIFIED
-    left, right = (None if item is None else Entry(item.mode, item.oid.hex()) for item in (was, now))
-    return Change(path, kind, left, right)
-
-
 def new_objects(objects: Objects, old: str, new: str) -> Iterator[tuple[ObjectType, bytes]]:
     """Return kind and id of the objects that `new` refers to and `old` does not; trees after their content."""
     trees = [bytes.fromhex(new)]
-    for path, _, now in differences(objects, bytes.fromhex(old), bytes.fromhex(new)):
+    for path, _, now in tree_objects.differences(objects.tree, bytes.fromhex(old), bytes.fromhex(new)):
         if now is not None and path.endswith("/"):
             trees.append(now.oid)
         elif now is not None and now.mode != SUBMODULE:

@@ -38,47 +38,45 @@ class BuilderClone:
         self._redact = redact
         self._folder = copy.trees.root
         self._aside = self._folder + TAKEN
-        self._base: str | None = None
-
-    @property
-    def base(self) -> str | None:
-        return self._base
+        self.base: str | None = None
 
     def begin(self, commit: str | None) -> None:
         self._copy.renew(commit)
         self._configure()
-        self._base = commit
+        self.base = commit
 
     def take(self) -> BuilderCommits:
         clone_places.require_plain(os.path.dirname(self._folder))
-        if not self._is_there():
-            self._copy.renew(self._base)
+        if not os.path.isdir(self._folder) or os.path.islink(self._folder):
+            self._copy.renew(self.base)
             self._configure()
             return self._refused("it removed its clone, or put something else in its place")
         self._repository.guard()
         problem = move_git_folder_aside(self._folder)
-        self._fresh_folder()
+        clone.make_git_folder(self._repository, self._folder, self.base)
+        self._configure()
         if problem:
             return self._refused(problem)
         try:
             agent_repository.require_plain(self._aside, clone.alternates(clone.lenders(self._repository)))
             last = agent_repository.tip(self._aside, BRANCH)
-            if last is None and self._base is not None:
+            if last is None and self.base is not None:
                 return self._refused(f"its branch {BRANCH} is gone")
-            found = () if last is None else self._chain(last)
+            commits = () if last is None else self._chain(last)
         except Unusable as unusable:
             return self._refused(str(unusable))
-        wrong = builder_commits.problem(found, self._base) or self._telling(found)
-        if not wrong and found:
-            wrong = self._index_as(last)
-        return BuilderCommits(self._base, None if wrong else last, found, wrong)
+        wrong = builder_commits.problem(commits, self.base) or self._secret_in(commits)
+        if not wrong and commits:
+            wrong = self._fill_index(last)
+        return BuilderCommits(self.base, None if wrong else last, commits, wrong)
 
     def _refused(self, problem: str) -> BuilderCommits:
-        return BuilderCommits(self._base, None, problem=problem)
+        return BuilderCommits(self.base, None, problem=problem)
 
     def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
-        seen = self._opened(borrowing=True)
-        before = tree_objects.tree_of(self._user.repository, self._base)
+        seen = pygit2.Repository(self._folder)
+        seen.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
+        before = tree_objects.tree_of(self._user.repository, self.base)
         last = offered.commits[-1].tree if offered.commits else before
         differ: list[Change] = []
         for change in tree_objects.changes(seen, last, candidate):
@@ -102,61 +100,48 @@ class BuilderClone:
         return ""
 
     def drop(self) -> None:
-        self._settle(self._base)
-
-    def _is_there(self) -> bool:
-        """Return whether it is still a folder, and not a link into the user's files."""
-        return os.path.isdir(self._folder) and not os.path.islink(self._folder)
-
-    def _fresh_folder(self) -> None:
-        clone.make_git_folder(self._repository, self._folder, self._base)
-        self._configure()
+        self._settle(self.base)
 
     def _configure(self) -> None:
-        """Return the settings that decide how git sees files, and the identity of commits."""
+        """Set what decides how git sees files, and the identity of commits."""
         git_dir = os.path.join(self._folder, ".git")
-        known = dry_run_clone.settings(self._repository)
-        dry_run_clone.copy_settings(known, git_dir)
+        settings = dry_run_clone.settings(self._repository)
+        dry_run_clone.copy_settings(settings, git_dir)
         target = pygit2.Config(os.path.join(git_dir, "config"))
         target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # disable any hooks that the user configured globally
-        if any(name.startswith("filter.lfs.") for name in known):
+        if any(name.startswith("filter.lfs.") for name in settings):
             # The commits come home and the clone is removed; without the bytes of LFS files they could not be pushed.
-            store = os.path.expanduser(known.get("lfs.storage", "lfs"))
+            store = os.path.expanduser(settings.get("lfs.storage", "lfs"))
             target["lfs.storage"] = os.path.join(self._repository.common_dir, store)
-        found = git_program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
-        who = _WHO.fullmatch(found.out.decode("utf-8", "replace").strip()) if found.status == 0 else None
+        identity = git_program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
+        who = _WHO.fullmatch(identity.out.decode("utf-8", "replace").strip()) if identity.status == 0 else None
         if who is not None:
             target["user.name"], target["user.email"] = who[1], who[2]
 
     def _chain(self, last: str) -> tuple[builder_commits.Commit, ...]:
         objects = Objects(odb_of(self._repository, self._aside))
-        found = agent_repository.chain(objects, last, self._base)
-        if builder_commits.problem(found, self._base):
-            return found
-        before, known = tree_objects.tree_of(self._user.repository, self._base), []
-        for one in found:
-            known.append(one.with_changes(agent_repository.changes(objects, before, one.tree)))
+        commits = agent_repository.chain(objects, last, self.base)
+        if builder_commits.problem(commits, self.base):
+            return commits
+        before, complete = tree_objects.tree_of(self._user.repository, self.base), []
+        for one in commits:
+            complete.append(one.with_changes(tree_objects.changed_files(objects.tree, before, one.tree)))
             before = one.tree
-        return tuple(known)
+        return tuple(complete)
 
-    def _telling(self, found: tuple[builder_commits.Commit, ...]) -> str:
-        for one in found:
-            said = f"{one.author}\n{one.committer}\n{one.message}"
-            if self._redact(said) != said:
+    def _secret_in(self, commits: tuple[builder_commits.Commit, ...]) -> str:
+        """Return which commit holds a known secret, or nothing."""
+        for one in commits:
+            text = f"{one.author}\n{one.committer}\n{one.message}"
+            if self._redact(text) != text:
                 return f"commit {one.id[:12]} holds a secret in its message or names"
         return ""
 
-    def _index_as(self, last: str | None) -> str:
+    def _fill_index(self, last: str | None) -> str:
         """Make git treat the committed files as tracked. Return why git cannot, or nothing."""
         clone.borrow(self._folder, [*clone.lenders(self._repository), os.path.join(self._aside, "objects")])
         result = git_program.write(self._folder, ["read-tree", str(last)])
         return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
-
-    def _opened(self, *, borrowing: bool) -> pygit2.Repository:
-        seen = pygit2.Repository(self._folder)
-        if borrowing:
-            seen.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
-        return seen
 
     def _filtered(self, changes: Iterable[Change]) -> Mapping[str, Entry]:
         """Return the bytes that git's filters (line endings, LFS) make of the files in the clone, as the user has them.
@@ -164,12 +149,12 @@ class BuilderClone:
         The clone's attributes decide, because the task may have changed them. Files that a filter cannot read are
         missing.
         """
-        known = [(c.path, c.new.mode) for c in changes if c.new is not None and not self._waits_for_attributes(c.path)]
-        if not known:
+        files = [(c.path, c.new.mode) for c in changes if c.new is not None and not self._waits_for_attributes(c.path)]
+        if not files:
             return {}
-        given = b"".join(_line(path) for path, _ in known)
-        made = git_program.read(self._folder, ["hash-object", "--stdin-paths"], given).out.decode("ascii").split()
-        return {path: Entry(mode, oid) for (path, mode), oid in zip(known, made, strict=False)}
+        names = b"".join(_line(path) for path, _ in files)
+        ids = git_program.read(self._folder, ["hash-object", "--stdin-paths"], names).out.decode("ascii").split()
+        return {path: Entry(mode, oid) for (path, mode), oid in zip(files, ids, strict=False)}
 
     def _waits_for_attributes(self, path: str) -> bool:
         """Return whether git would block, because the builder left a pipe where attributes are read."""
@@ -239,7 +224,7 @@ def _is_special(path: str) -> bool:
 
 
 def _line(path: str) -> bytes:
-    """Decode a path as git quotes it in a line."""
+    """Return a line with the path as git reads it, quoted if necessary."""
     data = os.fsencode(path)
     if b"\n" not in data and not data.startswith(b'"'):
         return data + b"\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pygit2
 
@@ -112,7 +112,7 @@ def make_git_folder(repository: Repository, folder: str, commit: str | None) -> 
     """
     arguments = ["init", "--quiet", "--template=", "--object-format=sha1", f"--initial-branch={BRANCH}", "."]
     # By a variable, because older versions of git do not know the option.
-    _git(folder, arguments, {"GIT_DEFAULT_REF_FORMAT": "files"})
+    git_program.change(folder, arguments, {"GIT_DEFAULT_REF_FORMAT": "files"})
     git_dir = os.path.join(folder, ".git")
     os.makedirs(os.path.join(git_dir, "info"), exist_ok=True)
     for name in _COPIED:
@@ -159,11 +159,11 @@ def borrow(folder: str, objects: Iterable[str]) -> None:
 def put_head(folder: str, commit: str | None) -> None:
     """Set branch and index to a commit; the files stay as they are."""
     if commit is None:
-        _git(folder, ["update-ref", "-d", f"refs/heads/{BRANCH}"])
-        _git(folder, ["read-tree", "--empty"])
+        git_program.change(folder, ["update-ref", "-d", f"refs/heads/{BRANCH}"])
+        git_program.change(folder, ["read-tree", "--empty"])
         return
-    _git(folder, ["update-ref", f"refs/heads/{BRANCH}", commit])
-    _git(folder, ["read-tree", commit])
+    git_program.change(folder, ["update-ref", f"refs/heads/{BRANCH}", commit])
+    git_program.change(folder, ["read-tree", commit])
 
 
 def remove(folder: str) -> None:
@@ -208,12 +208,6 @@ def _is_ready(folder: str) -> bool:
 def _boot() -> bytes:
     """Return nothing if the system does not tell; a clone then survives the boot."""
     return (host_identity.boot_id() or "").encode()
-
-
-def _git(folder: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:
-    result = git_program.write(folder, arguments, extra=extra)
-    if result.status != 0:
-        raise git_program.failure(arguments, result)
 
 
 def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:

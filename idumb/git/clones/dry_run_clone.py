@@ -166,28 +166,15 @@ def copy_settings(source: Mapping[str, str], git_dir: str) -> None:
 def _put_head(copy: Repository, head: Head) -> None:
     """Put the same commit on a branch of the same name; nothing is staged."""
     if head.branch is not None:
-        _git(copy.root, "symbolic-ref", "HEAD", f"refs/heads/{head.branch}")
+        git_program.change(copy.root, ["symbolic-ref", "HEAD", f"refs/heads/{head.branch}"])
     if head.commit is not None:
         detached = ["--no-deref"] if head.branch is None else []
-        _git(copy.root, "update-ref", *detached, "HEAD", head.commit)
-        _git(copy.root, "read-tree", head.commit)
-
-
-def _git(folder: str, *arguments: str) -> None:
-    result = git_program.write(folder, arguments)
-    if result.status != 0:
-        raise git_program.failure(arguments, result)
+        git_program.change(copy.root, ["update-ref", *detached, "HEAD", head.commit])
+        git_program.change(copy.root, ["read-tree", head.commit])
 
 
 def _remove(folder: str, lock: str) -> None:
-    """Restore permissions that a task removed from its own folders."""
-    for at, below, _ in os.walk(folder):
-        for name in below:
-            path = os.path.join(at, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    clone.remove_tree(folder)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(lock)
 

@@ -35,6 +35,7 @@ class Item(NamedTuple):
 _Rows = dict[str, Item]
 _Wanted = dict[tuple[str, ...], Entry | None]
 _Write = Callable[[Mapping[str, Item]], bytes]
+_Read = Callable[[bytes], Mapping[str, Item]]
 
 
 def parse(data: bytes) -> _Rows:
@@ -77,38 +78,43 @@ def _shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
-    """Return all paths that differ, sorted. Uses a stack, because folders can nest deeper than Python recurses."""
-    differing: list[Change] = []
-    stack: list[tuple[str, bytes | None, bytes | None]] = [("", bytes.fromhex(old), bytes.fromhex(new))]
+    """Return all paths that differ, sorted."""
+    return changed_files(functools.partial(rows, repository), old, new)
+
+
+def changed_files(read: _Read, old: str, new: str) -> tuple[Change, ...]:
+    """Return all files that differ, sorted; `read` returns the rows of a tree."""
+    pairs = differences(read, bytes.fromhex(old), bytes.fromhex(new))
+    files = (_change(path, left, right) for path, left, right in pairs if not path.endswith("/"))
+    return tuple(sorted(files, key=lambda change: change.path))
+
+
+def differences(read: _Read, old: bytes | None, new: bytes | None) -> Iterator[tuple[str, Item | None, Item | None]]:
+    """Return each path that differs, with both rows; a folder that differs ends with `/`, and comes before its content.
+
+    Uses a stack, because folders can nest deeper than Python recurses.
+    """
+    stack = [("", old, new)]
     while stack:
-        prefix, before, after = stack.pop()
-        for name, left, right in _differing(repository, before, after):
-            path = prefix + name
-            old_folder = left.oid if left and left.mode == FOLDER else None
-            new_folder = right.oid if right and right.mode == FOLDER else None
-            if old_folder or new_folder:
-                stack.append((path + "/", old_folder, new_folder))
-            change = _change(path, None if old_folder else left, None if new_folder else right)
-            if change is not None:
-                differing.append(change)
-    return tuple(sorted(differing, key=lambda change: change.path))
+        prefix, left, right = stack.pop()
+        if left == right:
+            continue
+        before, after = read(left) if left else {}, read(right) if right else {}
+        for name in before.keys() | after.keys():
+            pair = before.get(name), after.get(name)
+            if pair[0] == pair[1]:
+                continue
+            folders = [item if item and item.mode == FOLDER else None for item in pair]
+            if any(folders):
+                old_folder, new_folder = folders
+                stack.append((f"{prefix}{name}/", old_folder and old_folder.oid, new_folder and new_folder.oid))
+                yield f"{prefix}{name}/", old_folder, new_folder
+            files = [None if folder else item for folder, item in zip(folders, pair, strict=True)]
+            if any(files):
+                yield prefix + name, files[0], files[1]
 
 
-def _differing(
-    repository: pygit2.Repository, old: bytes | None, new: bytes | None
-) -> list[tuple[str, Item | None, Item | None]]:
-    """Return the rows of two folders that differ: name, old and new."""
-    if old == new:
-        return []
-    before = rows(repository, old) if old else {}
-    after = rows(repository, new) if new else {}
-    pairs = ((name, before.get(name), after.get(name)) for name in before.keys() | after.keys())
-    return [pair for pair in pairs if pair[1] != pair[2]]
-
-
-def _change(path: str, left: Item | None, right: Item | None) -> Change | None:
-    if left is None and right is None:
-        return None
+def _change(path: str, left: Item | None, right: Item | None) -> Change:
     kind = CREATED if left is None else DELETED if right is None else MODIFIED
     return Change(path, kind, _entry(left), _entry(right))
 
@@ -182,19 +188,13 @@ def damaged(
     """
     if not is_stored(repository, objects, commit, whole=True):
         return commit.hex()
-    stack = [*trees]
-    while stack:
-        new, old = stack.pop()
-        if new == old:
-            continue
-        if not is_stored(repository, objects, new, whole=True):
-            return new.hex()
-        for _, before, item in _differing(repository, old, new):
+    for tree, verified in trees:
+        if tree != verified and not is_stored(repository, objects, tree, whole=True):
+            return tree.hex()
+        for _, _, item in differences(functools.partial(rows, repository), verified, tree):
             if item is None or item.mode == SUBMODULE:
                 continue
-            if item.mode == FOLDER:
-                stack.append((item.oid, before.oid if before and before.mode == FOLDER else None))
-            elif not is_stored(repository, objects, item.oid):
+            if not is_stored(repository, objects, item.oid, whole=item.mode == FOLDER):
                 return item.oid.hex()
     return None
 

@@ -17,6 +17,7 @@ from idumb.git import refs
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
 from idumb.git.scan.scanner import Folder, Scanner
+from idumb.system.files import atomic_write
 
 # marshal reads only what the same Python version wrote; another version starts empty.
 _FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"
@@ -68,20 +69,9 @@ def save(
         writer.flush()
         refs.move(repository, place, ref(place), commit)
         body = marshal.dumps((commit, scanner.rules, scanner.index, packed))
-        _write(_path(place), _FORMAT + hashlib.sha256(body).digest() + body)
+        data = _FORMAT + hashlib.sha256(body).digest() + body
+        atomic_write.write(_path(place), data, durable=False, mode=0o600)
         scanner.counted = 0
-
-
-def _write(path: str, data: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            stream.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _pack(top: Folder) -> list[tuple[Any, ...]]:
@@ -97,12 +87,12 @@ def _pack(top: Folder) -> list[tuple[Any, ...]]:
 
 
 def _unpack(rows: list[tuple[Any, ...]]) -> Folder:
-    made: list[Folder] = []
+    folders: list[Folder] = []
     for name, parent, files, ignored, links, odd, rules, tree in rows:
         folder = Folder()
         folder.files, folder.ignored, folder.links, folder.odd = files, ignored, links, odd
         folder.rules, folder.tree = rules, tree
         if parent >= 0:
-            made[parent].folders[name] = folder
-        made.append(folder)
-    return made[0]
+            folders[parent].folders[name] = folder
+        folders.append(folder)
+    return folders[0]
