@@ -37,7 +37,7 @@ def ask(
     return agents.get("editor").run(dataclasses.replace(request, **more))
 
 
-def test_what_the_task_declares_is_written_and_what_it_does_not_is_vetoed(tmp_path: Path) -> None:
+def test_declared_files_are_written_and_undeclared_writes_are_vetoed(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "away").symlink_to(tmp_path.parent)
     (tmp_path / "src/link").symlink_to(tmp_path / ".github")
@@ -56,7 +56,7 @@ def test_what_the_task_declares_is_written_and_what_it_does_not_is_vetoed(tmp_pa
     assert "vetoed" in result.message
 
 
-def test_a_link_is_written_to_only_where_it_leads_to_a_declared_file(tmp_path: Path) -> None:
+def test_a_link_is_written_only_if_it_leads_to_a_declared_file(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     work = tmp_path / "work"
     (work / "src").mkdir(parents=True)
@@ -91,7 +91,7 @@ def held_to(root: Path, *, commands: str = "reject") -> Client:
 
 
 @pytest.mark.parametrize("kind", ["read", "search", "think", "execute"])
-def test_a_wish_that_brings_a_difference_is_one_to_write_whatever_it_is_called(tmp_path: Path, kind: str) -> None:
+def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path: Path, kind: str) -> None:
     """R-ADAPT-2."""
     client = held_to(tmp_path, commands="allow")
     difference = {"type": "diff", "path": str(tmp_path / "other.txt"), "oldText": "", "newText": "x"}
@@ -103,7 +103,7 @@ def test_a_wish_that_brings_a_difference_is_one_to_write_whatever_it_is_called(t
 
 
 @pytest.mark.parametrize(("choices", "said"), [(("reject_once",), "selected"), ((), "cancelled")])
-def test_a_yes_for_always_is_never_said(tmp_path: Path, choices: tuple[str, ...], said: str) -> None:
+def test_permissions_are_never_granted_for_always(tmp_path: Path, choices: tuple[str, ...], said: str) -> None:
     """R-ADAPT-2."""
     client = held_to(tmp_path)
     answer = permission(client, "edit", "allow_always", *choices, locations=[{"path": str(tmp_path / "a.txt")}])
@@ -111,7 +111,7 @@ def test_a_yes_for_always_is_never_said(tmp_path: Path, choices: tuple[str, ...]
     assert client.calls["1"].why == "it offers no option to allow this call once"
 
 
-def test_commands_run_only_where_the_binding_allows_them(tmp_path: Path) -> None:
+def test_commands_run_only_if_the_binding_allows_them(tmp_path: Path) -> None:
     ask(tmp_path, "run", "touch a.txt", options={"commands": "allow"})
     assert (tmp_path / "a.txt").exists()
 
@@ -120,7 +120,7 @@ def seen(place: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in place.read_text(encoding="utf-8").splitlines())
 
 
-def test_the_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path, home: Path) -> None:
+def test_the_agent_has_a_private_home_that_lasts_for_the_run(tmp_path: Path, home: Path) -> None:
     """R-ADAPT-2."""
     script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
     ask(tmp_path, *script, options={"commands": "allow"}, homes=tmp_path / "homes")
@@ -133,7 +133,7 @@ def test_the_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path, 
     assert not Path(seen(tmp_path / "a.txt")["HOME"]).exists()
 
 
-def test_who_judges_has_a_new_home_each_time(tmp_path: Path) -> None:
+def test_a_judging_role_gets_a_new_home_each_time(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     script = ("run", "ls -A $HOME > a.txt; touch $HOME/left")
     for role in ("builder", "verifier", "verifier"):
@@ -142,7 +142,7 @@ def test_who_judges_has_a_new_home_each_time(tmp_path: Path) -> None:
     assert [place.name for place in (tmp_path / "homes").iterdir()] == ["home-editor-builder"]
 
 
-def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path, home: Path) -> None:
+def test_the_user_s_home_is_used_only_on_request(tmp_path: Path, home: Path) -> None:
     """R-ADAPT-2."""
     options = {"commands": "allow", "home": "user"}
     ask(tmp_path, "run", "env > a.txt", options=options, homes=tmp_path / "homes")
@@ -150,7 +150,7 @@ def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path, home: Path) ->
     assert not (tmp_path / "homes").exists()
 
 
-def test_the_version_of_the_agent_is_that_of_its_package(tmp_path: Path) -> None:
+def test_the_version_is_that_of_the_agent_s_package(tmp_path: Path) -> None:
     """R-ENV-1: read, and not asked for: nothing is started."""
     (tmp_path / "node_modules/agent").mkdir(parents=True)
     (tmp_path / "node_modules/agent/package.json").write_text('{"version": "1.2.3"}', encoding="utf-8")
@@ -166,20 +166,20 @@ def test_other_roles_write_nothing(tmp_path: Path) -> None:
     assert (result.outcome, result.reply, (tmp_path / "a.txt").exists()) == (outcome.COMPLETED, "A plan.", False)
 
 
-def test_the_prompt_arrives_whole_however_long_it_is(tmp_path: Path) -> None:
+def test_the_prompt_arrives_whole_at_any_length(tmp_path: Path) -> None:
     prompt = "".join(f"line {i} with some words\n" for i in range(20_000))
     result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan", "commands": "allow"})
     assert result.reply == "mode plan;" + prompt
 
 
 @pytest.mark.parametrize(("way", "said"), [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")])
-def test_the_model_is_chosen_by_the_way_that_the_agent_offers(tmp_path: Path, way: str, said: str) -> None:
+def test_the_model_is_selected_in_the_way_the_agent_offers(tmp_path: Path, way: str, said: str) -> None:
     """R-ADAPT-1."""
     result = ask(tmp_path, way, "say", "Done.", model="big", options={"mode": "plan"})
     assert (result.reply, result.model) == (f"{said}Done.", "big")
 
 
-def test_an_agent_that_cannot_be_told_its_model_is_not_asked(tmp_path: Path) -> None:
+def test_an_agent_without_a_choice_of_models_is_not_asked_for_one(tmp_path: Path) -> None:
     """R-ADAPT-1: no other model stands in unseen."""
     result = ask(tmp_path, "fixed", "write", "a.txt", model="big")
     assert (result.outcome, result.failure, result.model) == (outcome.ERRORED, agent.UNKNOWN_MODEL, None)
@@ -187,7 +187,7 @@ def test_an_agent_that_cannot_be_told_its_model_is_not_asked(tmp_path: Path) -> 
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_a_model_that_an_agent_does_not_list_is_not_asked_for_and_those_that_it_lists_are_named(tmp_path: Path) -> None:
+def test_an_unlisted_model_is_refused_with_the_list_of_models(tmp_path: Path) -> None:
     """R-ADAPT-1, R-ADAPT-2."""
     result = ask(tmp_path, "listed", "write", "a.txt", model="big")
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
@@ -196,7 +196,7 @@ def test_a_model_that_an_agent_does_not_list_is_not_asked_for_and_those_that_it_
     assert ask(tmp_path, "listed", "say", "Done.", model="other").reply == "which is other;Done."
 
 
-def test_claude_code_is_told_any_id_of_a_model_with_the_session(tmp_path: Path) -> None:
+def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
     """R-ADAPT-2: its newer versions list aliases only, and refuse any other word for a model afterwards."""
     client = Client(str(tmp_path), "x", str, model="claude-sonnet-4-5")
     begun = {"protocolVersion": 1, "agentInfo": {"name": "@agentclientprotocol/claude-agent-acp", "version": "0.49.0"}}
@@ -207,7 +207,7 @@ def test_claude_code_is_told_any_id_of_a_model_with_the_session(tmp_path: Path) 
     assert json.loads(client.heard(json.dumps(answer).encode() + b"\n"))["method"] == "session/prompt"
 
 
-def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
+def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
     """R-ADAPT-2: some agents end at a veto."""
     assert "Run no commands" in ask(tmp_path, "prompt").reply
     assert ask(tmp_path, "prompt", options={"commands": "allow"}).reply == "the prompt"
@@ -237,7 +237,7 @@ def test_that_commands_are_refused_is_said_beforehand(tmp_path: Path) -> None:
         (("ask", "terminal/create"), outcome.COMPLETED, None, ""),
     ],
 )
-def test_every_ending_has_an_outcome_and_a_kind(
+def test_every_stop_reason_has_an_outcome_and_a_kind(
     tmp_path: Path, script: tuple[str, ...], ended: str, failure: str | None, words: str
 ) -> None:
     result = ask(tmp_path, *script)
@@ -248,7 +248,7 @@ def test_every_ending_has_an_outcome_and_a_kind(
         assert "is not offered" in result.reply
 
 
-def test_a_hanging_agent_is_ended_with_all_it_started(tmp_path: Path) -> None:
+def test_a_hanging_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     result = ask(tmp_path, "fork", "hang", deadline=1.5)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
     if sys.platform == "linux":
@@ -256,7 +256,7 @@ def test_a_hanging_agent_is_ended_with_all_it_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["connection to the model was cut", "cancelled"])
-def test_what_an_agent_says_when_it_is_stopped_for_its_silence_is_no_other_failure(tmp_path: Path, said: str) -> None:
+def test_a_last_message_of_a_stalled_agent_is_not_another_failure(tmp_path: Path, said: str) -> None:
     """R-ADAPT-2."""
     result = ask(tmp_path, "protest", said, idle_timeout=0.5)
     assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
@@ -264,13 +264,13 @@ def test_what_an_agent_says_when_it_is_stopped_for_its_silence_is_no_other_failu
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
-def test_nothing_that_an_agent_leaves_outlives_its_answer(tmp_path: Path) -> None:
+def test_no_process_of_an_agent_outlives_its_answer(tmp_path: Path) -> None:
     result = ask(tmp_path, "fork")
     assert result.outcome == outcome.COMPLETED
     assert not process_tree.is_alive(int(result.reply))
 
 
-def test_a_validator_speaks_by_its_verdict(tmp_path: Path) -> None:
+def test_a_validator_answers_with_its_verdict(tmp_path: Path) -> None:
     said = '{"verdict": "PARTIAL", "findings": [{"file": "a", "line": 2, "message": "no"}]}'
     assert ask(tmp_path, "say", said, role=VALIDATOR).message == "PARTIAL: a:2: no"
     assert ask(tmp_path, "say", "fine", role=VALIDATOR).outcome == outcome.ERRORED
@@ -286,7 +286,7 @@ def test_a_validator_speaks_by_its_verdict(tmp_path: Path) -> None:
         (("sh",), {"mode": ["plan"]}),
     ],
 )
-def test_an_agent_that_is_not_there_is_missing(tmp_path: Path, argv: tuple[str, ...], options: dict[str, Any]) -> None:
+def test_a_missing_agent_program_is_reported(tmp_path: Path, argv: tuple[str, ...], options: dict[str, Any]) -> None:
     binding = Binding("editor", "acp", argv, options=options)
     agents = registry.build(
         Equipment(Settings(bindings={"editor": binding}), str(tmp_path), lambda *_: (False, ""), str)
@@ -324,7 +324,7 @@ def test_no_message_breaks_the_client(line: bytes) -> None:
     assert client.error
 
 
-def test_messages_may_come_in_any_pieces() -> None:
+def test_messages_may_be_split_anywhere() -> None:
     client = a_client()
     said = b'{"id": 1, "result": {"protocolVersion": 1}}\n{"id": 2, "result": {"sessionId": "s"}}\n'
     answers = b"".join(client.heard(said[i : i + 1]) for i in range(len(said)))
@@ -337,7 +337,7 @@ def told(client: Client, **update: Any) -> None:
     client.heard(json.dumps(message).encode() + b"\n")
 
 
-def test_the_last_words_are_heard_however_much_was_said_before() -> None:
+def test_the_last_message_is_kept_after_any_amount_of_output() -> None:
     """R-ADAPT-2."""
     client = a_client()
     for _ in range(3):
@@ -347,7 +347,7 @@ def test_the_last_words_are_heard_however_much_was_said_before() -> None:
     assert client.reply == "Done."
 
 
-def test_the_arguments_of_a_command_are_no_paths(tmp_path: Path) -> None:
+def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     client = Client(str(tmp_path), "x", lambda _: "")
     given = {"source": "startup", "command": ["ls"]}
@@ -365,12 +365,12 @@ def test_the_arguments_of_a_command_are_no_paths(tmp_path: Path) -> None:
         {"inputTokens": None, "outputTokens": [], "cost": {"currency": "USD", "amount": float("inf")}},
     ],
 )
-def test_usage_that_cannot_be_is_unknown(said: dict[str, Any]) -> None:
+def test_impossible_usage_is_unknown(said: dict[str, Any]) -> None:
     """R-ADAPT-3: no agent lifts a ceiling by what it says."""
     assert acp.usage_of(said) == agent.Usage()
 
 
-def test_input_that_came_from_a_cache_is_counted_too() -> None:
+def test_cached_input_tokens_are_counted() -> None:
     """R-ADAPT-3."""
     said = {"inputTokens": 5, "cachedReadTokens": 700, "cachedWriteTokens": 30, "outputTokens": 2, "totalTokens": 737}
     assert acp.usage_of(said) == agent.Usage(735, 2)

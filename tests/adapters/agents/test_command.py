@@ -47,7 +47,7 @@ def a_program(path: Path, mode: int = 0o755) -> Path:
     return path
 
 
-def test_the_prompt_can_be_given_as_a_file_that_only_this_user_reads(tmp_path: Path) -> None:
+def test_the_prompt_can_be_a_file_that_only_this_user_can_read(tmp_path: Path) -> None:
     script = 'echo "$1"; ls -l "$1" | cut -c1-10; cat "$1"; cat'
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path))
     result = agent(tmp_path, "sh", "-c", script, "name", "{prompt_file}", prompt="file").run(request)
@@ -58,7 +58,7 @@ def test_the_prompt_can_be_given_as_a_file_that_only_this_user_reads(tmp_path: P
     assert not os.path.exists(os.path.dirname(path))
 
 
-def test_papers_stand_in_the_folder_for_them_and_those_of_a_killed_executor_go(tmp_path: Path) -> None:
+def test_inputs_are_in_their_folder_and_those_of_a_killed_executor_are_removed(tmp_path: Path) -> None:
     """S14: private files of idumb's own folder; a killed executor could not remove them."""
     papers = tmp_path / "state" / "papers"
     (papers / "idumb-left").mkdir(parents=True)
@@ -79,7 +79,7 @@ def test_papers_stand_in_the_folder_for_them_and_those_of_a_killed_executor_go(t
     assert stat.S_IMODE(papers.stat().st_mode) == 0o700
 
 
-def test_arguments_reach_the_program_as_they_are_written(tmp_path: Path) -> None:
+def test_arguments_reach_the_program_unchanged(tmp_path: Path) -> None:
     """S3: no shell sees them."""
     odd = ["$(touch x)", "; rm -r .", "", "a b", "-n", "`id`", "{prompt}", "'\"\\"]
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path))
@@ -89,19 +89,19 @@ def test_arguments_reach_the_program_as_they_are_written(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == []
 
 
-def test_feedback_of_the_attempt_before_is_a_file(tmp_path: Path) -> None:
+def test_feedback_of_the_previous_attempt_is_a_file(tmp_path: Path) -> None:
     assert run(tmp_path, 'cat "$IDUMB_FEEDBACK_FILE"', feedback="too slow").output == "too slow"
     assert run(tmp_path, "echo ${IDUMB_FEEDBACK_FILE-none}").output == "none\n"
 
 
-def test_secrets_are_taken_out_of_output_and_message(tmp_path: Path) -> None:
+def test_secrets_are_redacted_in_output_and_message(tmp_path: Path) -> None:
     script = """echo s3cret; echo '{"verdict": "FAIL", "findings": ["s3cret leaked"]}'"""
     result = run(tmp_path, script, role=VALIDATOR)
     assert "s3cret" not in repr(result)
     assert result.message == "FAIL: [redacted] leaked"
 
 
-def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
+def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
     redactor = Redactor({"KEY": "s3cret-key"})
     binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 300000; printf '\\377'"))
     equipment = dataclasses.replace(
@@ -121,14 +121,14 @@ def test_output_that_is_too_long_for_the_log_is_kept_in_a_bounded_file_without_s
     assert short.run(request).transcript is None
 
 
-def test_a_builder_that_exits_with_an_error_has_failed(tmp_path: Path) -> None:
+def test_a_builder_that_exits_with_an_error_fails(tmp_path: Path) -> None:
     result = run(tmp_path, "echo half; exit 4")
     assert (result.outcome, result.exit_code, result.message) == (outcome.FAILED, 4, "exit 4")
     assert result.output == "half\n"
     assert result.output_sha256 is not None
 
 
-def test_a_builder_cannot_fail_by_what_it_prints(tmp_path: Path) -> None:
+def test_the_output_of_a_builder_never_fails_it(tmp_path: Path) -> None:
     assert run(tmp_path, """echo '{"verdict": "FAIL"}'""").outcome == outcome.COMPLETED
 
 
@@ -151,7 +151,7 @@ def test_a_builder_cannot_fail_by_what_it_prints(tmp_path: Path) -> None:
         ("echo '{'", outcome.COMPLETED, ""),
     ],
 )
-def test_a_validator_is_judged_by_exit_and_last_line_and_the_worse_holds(
+def test_the_worse_of_exit_code_and_last_line_decides_for_a_validator(
     tmp_path: Path, script: str, ended: str, message: str
 ) -> None:
     """F54: a failing exit is never a PASS."""
@@ -159,20 +159,20 @@ def test_a_validator_is_judged_by_exit_and_last_line_and_the_worse_holds(
     assert (result.outcome, result.message) == (ended, message)
 
 
-def test_a_deep_or_huge_last_line_is_no_verdict() -> None:
+def test_a_deep_or_huge_last_line_is_not_a_verdict() -> None:
     assert command.last_verdict(b'{"a":' * 50_000) is None
     assert command.last_verdict(b"\xff\xfe{") is None
     assert command.last_verdict(b"") is None
 
 
-def test_a_program_that_is_missing_is_an_error_with_the_next_step(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_error_with_the_next_step(tmp_path: Path) -> None:
     result = agent(tmp_path, "no-such-program-here").run(dataclasses.replace(REQUEST, workspace=str(tmp_path)))
     assert result.outcome == outcome.ERRORED
     assert "no-such-program-here not found" in result.message
     assert "put its folder on PATH" in result.message
 
 
-def test_a_known_program_that_is_missing_is_told_with_the_command_that_installs_it(tmp_path: Path) -> None:
+def test_the_error_for_a_known_missing_program_has_the_install_command(tmp_path: Path) -> None:
     """R-ADAPT-3."""
     with pytest.raises(AdapterError) as caught:
         resolve("codex", f"{tmp_path}/bin", str(tmp_path / "repository"))
@@ -195,7 +195,7 @@ def test_a_binding_without_a_program_is_an_error(tmp_path: Path) -> None:
     assert caught.value.code == "agent.no-command"
 
 
-def test_consent_sees_the_program_that_will_run(tmp_path: Path) -> None:
+def test_consent_shows_the_program_that_will_run(tmp_path: Path) -> None:
     """S4: found once, by PATH, outside the repository."""
     repository = tmp_path / "repository"
     a_program(repository / "bin/tool")
@@ -218,14 +218,14 @@ def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
-def test_a_program_that_others_may_change_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_program_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> None:
     program = a_program(tmp_path / "bin/tool", mode)
     with pytest.raises(AdapterError) as caught:
         resolve(str(program), "", str(tmp_path / "repository"))
     assert caught.value.code == "agent.writable-by-others"
 
 
-def test_a_folder_or_a_plain_file_is_no_program(tmp_path: Path) -> None:
+def test_a_folder_or_a_plain_file_is_not_a_program(tmp_path: Path) -> None:
     a_program(tmp_path / "bin/tool", 0o644)
     (tmp_path / "bin/folder").mkdir()
     for name in ("tool", "folder", f"{tmp_path}/bin/tool"):
@@ -233,7 +233,7 @@ def test_a_folder_or_a_plain_file_is_no_program(tmp_path: Path) -> None:
             resolve(name, f"{tmp_path}/bin", str(tmp_path / "repository"))
 
 
-def test_a_program_with_many_names_keeps_the_one_it_was_called_by(tmp_path: Path) -> None:
+def test_a_multi_call_program_keeps_the_name_it_was_called_by(tmp_path: Path) -> None:
     a_program(tmp_path / "bin/multi")
     (tmp_path / "bin/tool").symlink_to("multi")
     assert resolve("tool", f"{tmp_path}/bin", str(tmp_path / "r")) == str(tmp_path / "bin/tool")

@@ -15,7 +15,7 @@ from tests.support import chat_server
 from tests.support.chat_server import ChatServer
 
 
-def test_a_time_that_is_over_while_the_name_is_looked_up_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_deadline_includes_the_name_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ADAPT-2."""
     cut = threading.Event()
     own_cut, own_connect = model_server._cut, model_server._connect
@@ -45,14 +45,14 @@ def test_a_time_that_is_over_while_the_name_is_looked_up_is_over(monkeypatch: py
         ("https://models.example/v1", "https://proxy.example:3128", "agent.bad-address"),
     ],
 )
-def test_a_proxy_that_would_read_along_or_cannot_be_spoken_to_is_refused(address: str, proxy: str, code: str) -> None:
+def test_a_proxy_that_could_read_the_traffic_or_is_unsupported_is_refused(address: str, proxy: str, code: str) -> None:
     """R-ADAPT-2."""
     with pytest.raises(AdapterError) as caught:
         Endpoint(address, proxy=proxy)
     assert caught.value.code == code
 
 
-def test_a_proxy_that_reads_nothing_or_is_allowed_to_is_taken() -> None:
+def test_a_proxy_that_cannot_read_the_traffic_or_is_allowed_is_used() -> None:
     """R-ADAPT-2."""
     Endpoint("https://models.example/v1", proxy="http://proxy.example:3128")
     Endpoint("http://models.example/v1", proxy="http://proxy.example:3128", plain=True)

@@ -68,7 +68,7 @@ def answer(request: Path, body: str, said: str = "done") -> None:
         (PLANNER, "", "done", outcome.FAILED, "empty"),
     ],
 )
-def test_an_answer_is_judged_by_what_it_holds(
+def test_an_answer_is_judged_by_its_content(
     tmp_path: Path, role: str, body: str, said: str, ended: str, words: str
 ) -> None:
     who, request = away(tmp_path), a_request(tmp_path, role)
@@ -91,7 +91,7 @@ def test_an_answer_is_judged_by_what_it_holds(
         ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "must contain `outcome"),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_told_and_waited_for(tmp_path: Path, text: str, words: str) -> None:
+def test_an_unreadable_answer_is_reported_and_the_task_keeps_waiting(tmp_path: Path, text: str, words: str) -> None:
     who, request = away(tmp_path), a_request(tmp_path)
     who.run(request)
     place = asked(tmp_path)
@@ -111,7 +111,7 @@ def test_an_answer_is_never_read_through_a_link(tmp_path: Path) -> None:
     assert "not a regular file" in who.run(request).message
 
 
-def test_the_same_question_is_one_handoff_and_new_feedback_another(tmp_path: Path) -> None:
+def test_the_same_question_reuses_its_handoff_and_new_feedback_makes_another(tmp_path: Path) -> None:
     who = away(tmp_path)
     for request in (
         a_request(tmp_path),
@@ -124,7 +124,7 @@ def test_the_same_question_is_one_handoff_and_new_feedback_another(tmp_path: Pat
     assert len(list((tmp_path / "handoffs").glob("*.md"))) == 4
 
 
-def test_an_answer_is_to_one_attempt_and_a_verdict_to_one_candidate(tmp_path: Path) -> None:
+def test_an_answer_counts_for_one_attempt_and_a_verdict_for_one_candidate(tmp_path: Path) -> None:
     """R-ADAPT-2: what failed before is not taken again, however alike the questions are."""
     who, first = away(tmp_path), a_request(tmp_path, feedback="AC-1 failed", settled=1)
     who.run(first)
@@ -140,13 +140,13 @@ def test_an_answer_is_to_one_attempt_and_a_verdict_to_one_candidate(tmp_path: Pa
 
 
 @pytest.mark.parametrize("options", [{"folder": "/a\0b"}, {"wait": float("nan")}, {"wait": 10**400}])
-def test_options_that_no_system_takes_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_options_that_no_system_supports_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     """R-ADAPT-2."""
     result = away(tmp_path, **options).run(a_request(tmp_path))
     assert (result.outcome, result.message.partition(" (handoff)")[0]) == (outcome.ERRORED, "The binding away")
 
 
-def test_it_is_waited_as_long_as_the_binding_says_and_the_deadline_allows(tmp_path: Path) -> None:
+def test_waiting_lasts_as_long_as_binding_and_deadline_allow(tmp_path: Path) -> None:
     request = a_request(tmp_path)
     assert away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=0.05)).outcome == outcome.WAITING
     timer = threading.Timer(0.1, answer, (asked(tmp_path), EDITS % "a.txt"))
@@ -156,7 +156,7 @@ def test_it_is_waited_as_long_as_the_binding_says_and_the_deadline_allows(tmp_pa
     assert result.outcome == outcome.COMPLETED
 
 
-def test_usage_is_unknown_and_a_task_without_files_takes_no_edit(tmp_path: Path) -> None:
+def test_usage_is_unknown_and_a_task_without_files_accepts_no_edit(tmp_path: Path) -> None:
     who, request = away(tmp_path), a_request(tmp_path, allowed_paths=())
     who.run(request)
     answer(asked(tmp_path), EDITS % "a.txt")
@@ -164,7 +164,7 @@ def test_usage_is_unknown_and_a_task_without_files_takes_no_edit(tmp_path: Path)
     assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())
 
 
-def test_an_answer_to_no_ticket_is_named_and_not_read(tmp_path: Path) -> None:
+def test_an_answer_without_a_ticket_is_named_and_not_read(tmp_path: Path) -> None:
     """R-ADAPT-2: nobody answers before it is asked, not even who can tell what will be asked."""
     who, request = away(tmp_path), a_request(tmp_path, VALIDATOR)
     (tmp_path / "handoffs").mkdir()
@@ -179,6 +179,6 @@ def test_an_answer_to_no_ticket_is_named_and_not_read(tmp_path: Path) -> None:
     assert who.run(request).outcome == outcome.COMPLETED
 
 
-def test_nothing_is_asked_elsewhere_without_a_ticket(tmp_path: Path) -> None:
+def test_nothing_is_handed_off_without_a_ticket(tmp_path: Path) -> None:
     result = away(tmp_path).run(a_request(tmp_path, ticket=""))
     assert (result.outcome, (tmp_path / "handoffs").exists()) == (outcome.ERRORED, False)

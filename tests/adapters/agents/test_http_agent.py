@@ -47,7 +47,7 @@ def ask(server: ChatServer, root: Path, role: str = BUILDER, *answers: Said, **o
     return bound(root, server.url, **options).get("model").run(a_request(root, role))
 
 
-def test_edits_are_made_by_declared_calls_and_recorded(server: ChatServer, tmp_path: Path) -> None:
+def test_edits_are_made_by_tool_calls_and_recorded(server: ChatServer, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/b.txt").write_text("one two\n", encoding="utf-8")
     result = ask(
@@ -75,7 +75,7 @@ def test_edits_are_made_by_declared_calls_and_recorded(server: ChatServer, tmp_p
 
 
 @pytest.mark.parametrize("tokens", [-5, 10**400, 10**13, True, "3"])
-def test_usage_that_cannot_be_is_unknown(server: ChatServer, tmp_path: Path, tokens: Any) -> None:
+def test_impossible_usage_is_unknown(server: ChatServer, tmp_path: Path, tokens: Any) -> None:
     """R-ADAPT-3: no server lifts a ceiling, or breaks the log, by what it says was used."""
     usage = {"prompt_tokens": tokens, "completion_tokens": 4}
     result = ask(server, tmp_path, PLANNER, chat_server.text("Done.", usage))
@@ -96,7 +96,7 @@ def test_usage_that_cannot_be_is_unknown(server: ChatServer, tmp_path: Path, tok
         ("edit_file", {"path": "src/b.txt", "find": "absent", "replace": "x"}, "found 0 matches"),
     ],
 )
-def test_what_is_out_of_scope_is_refused_and_the_model_is_told(
+def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
     server: ChatServer, tmp_path: Path, name: str, arguments: Mapping[str, str], word: str
 ) -> None:
     root = tmp_path / "work"
@@ -115,7 +115,7 @@ def test_what_is_out_of_scope_is_refused_and_the_model_is_told(
     assert result.claimed_files == ()
 
 
-def test_only_builders_are_offered_tools_that_write(server: ChatServer, tmp_path: Path) -> None:
+def test_only_builders_get_tools_that_write(server: ChatServer, tmp_path: Path) -> None:
     ask(server, tmp_path, BUILDER)
     ask(server, tmp_path, PLANNER)
     offered = [{t["function"]["name"] for t in asked.body["tools"]} for asked in server.asked]
@@ -125,7 +125,7 @@ def test_only_builders_are_offered_tools_that_write(server: ChatServer, tmp_path
     assert server.asked[0].body["temperature"] == 0
 
 
-def test_a_server_without_tools_gets_the_files_and_answers_with_edits(server: ChatServer, tmp_path: Path) -> None:
+def test_without_tools_the_model_gets_the_files_and_answers_with_edits(server: ChatServer, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/b.txt").write_text("one two\n", encoding="utf-8")
     edits = [
@@ -154,7 +154,7 @@ def test_a_server_without_tools_gets_the_files_and_answers_with_edits(server: Ch
         ('{"verdict": "pass"}', outcome.ERRORED, agent.MALFORMED),
     ],
 )
-def test_only_a_clear_pass_of_a_validator_is_one(
+def test_only_a_clear_pass_of_a_validator_counts(
     server: ChatServer, tmp_path: Path, said: str, ended: str, failure: str | None
 ) -> None:
     result = ask(server, tmp_path, VALIDATOR, chat_server.text(said))
@@ -165,7 +165,7 @@ def test_only_a_clear_pass_of_a_validator_is_one(
     assert "verdict" in wanted["required"]
 
 
-def test_a_wanted_form_is_asked_for_and_looked_at(server: ChatServer, tmp_path: Path) -> None:
+def test_a_required_answer_format_is_requested_and_checked(server: ChatServer, tmp_path: Path) -> None:
     schema = {"type": "object", "required": ["plan"], "properties": {"plan": {"type": "string"}}}
     request = a_request(tmp_path, PLANNER, task=None, about="phase-2", schema=schema)
     server.answers = [chat_server.text('```json\n{"plan": "x"}\n```'), chat_server.text('{"other": 1}')]
@@ -229,13 +229,13 @@ def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_pat
     assert result.seconds < 5
 
 
-def test_silence_ends_by_the_idle_time(server: ChatServer, tmp_path: Path) -> None:
+def test_silence_ends_the_call_after_the_idle_timeout(server: ChatServer, tmp_path: Path) -> None:
     server.answers = [Said(b"", silent=True)]
     result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, idle_timeout=0.2))
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
 
 
-def test_an_answer_without_end_is_not_kept(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_endless_answer_is_not_kept(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("idumb.agents.model_server.LARGEST", 1000)
     assert ask(server, tmp_path, BUILDER, Said(b" " * 5000)).failure == agent.MALFORMED
 
@@ -247,20 +247,20 @@ def test_no_redirect_is_followed(server: ChatServer, tmp_path: Path) -> None:
     assert len(server.asked) == 1
 
 
-def test_no_proxy_of_the_environment_is_used(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
+def test_proxies_of_the_environment_are_ignored(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert ask(server, tmp_path).outcome == outcome.COMPLETED
 
 
-def test_a_named_proxy_is_asked_for_the_whole_address(server: ChatServer, tmp_path: Path) -> None:
+def test_a_configured_proxy_gets_the_whole_address(server: ChatServer, tmp_path: Path) -> None:
     proxy = server.url.removesuffix("/v1")
     agents = bound(tmp_path, "http://models.invalid/v1", proxy=proxy, plain_http=True)
     assert agents.get("model").run(a_request(tmp_path)).outcome == outcome.COMPLETED
     assert server.asked[0].path == "http://models.invalid/v1/chat/completions"
 
 
-def test_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -> None:
+def test_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> None:
     again = chat_server.calls(("list_files", {}))
     result = ask(server, tmp_path, BUILDER, again, turns=3)
     assert (result.outcome, result.failure, len(server.asked)) == (outcome.FAILED, None, 3)
@@ -282,9 +282,7 @@ def test_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -> Non
         ({"base_url": "https://models.example", "key": "OTHER"}, "agent.bad-option"),
     ],
 )
-def test_options_that_make_no_sense_are_told_before_anything_is_asked(
-    tmp_path: Path, options: Mapping[str, Any], code: str
-) -> None:
+def test_invalid_options_are_reported_before_any_request(tmp_path: Path, options: Mapping[str, Any], code: str) -> None:
     binding = Binding("model", "http", options=options)
     agents = registry.build(
         Equipment(Settings(bindings={"model": binding}), str(tmp_path), lambda *_: (False, ""), str)
@@ -294,7 +292,7 @@ def test_options_that_make_no_sense_are_told_before_anything_is_asked(
     assert caught.value.code == code
 
 
-def test_a_key_that_is_not_set_is_not_logged_in(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_missing_key_is_reported_as_not_logged_in(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("MODEL_KEY", raising=False)
     agents = bound(tmp_path, "https://models.example", ("MODEL_KEY",))
     result = agents.get("model").run(a_request(tmp_path))
@@ -302,7 +300,7 @@ def test_a_key_that_is_not_set_is_not_logged_in(tmp_path: Path, monkeypatch: Any
     assert "MODEL_KEY is not set" in result.message
 
 
-def test_the_scripted_model_that_ships_can_rehearse_it(tmp_path: Path) -> None:
+def test_the_bundled_scripted_model_works_with_the_adapter(tmp_path: Path) -> None:
     rule = "answers:\n  - write: {path: a.txt, content: made}\n  - say: It is made."
     with fake_model.serving(rule) as served:
         result = bound(tmp_path, f"{served.address}/v1").get("model").run(a_request(tmp_path))

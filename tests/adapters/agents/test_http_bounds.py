@@ -38,7 +38,7 @@ def a_request(root: Path) -> AgentRequest:
     return AgentRequest(BUILDER, task, "the prompt", str(root), ("a.txt",), ticket="5f0c")
 
 
-def test_more_calls_in_one_turn_than_anybody_needs_end_the_attempt(tmp_path: Path) -> None:
+def test_too_many_calls_in_one_turn_end_the_attempt(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     result, server = ask(tmp_path, chat_server.calls(*[READ] * (model_tools.MOST_CALLS + 1)), chat_server.text("Done."))
     assert (result.outcome, len(server.asked)) == (outcome.FAILED, 1)
@@ -46,7 +46,7 @@ def test_more_calls_in_one_turn_than_anybody_needs_end_the_attempt(tmp_path: Pat
 
 
 @pytest.mark.parametrize("tools", [True, False])
-def test_the_time_is_looked_at_before_every_call(
+def test_the_deadline_is_checked_before_every_call(
     tmp_path: Path, *, tools: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
@@ -60,14 +60,14 @@ def test_the_time_is_looked_at_before_every_call(
     assert (len(made), len(server.asked)) == (2, 1)
 
 
-def test_a_talk_that_grows_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endlessly_growing_conversation_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ADAPT-2."""
     monkeypatch.setattr(http_agent, "_LONGEST_TALK", 20_000)
     result, _ = ask(tmp_path, chat_server.calls(*[("list_files", {"glob": "x" * 500})] * 5))
     assert (result.outcome, result.failure) == (outcome.FAILED, agent.CONTEXT_EXHAUSTED)
 
 
-def test_a_server_without_tools_is_sent_no_secret_of_a_file(tmp_path: Path) -> None:
+def test_a_server_without_tools_gets_no_secret_from_a_file(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     _, server = ask(tmp_path, chat_server.text('{"edits": []}'), tools=False)
     sent = str(server.asked[0].body)
@@ -75,7 +75,7 @@ def test_a_server_without_tools_is_sent_no_secret_of_a_file(tmp_path: Path) -> N
     assert TOKEN not in sent
 
 
-def test_a_handoff_holds_no_secret_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_handoff_contains_no_secret_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     work = tmp_path / "work"
     work.mkdir()

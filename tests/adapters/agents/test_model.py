@@ -64,7 +64,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_extra
-def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: Path) -> None:
+def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_path: Path) -> None:
     calls = chat_server.calls(
         ("write_file", {"path": "a.txt", "content": "made\n", "intent": "make it"}),
         ("write_file", {"path": "b.txt", "content": "made\n", "intent": "more"}),
@@ -91,7 +91,7 @@ def test_a_builder_edits_within_the_task_by_tools(server: ChatServer, tmp_path: 
         ("openai-chat:m-1", agent.NETWORK, False),
     ],
 )
-def test_a_server_without_the_responses_interface_is_met_with_the_name_that_needs_none(
+def test_a_server_without_the_responses_api_gets_a_hint_with_the_right_model_name(
     model: str, failure: str, *, told: bool
 ) -> None:
     """R-ADAPT-2."""
@@ -106,7 +106,7 @@ def test_a_server_without_the_responses_interface_is_met_with_the_name_that_need
 @pytest.mark.parametrize(
     "said", [chat_server.error(404, "no such path"), chat_server.Said(b"{}"), chat_server.error(501)]
 )
-def test_a_server_of_chat_completions_alone_is_no_crash_and_names_what_to_write(
+def test_a_server_with_only_chat_completions_gets_a_hint_what_to_configure(
     server: ChatServer, tmp_path: Path, said: chat_server.Said
 ) -> None:
     """R-ADAPT-2: the library reads any answer as if it were sound."""
@@ -117,7 +117,7 @@ def test_a_server_of_chat_completions_alone_is_no_crash_and_names_what_to_write(
 
 
 @needs_extra
-def test_a_proxy_of_the_environment_is_used_only_where_the_binding_says_so(server: ChatServer, tmp_path: Path) -> None:
+def test_a_proxy_of_the_environment_is_used_only_if_the_binding_allows_it(server: ChatServer, tmp_path: Path) -> None:
     """R-ADAPT-2: prompts and keys do not go where nobody said."""
     others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
     for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
@@ -139,7 +139,7 @@ def test_a_proxy_of_the_environment_is_used_only_where_the_binding_says_so(serve
 
 
 @needs_extra
-def test_a_proxy_that_the_binding_allows_is_asked_for_the_whole_address(
+def test_an_allowed_proxy_gets_the_whole_address(
     server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
@@ -150,16 +150,14 @@ def test_a_proxy_that_the_binding_allows_is_asked_for_the_whole_address(
 
 
 @needs_extra
-def test_tokens_that_can_be_no_number_of_tokens_are_unknown(server: ChatServer, tmp_path: Path) -> None:
+def test_an_impossible_token_count_is_unknown(server: ChatServer, tmp_path: Path) -> None:
     """R-ADAPT-3."""
     result = ask(server, tmp_path, chat_server.text("Done.", {"prompt_tokens": 10**4200, "completion_tokens": 5}))
     assert (result.usage.tokens_in, result.usage.tokens_out) in {(None, 5), (None, None)}
 
 
 @needs_extra
-def test_a_verdict_comes_by_its_form_and_is_asked_again_once_it_is_malformed(
-    server: ChatServer, tmp_path: Path
-) -> None:
+def test_a_malformed_verdict_is_requested_again(server: ChatServer, tmp_path: Path) -> None:
     verdict = {"verdict": "PARTIAL", "findings": [{"file": "a", "line": 3, "message": "no"}]}
     result = ask(server, tmp_path, chat_server.calls(("final_result", verdict)), role=VALIDATOR)
     assert (result.outcome, result.message) == (outcome.FAILED, "PARTIAL: a:3: no")
@@ -173,7 +171,7 @@ def test_a_verdict_comes_by_its_form_and_is_asked_again_once_it_is_malformed(
 
 
 @needs_extra
-def test_other_roles_read_and_answer_in_the_wanted_form(server: ChatServer, tmp_path: Path) -> None:
+def test_other_roles_read_files_and_answer_in_the_required_format(server: ChatServer, tmp_path: Path) -> None:
     schema = {"type": "object", "required": ["plan"], "properties": {"plan": {"type": "string"}}}
     said = chat_server.text('{"plan": "x"}')
     result = ask(
@@ -196,9 +194,7 @@ FAULTS = {
 
 @needs_extra
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_has_a_kind_and_is_not_tried_again_in_silence(
-    server: ChatServer, tmp_path: Path, fault: str
-) -> None:
+def test_every_fault_has_a_kind_and_is_not_retried_silently(server: ChatServer, tmp_path: Path, fault: str) -> None:
     said, ended, failure = FAULTS[fault]
     result = ask(server, tmp_path, said)
     assert result.outcome in {outcome.ERRORED, outcome.FAILED}
@@ -210,7 +206,7 @@ def test_every_fault_has_a_kind_and_is_not_tried_again_in_silence(
 
 
 @needs_extra
-def test_time_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -> None:
+def test_time_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> None:
     result = ask(server, tmp_path, Said(b"", silent=True), deadline=0.5)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
     again = chat_server.calls(("list_files", {}))
@@ -220,16 +216,14 @@ def test_time_turns_and_tokens_are_bounded(server: ChatServer, tmp_path: Path) -
 
 
 @needs_extra
-def test_a_second_model_stands_in_for_the_first(server: ChatServer, tmp_path: Path) -> None:
+def test_a_fallback_model_replaces_the_first(server: ChatServer, tmp_path: Path) -> None:
     answers = (chat_server.error(500, "oops"), chat_server.text("Done."))
     result = ask(server, tmp_path, *answers, options={"fallback": ["openai-chat:m-2"]})
     assert result.outcome == outcome.COMPLETED
     assert [asked.body["model"] for asked in server.asked] == ["m-1", "m-2"]
 
 
-def test_without_the_extra_the_command_that_installs_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_the_error_has_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)  # as if it were not installed
     who = bound(tmp_path, "https://models.example").get("model")
     with pytest.raises(AdapterError, match="requires pydantic-ai") as caught:

@@ -48,9 +48,7 @@ def work(root: Path) -> Iterator[model_tools.ModelTools]:
     made.close()
 
 
-def test_what_a_model_was_shown_in_place_of_a_secret_is_not_written_back(
-    root: Path, work: model_tools.ModelTools
-) -> None:
+def test_a_redaction_mark_is_not_written_back_as_content(root: Path, work: model_tools.ModelTools) -> None:
     """R-ADAPT-2."""
     _, seen = work.call("read_file", {"path": "conf.json"})
     assert TOKEN not in seen
@@ -70,7 +68,7 @@ def test_what_a_model_was_shown_in_place_of_a_secret_is_not_written_back(
     assert (root / "conf.json").read_text(encoding="utf-8") == SECRET.replace("false", "true")
 
 
-def test_a_mark_that_a_file_itself_holds_may_stay_there(root: Path, work: model_tools.ModelTools) -> None:
+def test_a_mark_that_the_file_already_contains_can_stay(root: Path, work: model_tools.ModelTools) -> None:
     """R-ADAPT-2."""
     (root / "conf.json").write_text("[redacted:github:0123abcd]\n", encoding="utf-8")
     assert work.call("write_file", {"path": "conf.json", "content": "more\n[redacted:github:0123abcd]\n"})[0]
@@ -86,7 +84,7 @@ def test_declared_files_are_shown_without_secrets(root: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [-20, 0, 20_000])
-def test_no_part_of_a_secret_is_seen_where_a_text_is_cut(root: Path, work: model_tools.ModelTools, before: int) -> None:
+def test_truncation_never_shows_part_of_a_secret(root: Path, work: model_tools.ModelTools, before: int) -> None:
     """R-ADAPT-2."""
     for at in (model_tools.MOST_READ, model_tools.MOST_READ + 32 * 1024):
         text = "x " * ((at + before - 20) // 2) + f" {TOKEN} " + "y" * 100_000
@@ -94,7 +92,7 @@ def test_no_part_of_a_secret_is_seen_where_a_text_is_cut(root: Path, work: model
         assert "ghp_" not in work.call("read_file", {"path": "conf.json"})[1]
 
 
-def test_only_the_beginning_of_a_large_file_is_read(
+def test_only_the_start_of_a_large_file_is_read(
     root: Path, work: model_tools.ModelTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
@@ -111,7 +109,7 @@ def test_only_the_beginning_of_a_large_file_is_read(
 @pytest.mark.parametrize(
     "old", [b"caf\xe9\n", b"x" * 300_000, b"\x89PNG\r\n\x1a\n\x00"], ids=["latin-1", "large", "image"]
 )
-def test_a_file_that_was_not_shown_as_it_is_is_not_written_back_as_a_whole(
+def test_a_file_that_was_shown_altered_is_not_overwritten_as_a_whole(
     root: Path, work: model_tools.ModelTools, old: bytes
 ) -> None:
     """R-ADAPT-2: what the model did not see would be lost."""
@@ -123,14 +121,16 @@ def test_a_file_that_was_not_shown_as_it_is_is_not_written_back_as_a_whole(
     assert (root / "conf.json").read_bytes() == old
 
 
-def test_a_part_of_such_a_file_is_edited_and_the_rest_keeps_its_bytes(root: Path, work: model_tools.ModelTools) -> None:
+def test_part_of_an_altered_file_can_be_edited_and_the_rest_keeps_its_bytes(
+    root: Path, work: model_tools.ModelTools
+) -> None:
     """R-ADAPT-2."""
     (root / "conf.json").write_bytes(b"caf\xe9 is old\n")
     assert work.call("edit_file", {"path": "conf.json", "find": "old", "replace": "new", "intent": "x"})[0]
     assert (root / "conf.json").read_bytes() == b"caf\xe9 is new\n"
 
 
-def test_such_a_file_is_made_anew_where_it_was_deleted_or_is_the_model_s_own(
+def test_an_altered_file_can_be_written_if_it_was_deleted_or_made_by_the_model(
     root: Path, work: model_tools.ModelTools
 ) -> None:
     """R-ADAPT-2."""
@@ -141,7 +141,7 @@ def test_such_a_file_is_made_anew_where_it_was_deleted_or_is_the_model_s_own(
         assert work.call("write_file", {"path": "new.txt", "content": text, "intent": "mine"})[0]
 
 
-def test_a_declared_file_that_was_cut_because_all_are_too_long_is_not_written_back(root: Path) -> None:
+def test_a_declared_file_that_was_truncated_is_not_overwritten(root: Path) -> None:
     """R-ADAPT-2: for models that have no tools."""
     (root / "conf.json").write_text("a" * 150_000, encoding="utf-8")
     (root / "new.txt").write_text("b" * 150_000, encoding="utf-8")
@@ -156,7 +156,7 @@ def test_a_declared_file_that_was_cut_because_all_are_too_long_is_not_written_ba
     assert (made, "only a part of it was shown" in words) == (False, True)
 
 
-def test_what_is_told_and_edited_for_one_request_is_bounded(
+def test_reads_and_edits_of_one_request_are_bounded(
     root: Path, work: model_tools.ModelTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
@@ -170,7 +170,7 @@ def test_what_is_told_and_edited_for_one_request_is_bounded(
     assert (root / "new.txt").read_text(encoding="utf-8") == "x"
 
 
-def test_no_call_is_made_after_the_time_is_over(root: Path) -> None:
+def test_no_call_is_made_after_the_deadline(root: Path) -> None:
     """R-ADAPT-2."""
     work = at_work(root, until=time.monotonic())
     assert work.call("write_file", {"path": "new.txt", "content": "x"}) == (
@@ -181,7 +181,7 @@ def test_no_call_is_made_after_the_time_is_over(root: Path) -> None:
     assert not (root / "new.txt").exists()
 
 
-def test_the_library_s_calls_of_one_turn_are_bounded_in_number_and_time(root: Path) -> None:
+def test_library_calls_of_one_turn_are_bounded_in_number_and_time(root: Path) -> None:
     """R-ADAPT-2."""
     options: Any = None
     talk = by_library._Talk(options, request(root), at_work(root))
@@ -231,7 +231,9 @@ def planted(root: Path, *names: str) -> None:
         (root / name).write_text("what is in it", encoding="utf-8")
 
 
-def test_files_that_usually_hold_secrets_are_neither_listed_nor_read(root: Path, work: model_tools.ModelTools) -> None:
+def test_files_that_usually_contain_secrets_are_neither_listed_nor_read(
+    root: Path, work: model_tools.ModelTools
+) -> None:
     """R-ADAPT-2: of the names that well-known tools give them; source code of such a name is shown."""
     planted(root, *SECRETS, *HARMLESS)
     assert work.call("list_files", {})[1].splitlines() == sorted(HARMLESS, key=lambda name: ("/" in name, name))
@@ -239,7 +241,7 @@ def test_files_that_usually_hold_secrets_are_neither_listed_nor_read(root: Path,
     assert [name for name in HARMLESS if not work.call("read_file", {"path": name})[0]] == []
 
 
-def test_what_git_ignores_is_shown_only_where_the_task_names_it(root: Path) -> None:
+def test_ignored_files_are_shown_only_if_the_task_names_them(root: Path) -> None:
     """R-ADAPT-2."""
     planted(root, "own/key", "own/named", "own/read", "a.log", "src/a.py")
     claims = (
@@ -263,7 +265,7 @@ def test_what_git_ignores_is_shown_only_where_the_task_names_it(root: Path) -> N
     assert (root / "own/key").read_text(encoding="utf-8") == "what is in it"
 
 
-def test_a_secret_is_not_shown_under_another_name_either(root: Path) -> None:
+def test_a_secret_is_hidden_under_every_name(root: Path) -> None:
     """R-ADAPT-2."""
     planted(root, ".env", "plain.txt")
     (root / "linked.txt").hardlink_to(root / ".env")

@@ -65,7 +65,7 @@ def says(**fields: Any) -> str:
     return f"echo '{json.dumps({**DONE, **fields})}'"
 
 
-def test_a_good_report_is_a_claim_with_all_that_it_says(tmp_path: Path) -> None:
+def test_a_successful_report_is_a_claim_with_all_its_data(tmp_path: Path) -> None:
     used = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3}
     result = run(tmp_path, says(usage=used, total_cost_usd=0.25, modelUsage={"big-1": {}}, result="it is s3cret"))
     assert (result.outcome, result.reply, result.session) == (outcome.COMPLETED, "it is [redacted]", "s-1")
@@ -73,7 +73,7 @@ def test_a_good_report_is_a_claim_with_all_that_it_says(tmp_path: Path) -> None:
     assert result.model == "big-1"
 
 
-def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Path) -> None:
+def test_the_prompt_is_standard_input_and_the_rest_are_arguments(tmp_path: Path) -> None:
     result = run(tmp_path, f'cat > prompt; for a in "$@"; do echo "$a"; done > arguments; {says()}', session="old")
     assert (tmp_path / "work/prompt").read_text(encoding="utf-8") == "the prompt"
     given = (tmp_path / "work/arguments").read_text(encoding="utf-8").splitlines()
@@ -84,7 +84,7 @@ def test_the_prompt_is_on_standard_input_and_the_rest_are_arguments(tmp_path: Pa
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_codex_may_write_the_git_folder_of_its_clone_where_it_is_to_commit(*, commits: bool) -> None:
+def test_codex_may_write_the_git_folder_of_its_clone_if_it_commits(*, commits: bool) -> None:
     """It keeps `.git` read-only in all that it may write, so nothing could be committed."""
     preset = importlib.import_module("idumb.agents.presets.codex").PRESET
     given = preset.arguments(Invocation(writes=True, git_folder="/clone/.git" if commits else None))
@@ -93,7 +93,7 @@ def test_codex_may_write_the_git_folder_of_its_clone_where_it_is_to_commit(*, co
 
 @pytest.mark.parametrize("role", [BUILDER, VALIDATOR])
 @pytest.mark.parametrize("shell", [True, False])
-def test_claude_is_offered_no_commands_unless_the_binding_says_so(*, shell: bool, role: str) -> None:
+def test_claude_gets_no_commands_unless_the_binding_allows_them(*, shell: bool, role: str) -> None:
     """R-ADAPT-2: in acceptEdits it would run `touch`, `rm` and `sed -i`, and `cat` in every mode."""
     preset = importlib.import_module("idumb.agents.presets.claude").PRESET
     given = preset.arguments(Invocation(writes=role == BUILDER, shell=shell))
@@ -104,7 +104,7 @@ def test_claude_is_offered_no_commands_unless_the_binding_says_so(*, shell: bool
     ("version", "mode"),
     [("0.12.0", ["auto-edit"]), ("0.15.10", ["default", "--allowed-tools", "Edit(/**),WriteFile(/**)"])],
 )
-def test_qwen_edits_below_its_workspace_alone(version: str, mode: list[str]) -> None:
+def test_qwen_edits_only_below_its_workspace(version: str, mode: list[str]) -> None:
     """R-ADAPT-2: since 0.15 `auto-edit` writes anywhere; before it there were no rules for paths."""
     preset = importlib.import_module("idumb.agents.presets.qwen").PRESET
     given = preset.arguments(Invocation(writes=True, version=version))
@@ -112,7 +112,7 @@ def test_qwen_edits_below_its_workspace_alone(version: str, mode: list[str]) -> 
     assert list(given[at : at + len(mode)]) == mode
 
 
-def test_copilot_finds_the_folders_of_declared_files_and_those_that_stay_empty_go(tmp_path: Path) -> None:
+def test_copilot_finds_folders_of_declared_files_and_empty_ones_are_removed(tmp_path: Path) -> None:
     """R-ADAPT-2: it writes no file into a folder that is not there."""
     work, outside = tmp_path / "work", tmp_path / "outside"
     (work / "old").mkdir(parents=True)
@@ -141,7 +141,7 @@ def test_copilot_finds_the_folders_of_declared_files_and_those_that_stay_empty_g
     assert "more" not in (work / "seen").read_text(encoding="utf-8")
 
 
-def test_homes_share_what_copilot_unpacks_of_itself(tmp_path: Path) -> None:
+def test_homes_share_what_copilot_unpacks(tmp_path: Path) -> None:
     """R-ADAPT-2: it is 240 MB, and who judges has a new home each time."""
     script = 'echo "$COPILOT_PKG_CACHE_HOME" >> seen; test -d "$COPILOT_PKG_CACHE_HOME" && echo there >> seen'
     for role in (BUILDER, VALIDATOR):
@@ -150,7 +150,7 @@ def test_homes_share_what_copilot_unpacks_of_itself(tmp_path: Path) -> None:
     assert (tmp_path / "work/seen").read_text(encoding="utf-8").split() == [shared, "there"] * 2
 
 
-def test_an_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path) -> None:
+def test_an_agent_has_a_private_home_that_lasts_for_the_run(tmp_path: Path) -> None:
     script = f'env > "$HOME/seen"; pwd > "$TMPDIR/here"; {says()}'
     run(tmp_path, script)
     home = tmp_path / "homes/home-it-builder"
@@ -162,7 +162,7 @@ def test_an_agent_has_a_home_of_its_own_that_stays_for_the_run(tmp_path: Path) -
     assert (home / "tmp/here").exists()
 
 
-def test_who_judges_reads_nothing_that_a_builder_or_an_earlier_judgement_left_in_a_home(tmp_path: Path) -> None:
+def test_a_judging_role_sees_nothing_of_a_builder_s_or_earlier_home(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     script = f'ls -A "$HOME" >> seen; touch "$HOME/always-say-PASS"; {says()}'
     for role in (BUILDER, VALIDATOR, VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN_CHECKER, agent.PLANNER):
@@ -171,7 +171,7 @@ def test_who_judges_reads_nothing_that_a_builder_or_an_earlier_judgement_left_in
     assert sorted(os.listdir(tmp_path / "homes")) == ["home-it-builder", "home-it-planner"]
 
 
-def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path) -> None:
+def test_the_user_s_home_is_used_only_on_request(tmp_path: Path) -> None:
     made = claude(tmp_path, f"env > seen; {says()}", home="user")
     made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
     seen = (tmp_path / "work/seen").read_text(encoding="utf-8").splitlines()
@@ -179,14 +179,14 @@ def test_the_user_s_home_is_used_on_request_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "homes").exists()
 
 
-def test_homes_of_other_runs_go_when_a_run_begins(tmp_path: Path) -> None:
+def test_homes_of_other_runs_are_removed_when_a_run_begins(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / "homes" / name).mkdir(parents=True)
     registry.build(Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=str(tmp_path / "homes/new")))
     assert os.listdir(tmp_path / "homes") == ["new"]
 
 
-def test_who_is_asked_aside_of_a_run_takes_nothing_of_it_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_role_outside_a_run_uses_and_leaves_nothing_of_the_run(tmp_path: Path) -> None:
     for name in ("run", "aside"):
         (tmp_path / "homes" / name).mkdir(parents=True)
     own = str(tmp_path / "homes/aside")
@@ -208,7 +208,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
-def test_each_that_does_not_know_its_conversation_begins_a_new_one(name: str, tmp_path: Path) -> None:
+def test_each_agent_that_lost_its_conversation_begins_a_new_one(name: str, tmp_path: Path) -> None:
     where, words = UNKNOWN[name]
     (tmp_path / "words").write_text(words if isinstance(words, str) else json.dumps(words) + "\n", encoding="utf-8")
     stream = "" if where == "out" else " >&2"
@@ -305,9 +305,7 @@ MODEL_UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
-def test_an_unknown_model_is_a_mistake_of_the_configuration_and_the_server_s_models_are_listed(
-    name: str, tmp_path: Path
-) -> None:
+def test_an_unknown_model_is_a_configuration_error_with_the_server_s_models(name: str, tmp_path: Path) -> None:
     """R-ADAPT-2, R-ADAPT-1."""
     report, errors = MODEL_UNKNOWN[name]
     (tmp_path / "report").write_text(json.dumps(report) + "\n", encoding="utf-8")
@@ -330,7 +328,7 @@ def test_an_unknown_model_is_a_mistake_of_the_configuration_and_the_server_s_mod
         ("codex", 'echo \'{"models": [{"slug": "some/one"}, {"slug": "some/two"}]}\''),
     ],
 )
-def test_an_agent_that_lists_its_models_itself_is_asked_for_them(name: str, listed: str, tmp_path: Path) -> None:
+def test_an_agent_that_can_list_its_models_is_asked_for_them(name: str, listed: str, tmp_path: Path) -> None:
     """R-ADAPT-2."""
     (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN[name][0]) + "\n", encoding="utf-8")
     (tmp_path / "errors").write_text(MODEL_UNKNOWN[name][1] + "\n", encoding="utf-8")
@@ -349,7 +347,7 @@ LOGGED = {
 
 
 @pytest.mark.parametrize("line", LOGGED)
-def test_what_opencode_s_report_calls_unexpected_is_read_from_its_log(line: str, tmp_path: Path) -> None:
+def test_the_cause_of_an_unexpected_opencode_error_comes_from_its_log(line: str, tmp_path: Path) -> None:
     """R-ADAPT-2: and while it asks a dead server again it reports nothing at all."""
     (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN["opencode"][0]) + "\n", encoding="utf-8")
     (tmp_path / "errors").write_text(f"timestamp=2026-11-23T12:00:00Z {line}\n", encoding="utf-8")
@@ -368,7 +366,7 @@ AGAIN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", AGAIN)
-def test_that_an_agent_asks_its_model_again_is_no_progress(name: str, tmp_path: Path) -> None:
+def test_retries_of_the_agent_s_model_are_not_progress(name: str, tmp_path: Path) -> None:
     """R-ADAPT-2: it would print so for ever."""
     line = json.dumps(AGAIN[name])
     loop = f"while sleep 0.05; do echo '{line}'; echo 'still trying' >&2; done"
@@ -377,14 +375,14 @@ def test_that_an_agent_asks_its_model_again_is_no_progress(name: str, tmp_path: 
     assert "of silence" in result.message
 
 
-def test_what_an_agent_does_meanwhile_is_progress(tmp_path: Path) -> None:
+def test_actions_of_the_agent_are_progress(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     line = json.dumps({"type": "assistant", "message": {"content": []}})
     slowly = f"for i in 1 2 3 4 5 6; do echo '{line}'; sleep 0.1; done; {says()}"
     assert as_one("claude", tmp_path, slowly, idle_timeout=0.4, deadline=30).outcome == outcome.COMPLETED
 
 
-def test_an_agent_is_given_minutes_of_silence_and_not_an_hour(tmp_path: Path) -> None:
+def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     assert claude(tmp_path, says()).capabilities.idle_timeout == 15 * 60
 
@@ -409,7 +407,7 @@ def test_an_agent_is_given_minutes_of_silence_and_not_an_hour(tmp_path: Path) ->
         ("kill -9 $$", outcome.FAILED, None, "signal 9"),
     ],
 )
-def test_neither_exit_nor_last_words_alone_are_believed(
+def test_neither_exit_code_nor_last_message_alone_proves_success(
     script: str, ended: str, failure: str | None, words: str, tmp_path: Path
 ) -> None:
     result = run(tmp_path, script)
@@ -417,14 +415,14 @@ def test_neither_exit_nor_last_words_alone_are_believed(
     assert words in result.message
 
 
-def test_an_agent_that_says_nothing_more_is_stopped(tmp_path: Path) -> None:
+def test_a_silent_agent_is_stopped(tmp_path: Path) -> None:
     retry = {"type": "system", "subtype": "api_retry", "error_status": 429, "error": "rate_limit"}
     result = run(tmp_path, f"echo '{json.dumps(retry)}'; exec sleep 60", idle_timeout=0.3)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.RATE_LIMITED)
     assert run(tmp_path, "exec sleep 60", idle_timeout=0.3).failure == agent.STALL
 
 
-def test_what_its_permissions_refused_is_told(tmp_path: Path) -> None:
+def test_denied_permissions_are_reported(tmp_path: Path) -> None:
     denied = [{"tool_name": "Write", "tool_input": {"file_path": "/etc/x"}}]
     result = run(tmp_path, says(permission_denials=denied))
     assert (result.outcome, result.message) == (outcome.COMPLETED, "its permissions denied Write /etc/x")
@@ -438,7 +436,7 @@ def test_what_its_permissions_refused_is_told(tmp_path: Path) -> None:
         ("looks good to me", outcome.ERRORED, agent.MALFORMED),
     ],
 )
-def test_a_validator_that_gives_no_verdict_has_not_judged(
+def test_a_validator_without_a_verdict_has_not_judged(
     reply: str, ended: str, failure: str | None, tmp_path: Path
 ) -> None:
     result = run(tmp_path, f'echo "$@" > arguments; {says(result=reply)}', VALIDATOR)
@@ -448,13 +446,13 @@ def test_a_validator_that_gives_no_verdict_has_not_judged(
     assert "--json-schema" in given
 
 
-def test_long_output_is_read_to_its_end(tmp_path: Path) -> None:
+def test_long_output_is_read_to_the_end(tmp_path: Path) -> None:
     line = json.dumps({"type": "filler", "text": "a" * 30})
     filler = f"i=0; while [ $i -lt 2000 ]; do echo '{line}'; i=$((i+1)); done"
     assert run(tmp_path, f"{filler}; {says(result='b' * 60000)}").reply == "b" * 60000
 
 
-def test_a_missing_agent_names_the_command_that_installs_it(tmp_path: Path) -> None:
+def test_a_missing_agent_is_reported_with_its_install_command(tmp_path: Path) -> None:
     made = claude(tmp_path, says())
     (tmp_path / "bin/claude").unlink()
     (tmp_path / "none").mkdir()
@@ -465,12 +463,12 @@ def test_a_missing_agent_names_the_command_that_installs_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
-def test_an_option_that_means_nothing_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_meaningless_option_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AdapterError, match=r"bindings\.it\.options"):
         claude(tmp_path, says(), **options).describe()
 
 
-def test_the_version_is_that_of_the_package_and_the_program_is_not_started_for_it(tmp_path: Path) -> None:
+def test_the_version_comes_from_the_package_without_starting_the_program(tmp_path: Path) -> None:
     package = tmp_path / "bin/package.json"
     package.parent.mkdir()
     package.write_text('{"version": "2.1.0"}', encoding="utf-8")
@@ -480,7 +478,7 @@ def test_the_version_is_that_of_the_package_and_the_program_is_not_started_for_i
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
-def test_each_is_made_from_a_binding_and_shows_what_it_starts(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_each_preset_is_built_from_a_binding_and_shows_its_command(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     program = tmp_path / "bin" / name
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n", encoding="utf-8")

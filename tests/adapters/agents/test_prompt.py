@@ -52,7 +52,7 @@ PLAN = Plan(
 REQUEST = PromptRequest(BUILDER, TASK, PLAN, ("migrations/**",), "", 1)
 
 
-def test_the_builder_is_told_everything_that_it_will_be_judged_by() -> None:
+def test_the_builder_s_prompt_has_everything_it_is_judged_by() -> None:
     text = prompt.render(REQUEST)
     for part in (
         "# T1-01: Slugs",
@@ -82,7 +82,7 @@ def test_the_builder_is_told_everything_that_it_will_be_judged_by() -> None:
     assert "the one before" not in text
 
 
-def test_a_validator_is_told_of_evidence_whatever_its_template_says() -> None:
+def test_a_validator_is_asked_for_evidence_with_any_template() -> None:
     """R-RUN-3: once, and in the same words."""
     form = prompt.render(dataclasses.replace(REQUEST, role=VALIDATOR, template="Judge $id.")).rpartition("\n\n")[2]
     assert form.startswith("`evidence` says what each criterion rests on")
@@ -92,16 +92,16 @@ def test_a_validator_is_told_of_evidence_whatever_its_template_says() -> None:
     assert form not in prompt.render(REQUEST)
 
 
-def test_words_of_the_task_are_put_in_as_they_are() -> None:
+def test_text_of_the_task_is_inserted_unchanged() -> None:
     assert "Turn $title into a slug, for $5." in prompt.render(REQUEST)
 
 
-def test_feedback_of_the_attempt_before_is_told() -> None:
+def test_feedback_of_the_previous_attempt_is_in_the_prompt() -> None:
     text = prompt.render(dataclasses.replace(REQUEST, feedback="AC-1 failed: exit 2", attempt=2))
     assert "## Attempt 2: what was wrong with the one before\n\nAC-1 failed: exit 2" in text
 
 
-def test_sections_without_anything_to_say_are_left_out() -> None:
+def test_empty_sections_are_omitted() -> None:
     text = prompt.render(dataclasses.replace(REQUEST, task=Task("T1-02", "Bare"), plan=dataclasses.replace(
         PLAN, non_goals=(), invariants=())))  # fmt: skip
     headings = [line for line in text.splitlines() if line.startswith("## ")]
@@ -110,7 +110,7 @@ def test_sections_without_anything_to_say_are_left_out() -> None:
     assert "$" not in text
 
 
-def test_the_validator_sees_criteria_evidence_and_change_and_not_the_feedback() -> None:
+def test_the_validator_sees_criteria_evidence_and_change_but_not_the_feedback() -> None:
     found = Evidence("verify 1", "pytest -q", "passed")
     text = prompt.render(PromptRequest(VALIDATOR, TASK, PLAN, (), "what was said", 2, (found,), "+```\n+x\n"))
     assert "AC-1: it works" in text
@@ -125,13 +125,13 @@ def test_a_role_without_a_template_is_an_error() -> None:
         prompt.template("poet")
 
 
-def test_a_template_keeps_names_it_does_not_know_and_needs_no_frontmatter() -> None:
+def test_a_template_keeps_unknown_names_and_needs_no_frontmatter() -> None:
     assert prompt.filled("$HOME ${id} $id", {"id": "T1"}) == "$HOME T1 T1"
     assert prompt.without_frontmatter("# Plain\n") == "# Plain\n"
     assert prompt.without_frontmatter("---\ntype: prompt\n---\n\n# Body\n") == "# Body\n"
 
 
-def test_the_builder_is_told_what_the_plan_assumes_and_what_people_decided_whatever_its_template_is() -> None:
+def test_assumptions_and_decisions_reach_the_builder_with_any_template() -> None:
     """R-RUN-4, R-ASK-3."""
     plan = dataclasses.replace(PLAN, assumptions=("Titles are short", "The site is static"))
     asked = dataclasses.replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))

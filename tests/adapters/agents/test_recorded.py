@@ -62,7 +62,7 @@ def test_two_versions_of_each_are_recorded() -> None:
 
 
 @pytest.mark.parametrize("place", recordings("success"), ids=shown)
-def test_a_good_end_has_reply_session_and_usage(place: Path) -> None:
+def test_a_success_has_reply_session_and_usage(place: Path) -> None:
     said = read(place)
     assert (said.reply, said.ended, said.error, said.failure) == ("The greeting is written.", True, "", None)
     assert said.session
@@ -71,7 +71,7 @@ def test_a_good_end_has_reply_session_and_usage(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", recordings("denied"), ids=shown)
-def test_a_refused_permission_is_no_failure_of_the_agent(place: Path) -> None:
+def test_a_refused_permission_is_not_a_failure_of_the_agent(place: Path) -> None:
     """What it may not do it does not do, says so, and ends well; the claim is judged by bytes."""
     said = read(place)
     assert (said.reply, said.failure) == ("It was not permitted.", None)
@@ -80,7 +80,7 @@ def test_a_refused_permission_is_no_failure_of_the_agent(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", recordings(*KINDS), ids=shown)
-def test_the_kind_of_a_failure_is_read_whatever_the_exit_says(place: Path) -> None:
+def test_the_kind_of_a_failure_does_not_depend_on_the_exit_code(place: Path) -> None:
     said = read(place)
     if (place.parts[-3], place.stem) in SILENT and exit_code(place) is None:
         assert not said.ended or said.error
@@ -89,19 +89,19 @@ def test_the_kind_of_a_failure_is_read_whatever_the_exit_says(place: Path) -> No
     assert said.error
 
 
-def test_an_exit_of_zero_comes_with_an_error_of_the_server_too() -> None:
+def test_a_server_error_is_recognized_with_exit_code_zero() -> None:
     assert {place.parts[-3] for place in recordings("unauthorized") if exit_code(place) == 0} == {"opencode", "qwen"}
 
 
 @pytest.mark.parametrize("place", recordings("success", *KINDS), ids=shown)
-def test_a_report_cut_at_any_line_is_read_without_harm(place: Path) -> None:
+def test_a_report_cut_at_any_line_is_read_safely(place: Path) -> None:
     data = place.read_bytes()
     preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
     for cut in range(0, len(data), max(1, len(data) // 40)):
         preset.read(data[:cut], b"")
 
 
-def test_recordings_name_no_place_of_a_machine() -> None:
+def test_recordings_contain_no_path_of_a_machine() -> None:
     text = b"".join(path.read_bytes() for path in PLACE.rglob("*.*") if path.is_file())
     assert b"/tmp/tmp" not in text
     assert b"/root" not in text

@@ -48,7 +48,7 @@ def test_steps_and_human_need_no_configuration(tmp_path: Path) -> None:
     assert agents.get("steps").describe() == ()
 
 
-def test_a_binding_is_made_once(tmp_path: Path) -> None:
+def test_a_binding_is_built_once(tmp_path: Path) -> None:
     agents = made(tmp_path)
     assert agents.get("coder") is agents.get("coder")
 
@@ -63,13 +63,13 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
     assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
 
 
-def test_an_unknown_binding_is_named_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_binding_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         made(tmp_path).get("codr")
     assert (caught.value.code, caught.value.hint) == ("agent.unknown-binding", "Did you mean coder?")
 
 
-def test_an_unknown_adapter_is_named_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_adapter_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
     with pytest.raises(AdapterError) as caught:
         made(tmp_path).get("odd")
     assert (caught.value.code, caught.value.hint) == ("agent.unknown-adapter", "Did you mean command?")
@@ -99,7 +99,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_an_installed_adapter_is_loaded_when_it_is_named(tmp_path: Path, installed: Path) -> None:
+def test_an_installed_adapter_is_loaded_by_name(tmp_path: Path, installed: Path) -> None:
     install(installed, "their_adapter:make")
     settings = Settings(bindings={"mine": Binding("mine", "theirs", options={"depth": 3})})
     agents = made(tmp_path, settings)
@@ -111,7 +111,7 @@ def test_an_installed_adapter_is_loaded_when_it_is_named(tmp_path: Path, install
     del sys.modules["their_adapter"]
 
 
-def test_an_installed_adapter_that_breaks_is_one_clear_error(tmp_path: Path, installed: Path) -> None:
+def test_a_broken_installed_adapter_is_one_clear_error(tmp_path: Path, installed: Path) -> None:
     install(installed, "their_adapter:absent")
     settings = Settings(bindings={"mine": Binding("mine", "theirs")})
     with pytest.raises(AdapterError) as caught:
@@ -146,20 +146,20 @@ class Person:
         (CHOOSE, "no", outcome.COMPLETED),
     ],
 )
-def test_an_answer_is_the_outcome(tmp_path: Path, question: Decision, choice: str | None, ended: str) -> None:
+def test_a_person_s_answer_is_the_outcome(tmp_path: Path, question: Decision, choice: str | None, ended: str) -> None:
     result = made(tmp_path, asker=Person(choice)).get("human").run(request(tmp_path, question))
     assert result.outcome == ended
     answered = ended in {outcome.COMPLETED, outcome.FAILED}
     assert result.answer == (Answer("T1-01.work", str(choice), "pat", "because") if answered else None)
 
 
-def test_an_answer_given_before_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_a_recorded_answer_is_not_asked_for_again(tmp_path: Path) -> None:
     known = Answer("T1-01.work", "yes", "kim")
     result = human(tmp_path, Person("no")).run(request(tmp_path, QUESTION, known))
     assert (result.outcome, result.answer) == (outcome.COMPLETED, known)
 
 
-def test_work_for_a_person_waits_where_nobody_can_be_asked(tmp_path: Path) -> None:
+def test_work_for_a_person_waits_if_there_is_no_terminal(tmp_path: Path) -> None:
     assert human(tmp_path).run(request(tmp_path, QUESTION)).outcome == outcome.WAITING
     assert human(tmp_path).run(request(tmp_path)).outcome == outcome.ERRORED
 
@@ -198,6 +198,6 @@ def test_work_for_a_person_waits_where_nobody_can_be_asked(tmp_path: Path) -> No
         ("ID", "0123456789abcdef", True),
     ],
 )
-def test_a_variable_is_a_secret_beyond_doubt_by_its_name_or_its_value(name: str, value: str, *, secret: bool) -> None:
+def test_a_variable_is_certainly_a_secret_by_its_name_or_value(name: str, value: str, *, secret: bool) -> None:
     """R-LOG-3."""
     assert bool(registry.certain({name: value})) is secret

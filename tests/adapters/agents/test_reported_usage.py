@@ -19,13 +19,13 @@ NONSENSE = [-1, HUGE, 10**13, math.nan, math.inf, True, "12", None, [1]]
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: str(value)[:8] if value is not HUGE else "huge")
-def test_what_can_be_no_amount_is_unknown(value: Any) -> None:
+def test_an_impossible_amount_is_unknown(value: Any) -> None:
     assert answers.count(value) is None
     assert answers.amount(value) is None
     assert spending.plausible(Usage(value, value, value)) == Usage()
 
 
-def test_a_part_of_a_token_is_no_count() -> None:
+def test_a_fraction_of_a_token_is_not_a_count() -> None:
     assert (answers.count(1.5), answers.count(3), answers.amount(2)) == (None, 3, 2.0)
     assert answers.total(None, 2, 3) == 5
     assert answers.total(None) is None
@@ -42,7 +42,7 @@ def _swollen(found: Any, key: str = "") -> Any:
 
 
 @pytest.mark.parametrize("place", recorded.recordings("success"), ids=recorded.shown)
-def test_no_agent_s_report_brings_in_a_number_that_can_be_no_amount(place: Path, tmp_path: Path) -> None:
+def test_no_agent_report_yields_an_impossible_amount(place: Path, tmp_path: Path) -> None:
     lines = []
     for line in place.read_text(encoding="utf-8").splitlines():
         try:
@@ -58,7 +58,7 @@ def test_no_agent_s_report_brings_in_a_number_that_can_be_no_amount(place: Path,
     assert said.reply == "The greeting is written."
 
 
-def test_no_program_s_word_of_itself_does(tmp_path: Path) -> None:
+def test_no_program_report_yields_an_impossible_amount(tmp_path: Path) -> None:
     place = tmp_path / "state.json"
     used = {"tokens_in": HUGE, "tokens_out": -3, "cost_usd": 1e300}
     place.write_text(json.dumps({"usage": used, "message": "kept"}), encoding="utf-8")

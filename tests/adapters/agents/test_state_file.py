@@ -52,7 +52,7 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
 
 
 @pytest.mark.parametrize("adapter", ["command", *registry.PRESETS])
-def test_each_state_is_heard_while_the_agent_works(tmp_path: Path, adapter: str) -> None:
+def test_each_state_is_reported_while_the_agent_works(tmp_path: Path, adapter: str) -> None:
     """Every one of them goes on only when the one before was heard."""
     said = [Claim("working", "reads"), Claim("waiting", "for [redacted]"), Claim("working", "writes"), Claim("done")]
     script = "".join(
@@ -65,19 +65,19 @@ def test_each_state_is_heard_while_the_agent_works(tmp_path: Path, adapter: str)
 
 
 @pytest.mark.parametrize("adapter", ["command", "claude"])
-def test_an_agent_that_waits_for_somebody_is_left_alone(tmp_path: Path, adapter: str) -> None:
+def test_an_agent_that_waits_for_a_person_is_not_stopped(tmp_path: Path, adapter: str) -> None:
     script = """say '{"state": "waiting"}'; sleep 4"""
     result, _ = asked(tmp_path, adapter, script, idle_timeout=2.0)
     assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
 
 
-def test_that_it_is_done_makes_no_failure_a_success(tmp_path: Path) -> None:
+def test_a_state_of_done_does_not_turn_a_failure_into_a_success(tmp_path: Path) -> None:
     result, heard = asked(tmp_path, "command", f"""say '{{"state": "done"}}'; n=1; {HEARD} exit 3""")
     assert heard == [Claim("done")]
     assert (result.outcome, result.failure, result.exit_code) == (outcome.FAILED, None, 3)
 
 
-def test_a_full_context_is_what_it_says_at_its_end(tmp_path: Path) -> None:
+def test_a_full_context_is_recognized_by_the_last_state(tmp_path: Path) -> None:
     """It is told early, and it is no more true than it was: only what stands there in the end counts."""
     full, better = '{"state": "context-exhausted", "handover": "half"}', '{"state": "working"}'
     (tmp_path / "1").mkdir()
@@ -99,7 +99,7 @@ def test_a_full_context_is_what_it_says_at_its_end(tmp_path: Path) -> None:
         'truncate -s 1T "$IDUMB_STATE_FILE"',
     ],
 )
-def test_what_a_hostile_agent_puts_there_keeps_nobody_waiting(tmp_path: Path, end: str) -> None:
+def test_a_hostile_state_file_never_blocks_the_reader(tmp_path: Path, end: str) -> None:
     """It prints more than a pipe holds afterwards, so it ends only if it is still read from."""
     script = f'say \'{{"state": "working"}}\'; n=1; {HEARD} {end}; head -c 3000000 /dev/zero; sleep 1.2'
     result, heard = asked(tmp_path, "command", script)
@@ -122,7 +122,7 @@ class Scene:
         return self.listening.look()
 
 
-def test_a_file_that_is_half_written_is_read_again(tmp_path: Path) -> None:
+def test_a_half_written_file_is_read_again(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     whole = '{"state": "waiting", "message": "for you"}'
     assert [scene.says(whole[:at]) for at in range(len(whole))] == [False] * len(whole)
@@ -153,7 +153,7 @@ def test_a_file_that_is_half_written_is_read_again(tmp_path: Path) -> None:
         b'{"state": "working", "message": "' + b"x" * state_file.MAX_BYTES + b'"}',
     ],
 )
-def test_what_makes_no_sense_is_not_heard_and_says_nothing(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_state_is_ignored(tmp_path: Path, content: bytes) -> None:
     scene = Scene(tmp_path)
     assert not scene.says(content)
     assert not scene.listening.look()
@@ -162,7 +162,7 @@ def test_what_makes_no_sense_is_not_heard_and_says_nothing(tmp_path: Path, conte
     assert scene.heard == [Claim("working")]
 
 
-def test_a_link_is_neither_heard_nor_read_in_the_end(tmp_path: Path) -> None:
+def test_a_link_is_never_read(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     other = tmp_path / "other.json"
     other.write_text('{"state": "declined", "message": "of somebody else"}', encoding="utf-8")
@@ -172,14 +172,14 @@ def test_a_link_is_neither_heard_nor_read_in_the_end(tmp_path: Path) -> None:
     assert state_file.read(str(scene.place), redact) == state_file.SelfReport()
 
 
-def test_the_same_again_is_not_passed_on(tmp_path: Path) -> None:
+def test_a_repeated_state_is_not_reported(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     for tokens in range(5):
         scene.says(json.dumps({"state": "working", "message": "", "usage": {"tokens_in": tokens}}))
     assert scene.heard == [Claim("working")]
 
 
-def test_a_chatty_agent_is_heard_ever_less_often_and_its_newest_claim_comes_through(tmp_path: Path) -> None:
+def test_updates_of_a_chatty_agent_are_throttled_and_its_newest_state_is_kept(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     for step in range(2 * 60 * 60):  # an hour
         scene.now = step / 2
@@ -196,7 +196,7 @@ def test_a_chatty_agent_is_heard_ever_less_often_and_its_newest_claim_comes_thro
     assert scene.heard[-1] == Claim("blocked")
 
 
-def test_an_agent_that_nobody_listens_to_may_wait_too(tmp_path: Path) -> None:
+def test_an_agent_without_a_listener_may_wait_too(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"state": "waiting"}', encoding="utf-8")
     unheard = StateFileWatch(str(tmp_path / "state.json"), redact, None)
     assert unheard.look()
@@ -204,7 +204,7 @@ def test_an_agent_that_nobody_listens_to_may_wait_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_every_state_is_heard(tmp_path: Path, state: str) -> None:
+def test_every_known_state_is_accepted(tmp_path: Path, state: str) -> None:
     scene = Scene(tmp_path)
     scene.says(json.dumps({"state": state}))
     assert scene.heard == [Claim(state)]

@@ -105,7 +105,7 @@ def test_any_bytes_can_be_written(work: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("755", 0o755), ("0644", 0o644), (755, 0o755), (0o755, 0o755)])
-def test_a_mode_can_be_given(work: Path, mode: object, expected: int) -> None:
+def test_a_file_mode_can_be_set(work: Path, mode: object, expected: int) -> None:
     completed(work, step("write_file", path="a", content="", mode=mode))
     assert (work / "a").stat().st_mode & 0o777 == expected
 
@@ -134,12 +134,12 @@ def test_an_edit_that_does_not_match_names_step_line_and_count(work: Path) -> No
     assert "found 2 matches of 'one', expected 1" in refused(work, step("edit_file", path="a", find="one", replace=""))
 
 
-def test_an_edit_says_when_only_the_line_ends_differ(work: Path) -> None:
+def test_an_edit_reports_if_only_the_line_endings_differ(work: Path) -> None:
     (work / "a").write_bytes(b"one\r\ntwo\r\n")
     assert "CRLF" in refused(work, step("edit_file", path="a", find="one\ntwo", replace=""))
 
 
-def test_files_are_deleted_moved_and_folders_made(work: Path) -> None:
+def test_files_are_deleted_and_moved_and_folders_are_created(work: Path) -> None:
     (work / "gone").touch()
     (work / "old").write_text("kept", encoding="utf-8")
     result = completed(
@@ -159,7 +159,7 @@ def test_files_are_deleted_moved_and_folders_made(work: Path) -> None:
     assert result.claimed_files == ("gone", "old", "new/place", "a/b/c", "a/b/")
 
 
-def test_folders_that_are_empty_after_a_deletion_or_a_move_go_too(work: Path) -> None:
+def test_folders_that_a_deletion_or_move_empties_are_removed(work: Path) -> None:
     for name in ("a/b/gone", "c/d/old", "c/kept"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).touch()
@@ -191,7 +191,7 @@ def test_folders_that_are_empty_after_a_deletion_or_a_move_go_too(work: Path) ->
         (step("run", argv=["true", "a\0b"]), "NUL"),
     ],
 )
-def test_a_step_that_cannot_be_made_fails_and_changes_nothing(work: Path, bad: plan.Step, words: str) -> None:
+def test_an_impossible_step_fails_and_changes_nothing(work: Path, bad: plan.Step, words: str) -> None:
     for name in ("file", "other"):
         (work / name).write_text(name, encoding="utf-8")
     (work / "folder").mkdir()
@@ -229,7 +229,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("path", HOSTILE)
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file", "move from", "move to", "make_directory"])
-def test_no_tool_takes_a_path_that_leads_out_or_is_protected(work: Path, tool: str, path: str) -> None:
+def test_no_tool_accepts_a_path_outside_or_a_protected_path(work: Path, tool: str, path: str) -> None:
     """S6."""
     (work / "here").write_text("x", encoding="utf-8")
     arguments: dict[str, Any] = {"path": path, "content": "x", "find": "safe", "replace": "x"}
@@ -238,7 +238,7 @@ def test_no_tool_takes_a_path_that_leads_out_or_is_protected(work: Path, tool: s
     refused(work, step(tool.replace(" from", "_file").replace(" to", "_file"), **arguments), protected=("secret/**",))
 
 
-def test_a_path_that_is_protected_unless_declared_may_be_declared(work: Path) -> None:
+def test_a_conditionally_protected_path_can_be_declared(work: Path) -> None:
     completed(work, step("write_file", path=".env", content="A=1"), allowed=(".env",))
     assert (work / ".env").exists()
 
@@ -257,7 +257,7 @@ IGNORED = ("out/", "a.log")
         step("write_file", path="out/link", content="x"),
     ],
 )
-def test_a_file_that_no_snapshot_has_is_not_changed(work: Path, bad: plan.Step) -> None:
+def test_a_file_outside_all_snapshots_is_not_changed(work: Path, bad: plan.Step) -> None:
     """R-GIT-1: git ignores it, so a rollback could not bring it back."""
     (work / "out").mkdir()
     for name in ("out/key", "a.log"):
@@ -267,7 +267,7 @@ def test_a_file_that_no_snapshot_has_is_not_changed(work: Path, bad: plan.Step) 
     completed(work, bad, allowed=("**", "out/key", "a.log", "out/link"), unsaved=IGNORED)
 
 
-def test_an_ignored_file_of_the_steps_own_making_is_changed_again(work: Path) -> None:
+def test_an_ignored_file_that_the_steps_made_can_be_changed_again(work: Path) -> None:
     """R-GIT-1."""
     (work / "out").mkdir()
     made = (step("make_directory", path="out"), step("write_file", path="out/new", content="x"))
@@ -275,7 +275,7 @@ def test_an_ignored_file_of_the_steps_own_making_is_changed_again(work: Path) ->
     completed(work, *made, *more, allowed=("out/**",), unsaved=IGNORED)
 
 
-def test_a_patch_is_asked_about_files_that_no_snapshot_has(work: Path) -> None:
+def test_a_patch_is_checked_for_files_outside_all_snapshots(work: Path) -> None:
     """R-GIT-1."""
     (work / "a.log").write_text("mine", encoding="utf-8")
 
@@ -294,14 +294,14 @@ def test_a_step_stays_inside_its_scope(work: Path) -> None:
 
 @pytest.mark.parametrize("link", ["../outside", "/", "."])
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file", "make_directory"])
-def test_a_folder_that_is_a_link_is_not_entered(work: Path, tool: str, link: str) -> None:
+def test_a_symlinked_folder_is_not_entered(work: Path, tool: str, link: str) -> None:
     """R-LOCK-5."""
     (work / "link").symlink_to(link)
     message = refused(work, step(tool, path="link/victim", content="x", find="safe", replace="x"))
     assert "symbolic link" in message
 
 
-def test_a_link_is_replaced_by_a_write_and_not_followed(work: Path) -> None:
+def test_a_write_replaces_a_link_and_does_not_follow_it(work: Path) -> None:
     (work / "link").symlink_to("../outside/victim")
     completed(work, step("write_file", path="link", content="mine"))
     assert (work / "link").read_text(encoding="utf-8") == "mine"
@@ -309,21 +309,21 @@ def test_a_link_is_replaced_by_a_write_and_not_followed(work: Path) -> None:
     assert (work.parent / "outside/victim").read_text(encoding="utf-8") == "safe"
 
 
-def test_a_link_is_not_read_by_an_edit_and_not_followed_by_a_deletion(work: Path) -> None:
+def test_neither_an_edit_nor_a_deletion_follows_a_link(work: Path) -> None:
     (work / "link").symlink_to("../outside/victim")
     assert "symbolic link" in refused(work, step("edit_file", path="link", find="safe", replace="x"))
     completed(work, step("delete_file", path="link"))
     assert (work.parent / "outside/victim").read_text(encoding="utf-8") == "safe"
 
 
-def test_a_file_with_a_second_name_outside_is_not_written_through(work: Path) -> None:
+def test_a_file_with_a_hard_link_outside_is_not_written_through(work: Path) -> None:
     os.link(work.parent / "outside/victim", work / "twin")
     completed(work, step("write_file", path="twin", content="mine"))
     assert (work.parent / "outside/victim").read_text(encoding="utf-8") == "safe"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two names at once")
-def test_a_folder_that_turns_into_a_link_while_it_is_used_leads_nowhere(work: Path) -> None:
+def test_a_folder_that_becomes_a_link_during_use_leads_nowhere(work: Path) -> None:
     """S6: a second thread exchanges folder and link for as long as steps write below it."""
     (work / "dir").mkdir()
     (work / "link").symlink_to("../outside")
@@ -366,13 +366,13 @@ def test_the_first_failing_step_ends_the_attempt(work: Path) -> None:
     assert sorted(tree(work)) == ["a"]
 
 
-def test_a_step_may_say_that_the_next_go_on(work: Path) -> None:
+def test_a_step_can_allow_the_following_steps_to_continue(work: Path) -> None:
     lenient = plan.Step(0, "delete_file", "", {"path": "absent"}, continue_on_error=True)
     result = completed(work, lenient, step("write_file", 1, path="b", content="b"))
     assert [s.ok for s in result.steps] == [False, True]
 
 
-def test_an_unknown_tool_is_an_error_that_names_the_known_ones(work: Path) -> None:
+def test_an_unknown_tool_is_an_error_with_the_known_names(work: Path) -> None:
     result = run(work, step("format_disk", path="a"))
     assert result.outcome == outcome.ERRORED
     assert "tools: write_file" in result.message
@@ -391,7 +391,7 @@ def test_the_audit_keeps_short_arguments_and_digests_of_long_ones(work: Path) ->
     assert (result.steps[0].tool, result.steps[0].intent) == ("write_file", "the intent")
 
 
-def test_commands_run_in_the_workspace_as_fixed_text(work: Path) -> None:
+def test_commands_run_in_the_workspace_without_a_shell(work: Path) -> None:
     completed(
         work,
         step("run", command="pwd -P > where; echo $IDUMB_TASK $IDUMB_RUN >> where"),
@@ -413,23 +413,23 @@ def test_commands_run_in_the_workspace_as_fixed_text(work: Path) -> None:
         (step("run", command="echo on; sleep 1000", timeout=0.5), outcome.TIMED_OUT, "stopped after 0.5 s ("),
     ],
 )
-def test_how_a_command_ends_is_how_the_step_ends(work: Path, bad: plan.Step, ended: str, words: str) -> None:
+def test_the_result_of_a_command_is_the_result_of_its_step(work: Path, bad: plan.Step, ended: str, words: str) -> None:
     result = run(work, bad)
     assert result.outcome == ended
     assert words in result.message
 
 
-def test_a_message_holds_the_last_words_and_the_record_all_that_was_kept(work: Path) -> None:
+def test_the_message_has_the_end_of_the_output_and_the_record_all_that_was_kept(work: Path) -> None:
     result = run(work, step("run", command="i=0; while [ $i -lt 99 ]; do echo line $i; i=$((i+1)); done; exit 1"))
     assert result.message == ("step 1 (run, line 40): exit 1, expected 0: line 94\nline 95\nline 96\nline 97\nline 98")
     assert result.steps[0].response.startswith("line 0\n")
 
 
-def test_an_expected_exit_is_no_failure(work: Path) -> None:
+def test_an_expected_exit_code_is_not_a_failure(work: Path) -> None:
     completed(work, step("run", command="exit 3", expect_exit=3))
 
 
-def test_the_deadline_of_the_task_ends_all_steps(work: Path) -> None:
+def test_the_task_s_deadline_ends_all_steps(work: Path) -> None:
     lenient = plan.Step(0, "run", "", {"command": "sleep 1000"}, continue_on_error=True)
     result = run(work, lenient, step("write_file", 1, path="a", content=""), deadline=0.2)
     assert result.outcome == outcome.TIMED_OUT
@@ -437,7 +437,7 @@ def test_the_deadline_of_the_task_ends_all_steps(work: Path) -> None:
     assert tree(work) == {}
 
 
-def test_patches_are_applied_by_the_caller_who_learns_what_may_be_written(work: Path) -> None:
+def test_patches_are_applied_by_the_caller_who_gets_the_writable_paths(work: Path) -> None:
     asked: list[str | None] = []
 
     def apply(patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
@@ -449,7 +449,7 @@ def test_patches_are_applied_by_the_caller_who_learns_what_may_be_written(work: 
     assert run(work, step("apply_patch", patch="other"), apply_patch=apply).outcome == outcome.FAILED
 
 
-def test_many_large_steps_are_kept_by_digest(work: Path) -> None:
+def test_many_large_steps_are_recorded_as_digests(work: Path) -> None:
     content = "x" * 100_000
     steps = [step("write_file", i, path=f"{i % 20}/{i}", content=content) for i in range(500)]
     result = completed(work, *steps)
@@ -457,7 +457,7 @@ def test_many_large_steps_are_kept_by_digest(work: Path) -> None:
     assert len(repr(result)) < 500_000
 
 
-def test_a_deleted_or_moved_file_takes_its_empty_folders_with_it(work: Path) -> None:
+def test_deleting_or_moving_a_file_removes_its_empty_folders(work: Path) -> None:
     """A file can then stand where the folder was, as in the histories that git keeps."""
     for name in ("gone/deep/a", "moved/deep/b", "kept/c", "kept/d"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)

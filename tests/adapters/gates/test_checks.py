@@ -32,7 +32,7 @@ def condition(root: Path, kind: str, subject: str, text: str | None = None, path
     return checks(root).condition("precondition 1", Condition(kind, subject, text, path), timeout=30, tree="t" * 40)
 
 
-def test_a_command_that_exits_with_zero_is_evidence(tmp_path: Path) -> None:
+def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
     found = command(tmp_path, "echo fine; pwd -P")
     output = f"fine\n{os.path.realpath(tmp_path)}\n"
     assert found.passed
@@ -55,27 +55,27 @@ def test_a_command_that_exits_with_zero_is_evidence(tmp_path: Path) -> None:
         ("echo s3cret; false", evidence.FAILED, "[redacted]"),
     ],
 )
-def test_only_an_exit_with_zero_passes(tmp_path: Path, text: str, result: str, words: str) -> None:
+def test_only_exit_code_zero_passes(tmp_path: Path, text: str, result: str, words: str) -> None:
     found = command(tmp_path, text)
     assert found.result == result
     assert words in found.output
     assert "s3cret" not in found.output
 
 
-def test_a_check_over_its_time_proves_nothing(tmp_path: Path) -> None:
+def test_a_timed_out_check_proves_nothing(tmp_path: Path) -> None:
     found = command(tmp_path, "echo began; sleep 1000", timeout=0.5)
     assert (found.result, found.exit_code) == (evidence.TIMED_OUT, None)
     assert found.output.startswith("began\n[stopped after 0.5 s (")
     assert found.cause is not None
 
 
-def test_a_check_in_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_check_in_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     found = command(tmp_path / "gone", "true")
     assert found.result == evidence.ERRORED
     assert "could not be started" in found.output
 
 
-def test_checks_see_the_allowed_variables_and_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_see_the_allowed_variables_and_the_run_s_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """S5: the builder's keys never reach a check."""
     monkeypatch.setenv("API_KEY", "leaked")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
@@ -89,7 +89,7 @@ def test_checks_see_the_allowed_variables_and_the_run(tmp_path: Path, monkeypatc
     }
 
 
-def test_output_of_a_check_is_bounded(tmp_path: Path) -> None:
+def test_the_output_of_a_check_is_bounded(tmp_path: Path) -> None:
     found = command(tmp_path, "head -c 5000000 /dev/zero | tr '\\0' x")
     assert found.truncated
     assert len(found.output) < 50_000
@@ -142,7 +142,7 @@ def tree(tmp_path: Path) -> Path:
         ("weather", "sunny", None, None, evidence.ERRORED),
     ],
 )
-def test_conditions_hold_or_not(
+def test_conditions_hold_or_fail(
     tree: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
@@ -159,7 +159,7 @@ def test_conditions_hold_or_not(
     assert "s3cret" not in repr(found)
 
 
-def test_a_condition_says_what_was_found(tree: Path) -> None:
+def test_a_condition_reports_the_actual_state(tree: Path) -> None:
     found = condition(tree, "file-contains", "src/a.py", "class Slag")
     assert (found.text, found.output) == (
         'file contains src/a.py "class Slag"',
@@ -210,17 +210,17 @@ def function():
         ("function.local", False),
     ],
 )
-def test_symbols_of_python_are_those_a_module_defines(name: str, *, there: bool) -> None:
+def test_python_symbols_are_the_definitions_of_a_module(name: str, *, there: bool) -> None:
     assert conditions.defines(PYTHON, name) is there
 
 
 @pytest.mark.parametrize("source", ["def broken(:", "x = \0", "(" * 5000])
-def test_source_that_is_no_python_defines_nothing(source: str) -> None:
+def test_invalid_python_defines_nothing(source: str) -> None:
     assert not conditions.defines(source, "broken")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
-def test_processes_that_a_killed_executor_left_behind_are_ended(tmp_path: Path) -> None:
+def test_orphaned_processes_of_a_killed_executor_are_ended(tmp_path: Path) -> None:
     name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
     environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path}"}
     with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as left:

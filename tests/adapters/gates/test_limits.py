@@ -27,7 +27,7 @@ COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
         (Limits(), [], ""),
     ],
 )
-def test_what_changed_is_held_against_each_limit(declared: Limits, results: list[str], words: str) -> None:
+def test_changes_are_compared_with_each_limit(declared: Limits, results: list[str], words: str) -> None:
     """R-PLAN-3, R-RUN-3."""
     found = registry.check(declared, CHANGES, COUNTS)
     assert [e.result for e in found] == results
@@ -38,13 +38,13 @@ def test_binary_files_count_as_files_and_not_as_lines() -> None:
     assert registry.changed_lines(CHANGES, {"src/a.py": (None, None)}) == 0
 
 
-def test_many_strays_are_named_in_short() -> None:
+def test_many_undeclared_files_are_summarized() -> None:
     many = [Change(f"x/{i}", CREATED, None, None) for i in range(9)]
     (found,) = registry.check(Limits(paths=("src/**",)), many, {})
     assert found.output == "outside: x/0, x/1, x/2, x/3, x/4 and 4 more"
 
 
-def test_the_task_s_limits_come_before_the_plan_s() -> None:
+def test_the_task_s_limits_override_the_plan_s() -> None:
     (gate,) = registry.build()
     plan = Plan("p", "", "1", "01", "", "", limits=Limits(files=1))
     assert [e.result for e in gate.judge(Task("T1-01", ""), plan, CHANGES, COUNTS)] == [evidence.FAILED]
@@ -53,7 +53,7 @@ def test_the_task_s_limits_come_before_the_plan_s() -> None:
     assert gate.judge(Task("T1-01", ""), Plan("p", "", "1", "01", "", ""), CHANGES, COUNTS) == ()
 
 
-def test_every_row_of_the_table_makes_the_gate_it_names() -> None:
+def test_every_row_of_the_table_builds_its_gate() -> None:
     for row in registry.ROWS:
         assert row.make().name == row.name
         assert row.stage in registry.STAGES

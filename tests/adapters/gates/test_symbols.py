@@ -108,7 +108,7 @@ echo not_one
         ("a.sh", SHELL, "load save"),
     ],
 )  # fmt: skip
-def test_definitions_are_found(path: str, source: str, names: str) -> None:
+def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
     assert symbols.defined(path, source.encode()) == frozenset(names.split())
 
 
@@ -123,12 +123,12 @@ def test_definitions_are_found(path: str, source: str, names: str) -> None:
         ("a.py", b"(" * 100_000),
     ],
 )
-def test_what_cannot_be_read_is_not_judged(path: str, data: bytes) -> None:
+def test_unreadable_source_is_not_judged(path: str, data: bytes) -> None:
     assert symbols.defined(path, data) is None
 
 
 @pytest.mark.parametrize("suffix", ["ts", "go", "rs", "c", "java", "sh"])
 @pytest.mark.parametrize("text", ["func (" * 20_000, "a " * 50_000, "public static " * 20_000, "a<" * 50_000])
-def test_no_source_takes_long(suffix: str, text: str) -> None:
+def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
     """S11: the patterns see text from anybody."""
     assert symbols.defined(f"a.{suffix}", text.encode()) is not None

@@ -110,7 +110,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_taken_is_refused_in_words(sandbox: GitSandbox, made: Made, what: str) -> None:
+def test_commits_that_cannot_be_taken_are_refused_with_a_reason(sandbox: GitSandbox, made: Made, what: str) -> None:
     script, words = REFUSED[what]
     before = sandbox.ledger()
     offered = made.offered(script)
@@ -127,7 +127,7 @@ def test_what_cannot_be_taken_is_refused_in_words(sandbox: GitSandbox, made: Mad
     assert not list(made.root.parent.glob("r1*"))
 
 
-def test_more_commits_than_a_task_can_need_are_refused(made: Made) -> None:
+def test_too_many_commits_are_refused(made: Made) -> None:
     script = (
         "{ i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> '$i;"
         " printf ' +0000\\ndata 1\\nx\\n'; [ $i = 1 ] && printf 'from refs/heads/idumb^0\\n'; done; }"
@@ -136,7 +136,7 @@ def test_more_commits_than_a_task_can_need_are_refused(made: Made) -> None:
     assert "more than 100 commits" in made.offered(script).problem
 
 
-def test_sound_commits_come_home_as_objects_and_nothing_else_does(sandbox: GitSandbox, made: Made) -> None:
+def test_valid_commits_are_fetched_as_objects_and_nothing_else_is(sandbox: GitSandbox, made: Made) -> None:
     script = (
         PLAIN + "; mkdir d; echo two > d/b.txt; git add d; git commit -qm 'Add b'; git tag mine; git branch other;"
         " git gc -q; echo loose | git hash-object -w --stdin"
@@ -156,7 +156,7 @@ def test_sound_commits_come_home_as_objects_and_nothing_else_does(sandbox: GitSa
     assert [one.subject for one in again.commits] == ["Add a", "Add b", "Add c"]
 
 
-def test_a_file_that_only_history_has_and_that_is_gone_leaves_nothing_taken(sandbox: GitSandbox, made: Made) -> None:
+def test_a_file_that_only_a_lost_commit_has_leaves_nothing_fetched(sandbox: GitSandbox, made: Made) -> None:
     early = "echo early > a.txt; git add a.txt; git commit -qm 'Early'; o=$(git rev-parse HEAD:a.txt);"
     offered = made.offered(early + " rm -f .git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); " + PLAIN)
     assert offered.problem == ""
@@ -165,7 +165,7 @@ def test_a_file_that_only_history_has_and_that_is_gone_leaves_nothing_taken(sand
     assert sandbox.refs("refs/idumb/") == {}
 
 
-def test_a_link_in_place_of_the_clone_is_never_followed(sandbox: GitSandbox, made: Made) -> None:
+def test_a_link_in_place_of_the_clone_is_not_followed(sandbox: GitSandbox, made: Made) -> None:
     before = sandbox.ledger()
     offered = made.offered(f"cd ..; rm -rf r1; ln -s {sandbox.root} r1")
     assert "removed its clone" in offered.problem
@@ -175,7 +175,7 @@ def test_a_link_in_place_of_the_clone_is_never_followed(sandbox: GitSandbox, mad
     assert not made.root.is_symlink()
 
 
-def test_objects_that_the_repository_borrows_by_a_relative_name_are_there(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_objects_borrowed_by_a_relative_path_are_available(sandbox: GitSandbox, tmp_path: Path) -> None:
     sandbox.write("kept.txt", "kept\n")
     sandbox.commit("first")
     sandbox.git("clone", "--quiet", "--shared", str(sandbox.root), str(tmp_path / "borrowing"))

@@ -50,7 +50,7 @@ def test_a_commit_holds_exactly_the_given_paths(sandbox: GitSandbox, history: Gi
 
 
 @pytest.mark.parametrize("kind", ["plain", "split", "sparse"])
-def test_an_index_that_git_did_not_come_to_write_follows_its_commit(
+def test_an_index_that_git_could_not_write_follows_its_commit(
     sandbox: GitSandbox, history: GitHistory, kind: str
 ) -> None:
     """F14: also where the index has a form that libgit2 does not read; what the user staged stays staged."""
@@ -72,7 +72,7 @@ def test_an_index_that_git_did_not_come_to_write_follows_its_commit(
     assert sandbox.status() == ["M  mine"]
 
 
-def test_odd_names_are_literal(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_unusual_names_are_literal(sandbox: GitSandbox, history: GitHistory) -> None:
     """F16."""
     odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace"]
     sandbox.write_all(dict.fromkeys([*odd, "bystander", "-rf2"], "1"))
@@ -98,13 +98,13 @@ def test_a_commit_on_a_detached_head_moves_no_branch(sandbox: GitSandbox, histor
     assert sandbox.refs("refs/heads/") == {"refs/heads/main": first}
 
 
-def test_ignored_paths_are_committed_when_they_are_given(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_ignored_paths_are_committed_if_they_are_given(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({".gitignore": "build/\n", "build/out": "1", "build/other": "1"})
     assert commit(history, ["build/out"]).commit
     assert list(sandbox.tree()) == ["build/out"]
 
 
-def test_a_file_becomes_a_folder_and_a_folder_a_file(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_file_can_become_a_folder_and_a_folder_a_file(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({"a": "1", "b/x": "1", "b/y": "1"})
     sandbox.commit()
     sandbox.remove("a")
@@ -116,9 +116,7 @@ def test_a_file_becomes_a_folder_and_a_folder_a_file(sandbox: GitSandbox, histor
     assert sandbox.status() == []
 
 
-def test_a_path_that_is_a_folder_now_never_takes_its_other_files_along(
-    sandbox: GitSandbox, history: GitHistory
-) -> None:
+def test_a_path_that_became_a_folder_does_not_commit_its_other_files(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     sandbox.commit()
     sandbox.remove("a")
@@ -137,7 +135,7 @@ def test_modes_and_links_are_committed(sandbox: GitSandbox, history: GitHistory)
     assert {path: mode for path, (mode, _) in sandbox.tree().items()} == {"run": "100755", "link": "120000"}
 
 
-def test_filters_apply_as_in_any_commit_of_the_user(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_filters_apply_as_in_the_user_s_own_commits(sandbox: GitSandbox, history: GitHistory) -> None:
     """F13, F17."""
     sandbox.git("config", "filter.up.clean", "tr a-z A-Z")
     sandbox.write_all({".gitattributes": "*.f filter=up\n*.t text eol=crlf\n", "a.f": "abc\n", "b.t": "1\r\n"})
@@ -148,7 +146,7 @@ def test_filters_apply_as_in_any_commit_of_the_user(sandbox: GitSandbox, history
 
 
 @pytest.mark.parametrize("refuser", ["pre-commit", "commit-msg", "identity", "signing"])
-def test_when_git_refuses_the_index_is_as_it_was(sandbox: GitSandbox, history: GitHistory, refuser: str) -> None:
+def test_if_git_refuses_the_index_is_unchanged(sandbox: GitSandbox, history: GitHistory, refuser: str) -> None:
     """F22, F23."""
     sandbox.write_all({"a": "1", "d/x": "1", "staged": "1"})
     head = sandbox.commit()
@@ -179,7 +177,7 @@ def _refuse(sandbox: GitSandbox, refuser: str) -> None:
         sandbox.write(f".git/hooks/{refuser}", "#!/bin/sh\necho 'the linter says no' >&2\nexit 1\n", mode=0o755)
 
 
-def test_a_refusal_on_a_full_disk_tells_the_room_that_is_left(
+def test_a_refusal_on_a_full_disk_reports_the_free_space(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F34: git itself may only say that it could not write."""
@@ -193,7 +191,7 @@ def test_a_refusal_on_a_full_disk_tells_the_room_that_is_left(
     assert " files free)" not in commit(history, ["a"]).words
 
 
-def test_a_refusal_in_a_repository_without_index_leaves_none(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_refusal_in_a_repository_without_index_creates_none(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     _refuse(sandbox, "pre-commit")
     assert commit(history, ["a"]).words == "the linter says no"
@@ -201,7 +199,7 @@ def test_a_refusal_in_a_repository_without_index_leaves_none(sandbox: GitSandbox
     assert not (sandbox.git_dir / "index.lock").exists()
 
 
-def test_a_refused_commit_is_not_taken_for_the_one_before_that_says_the_same(
+def test_a_refused_commit_is_not_confused_with_an_earlier_one_of_the_same_message(
     sandbox: GitSandbox, history: GitHistory
 ) -> None:
     """The reports of a run are committed with the same words each time."""
@@ -214,14 +212,14 @@ def test_a_refused_commit_is_not_taken_for_the_one_before_that_says_the_same(
     assert entries(sandbox) == before
 
 
-def test_hooks_run_unless_they_are_switched_off(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_hooks_run_unless_they_are_disabled(sandbox: GitSandbox, history: GitHistory) -> None:
     _refuse(sandbox, "pre-commit")
     sandbox.write("a", "1")
     assert commit(history, ["a"], hooks=True).commit is None
     assert commit(history, ["a"], hooks=False).commit is not None
 
 
-def test_hooks_see_no_variable_of_ours_that_changes_their_git(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_hooks_see_no_variable_of_idumb_that_changes_their_git(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a.py", "1")
     sandbox.commit()
     sandbox.write("a.py", "2")
@@ -231,7 +229,7 @@ def test_hooks_see_no_variable_of_ours_that_changes_their_git(sandbox: GitSandbo
     assert made.commit, made.words
 
 
-def test_an_empty_commit_takes_nothing_that_is_staged(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_an_empty_commit_includes_nothing_staged(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.commit()
     sandbox.write("staged", "1")
     sandbox.git("add", "staged")
@@ -242,7 +240,7 @@ def test_an_empty_commit_takes_nothing_that_is_staged(sandbox: GitSandbox, histo
     assert entries(sandbox) == before
 
 
-def test_the_message_is_kept_word_by_word(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_the_message_is_kept_unchanged(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     message = "T1-01: do it\n\n# not a comment\n\nIdumb-Task: T1-01\nIdumb-Run: r1\n"
     made = commit(history, ["a"], message=message)
@@ -250,7 +248,7 @@ def test_the_message_is_kept_word_by_word(sandbox: GitSandbox, history: GitHisto
     assert history.trailers_since(None) == ((made.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
 
 
-def test_a_commit_on_another_head_than_expected_is_refused(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_commit_on_an_unexpected_head_is_refused(sandbox: GitSandbox, history: GitHistory) -> None:
     """F24."""
     first = sandbox.commit()
     sandbox.commit("the user's")
@@ -260,7 +258,7 @@ def test_a_commit_on_another_head_than_expected_is_refused(sandbox: GitSandbox, 
     assert "another commit was made" in made.words
 
 
-def test_a_locked_index_is_a_refusal_in_gits_words(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_locked_index_is_refused_with_git_s_message(sandbox: GitSandbox, history: GitHistory) -> None:
     """M10."""
     sandbox.write("a", "1")
     lock = sandbox.write(".git/index.lock")
@@ -270,7 +268,7 @@ def test_a_locked_index_is_a_refusal_in_gits_words(sandbox: GitSandbox, history:
     assert lock.exists()
 
 
-def test_many_paths_fit(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_many_paths_can_be_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     paths = [f"a-folder-with-a-long-name/{n // 100}/and-a-file-with-a-long-name-{n}" for n in range(3000)]
     sandbox.write_all(dict.fromkeys(paths, ""))
     sandbox.write("bystander", "1")
@@ -279,7 +277,7 @@ def test_many_paths_fit(sandbox: GitSandbox, history: GitHistory) -> None:
     assert sandbox.status() == ["?? bystander"]
 
 
-def test_nothing_to_commit_is_said(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_nothing_to_commit_is_reported(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     sandbox.commit()
     made = commit(history, ["a"])
@@ -299,7 +297,7 @@ def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox,
 
 
 @pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
-def test_other_formats_of_the_index_work(sandbox: GitSandbox, history: GitHistory, options: tuple[str, ...]) -> None:
+def test_other_index_formats_work(sandbox: GitSandbox, history: GitHistory, options: tuple[str, ...]) -> None:
     sandbox.write_all({"a": "1", "b": "1"})
     sandbox.commit()
     sandbox.git("update-index", *options)
@@ -308,7 +306,7 @@ def test_other_formats_of_the_index_work(sandbox: GitSandbox, history: GitHistor
     assert sandbox.status() == [" M b"]
 
 
-def test_an_untracked_file_that_is_gone_is_nothing_to_commit(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_missing_untracked_file_is_nothing_to_commit(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     assert commit(history, ["a", "was/untracked"]).commit
     assert list(sandbox.tree()) == ["a"]
@@ -316,7 +314,7 @@ def test_an_untracked_file_that_is_gone_is_nothing_to_commit(sandbox: GitSandbox
     assert commit(history, ["was/untracked"], allow_empty=True).commit
 
 
-def test_a_deletion_that_is_staged_already_is_committed(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_staged_deletion_is_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({"a": "1", "b": "1"})
     sandbox.commit()
     sandbox.git("rm", "-q", "a", "b")
@@ -325,7 +323,7 @@ def test_a_deletion_that_is_staged_already_is_committed(sandbox: GitSandbox, his
     assert sandbox.status() == ["D  b"]
 
 
-def test_a_head_that_moves_while_committing_is_told(
+def test_a_head_that_moves_during_a_commit_is_reported(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F24: nothing is lost, and the run learns that it is not alone."""
@@ -343,7 +341,7 @@ def test_a_head_that_moves_while_committing_is_told(
     assert "HEAD moved" in made.words
 
 
-def test_an_interrupted_commit_leaves_neither_lock_nor_entry(
+def test_an_interrupted_commit_leaves_neither_lock_nor_index_entry(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M10: git is asked to end, so that it removes its own lock."""

@@ -37,19 +37,19 @@ def cleared(sandbox: GitSandbox, before: str | None) -> tuple[str, ...]:
     return stale_locks.clear(place, "main", SINCE)
 
 
-def test_a_lock_goes_when_the_killed_operation_ran_in_this_container(sandbox: GitSandbox, lock: Path) -> None:
+def test_a_lock_is_removed_if_the_killed_operation_ran_in_this_container(sandbox: GitSandbox, lock: Path) -> None:
     assert cleared(sandbox, OURS) == (str(lock),)
 
 
 @pytest.mark.parametrize("before", [OTHERS, None])
-def test_a_lock_stays_when_a_process_of_another_container_may_hold_it(
+def test_a_lock_stays_if_a_process_of_another_container_may_hold_it(
     sandbox: GitSandbox, lock: Path, before: str | None
 ) -> None:
     assert cleared(sandbox, before) == ()
     assert lock.exists()
 
 
-def test_a_lock_from_before_the_machine_started_goes_wherever_it_came_from(
+def test_a_lock_from_before_the_last_boot_is_removed(
     sandbox: GitSandbox, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_identity, "booted_at", lambda: lock.stat().st_mtime + 1)
@@ -57,7 +57,7 @@ def test_a_lock_from_before_the_machine_started_goes_wherever_it_came_from(
 
 
 @pytest.mark.parametrize(("space", "stays"), [("1", []), ("2", ["new"])], ids=["ours", "others"])
-def test_objects_on_their_way_in_another_container_stay(
+def test_objects_that_another_container_is_writing_stay(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, space: str, stays: list[str]
 ) -> None:
     monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)

@@ -14,7 +14,7 @@ from idumb.git import discover
 from tests.support.gitrepo import GitSandbox
 
 
-def test_find_walks_up_to_the_work_tree(sandbox: GitSandbox) -> None:
+def test_find_walks_up_to_the_working_tree(sandbox: GitSandbox) -> None:
     folder = sandbox.root / "a/b"
     folder.mkdir(parents=True)
     found = discover.find(str(folder))
@@ -41,7 +41,9 @@ def test_a_linked_worktree_called_main_is_not_the_main_one(sandbox: GitSandbox, 
     assert discover.find(str(tmp_path / "main")).worktree_id != discover.find(str(sandbox.root)).worktree_id
 
 
-def test_find_ignores_git_variables(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_ignores_git_environment_variables(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = GitSandbox.create(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.git_dir))
     monkeypatch.setenv("GIT_WORK_TREE", str(other.root))
@@ -71,7 +73,7 @@ def test_find_refuses_a_bare_repository(tmp_path: Path) -> None:
     assert _code(tmp_path / "bare.git/refs") == "git.bare"
 
 
-def test_find_refuses_a_work_tree_that_is_configured_as_bare(sandbox: GitSandbox) -> None:
+def test_find_refuses_a_working_tree_configured_as_bare(sandbox: GitSandbox) -> None:
     sandbox.git("config", "core.bare", "true")
     assert _code(sandbox.root) == "git.bare"
 
@@ -81,12 +83,12 @@ def test_find_refuses_the_git_folder_itself(sandbox: GitSandbox) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"gitdir: /nowhere/at/all\n"])
-def test_find_refuses_a_git_file_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
+def test_find_refuses_a_dangling_git_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".git").write_bytes(content)
     assert _code(tmp_path) == "git.broken-link"
 
 
-def test_finding_loads_neither_libgit2_nor_processes() -> None:
+def test_find_loads_neither_libgit2_nor_subprocess() -> None:
     code = (
         "import sys; from idumb.git import discover; discover.find('.');"
         "print([m for m in ('pygit2', 'subprocess', 'dataclasses', 'pathlib') if m in sys.modules])"

@@ -21,7 +21,7 @@ def objects(sandbox: GitSandbox) -> str:
     return sandbox.git("count-objects", "-v")
 
 
-def test_a_scan_that_does_not_fit_is_refused_before_an_object_is_written(
+def test_a_scan_that_does_not_fit_is_refused_before_any_object_is_written(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F34: the file system, what is needed, what is left, and the largest of the files are named."""
@@ -36,7 +36,7 @@ def test_a_scan_that_does_not_fit_is_refused_before_an_object_is_written(
     trees.scan()
 
 
-def test_a_scan_that_wants_more_files_than_are_left_is_refused(
+def test_a_scan_that_needs_more_inodes_than_are_left_is_refused(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write_all({"a": "1", "b": "2"})
@@ -46,7 +46,7 @@ def test_a_scan_that_wants_more_files_than_are_left_is_refused(
     assert told.value.details["files"] == 2
 
 
-def test_what_git_has_already_needs_no_room(
+def test_objects_that_git_already_has_need_no_space(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write_all({"large": os.urandom(40_000), "d/other": "2"})

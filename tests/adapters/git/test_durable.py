@@ -16,7 +16,7 @@ from tests.support.gitrepo import GitSandbox
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 20])
-def test_every_path_is_forced_once(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_path_is_synced_once(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [tmp_path / str(n) for n in range(count)]
     for path in paths:
         path.write_text("x")
@@ -33,7 +33,7 @@ def test_every_path_is_forced_once(tmp_path: Path, count: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("missing", [0, 1, 5])
-def test_one_path_that_cannot_be_forced_is_an_error(tmp_path: Path, missing: int) -> None:
+def test_a_path_that_cannot_be_synced_is_an_error(tmp_path: Path, missing: int) -> None:
     paths = [tmp_path / str(n) for n in range(6)]
     for number, path in enumerate(paths):
         if number != missing:
@@ -43,7 +43,7 @@ def test_one_path_that_cannot_be_forced_is_an_error(tmp_path: Path, missing: int
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5, 6])
-def test_nothing_is_built_on_objects_that_could_not_be_forced(
+def test_nothing_refers_to_objects_that_could_not_be_synced(
     sandbox: GitSandbox, nth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F32: the failed fsync is not tried again, no cache remembers the objects, the next process writes them again."""
@@ -71,7 +71,7 @@ def test_nothing_is_built_on_objects_that_could_not_be_forced(
 
 
 @pytest.mark.parametrize("nth", [1, 3, 5])
-def test_no_cache_remembers_objects_that_did_not_get_to_their_place(
+def test_no_cache_remembers_objects_that_were_not_stored(
     sandbox: GitSandbox, nth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F34: the next process finds them missing, and writes them."""
@@ -95,7 +95,7 @@ def test_no_cache_remembers_objects_that_did_not_get_to_their_place(
     assert sandbox.tree(tree).keys() == {f"new/{n}.txt" for n in range(9)}
 
 
-def test_an_object_that_is_nowhere_after_it_was_written_is_an_error(sandbox: GitSandbox) -> None:
+def test_an_object_that_is_missing_after_its_write_is_an_error(sandbox: GitSandbox) -> None:
     """F34: on a disk without room for files libgit2 has been seen to give an id and to write nothing."""
     sandbox.write("a.txt", "one\n")
     trees = GitTrees(discover.find(str(sandbox.root)))
@@ -106,7 +106,7 @@ def test_an_object_that_is_nowhere_after_it_was_written_is_an_error(sandbox: Git
         trees.writer.flush()
 
 
-def test_a_forked_child_can_force_too(tmp_path: Path) -> None:
+def test_a_forked_child_can_sync_too(tmp_path: Path) -> None:
     paths = [str(tmp_path / str(n)) for n in range(6)]
     for path in paths:
         Path(path).write_text("x")

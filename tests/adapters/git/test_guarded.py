@@ -21,7 +21,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     monkeypatch.setattr(os, "access", lambda *_: readable)
 
 
-def test_a_file_that_nobody_may_read_is_known_by_that_and_by_its_mode(
+def test_an_unreadable_file_is_recorded_as_unreadable_with_its_mode(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = discover.find(str(sandbox.root))
@@ -33,9 +33,7 @@ def test_a_file_that_nobody_may_read_is_known_by_that_and_by_its_mode(
     assert history.digests(place) == first
 
 
-def test_a_file_that_may_be_read_and_once_could_not_be_is_no_change(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_becomes_readable_is_not_a_change(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-LOG-5: the system's refusal is told as such, and nobody is blamed for a change that was none."""
     refuse(monkeypatch, readable=True)
     with pytest.raises(PermissionError, match=r"\.git/config"):

@@ -17,7 +17,7 @@ from tests.support.gitrepo import GitSandbox
 
 
 @pytest.mark.parametrize("packed", ["none", "all", "before the newest"])
-def test_standing_names_every_ref_of_the_users_and_none_of_ours(
+def test_the_recorded_state_has_all_user_refs_and_none_of_idumb(
     sandbox: GitSandbox, history: GitHistory, tmp_path: Path, packed: str
 ) -> None:
     """F23: in a linked work tree too; what is packed or points at another ref is the same ref."""
@@ -67,7 +67,7 @@ def test_a_commit_of_another_process_is_noticed(sandbox: GitSandbox, history: Gi
     assert history.head().commit == second
 
 
-def test_a_plain_repository_has_no_obstacle(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_an_ordinary_repository_has_no_obstacle(sandbox: GitSandbox, history: GitHistory) -> None:
     assert history.obstacle() is None
     sandbox.write("a", "1")
     sandbox.commit()
@@ -151,7 +151,7 @@ def test_an_operation_in_progress_is_an_obstacle(
     assert not any(word in found[1] for word in ("--abort", "--hard", "clean -", "checkout -f", "rm "))
 
 
-def test_an_operation_in_another_worktree_is_none_here(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_an_operation_in_another_worktree_is_not_an_obstacle_here(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F10."""
     _two_sides(sandbox)
     sandbox.git("worktree", "add", "-q", "-b", "third", str(tmp_path / "third"))
@@ -160,7 +160,7 @@ def test_an_operation_in_another_worktree_is_none_here(sandbox: GitSandbox, tmp_
 
 
 @pytest.mark.parametrize("setting", [("core.repositoryFormatVersion", "1"), ("extensions.unheardOf", "true")])
-def test_formats_that_cannot_be_read_are_refused_in_one_line(sandbox: GitSandbox, setting: tuple[str, str]) -> None:
+def test_unreadable_formats_are_refused_in_one_line(sandbox: GitSandbox, setting: tuple[str, str]) -> None:
     """F15."""
     sandbox.git("config", "core.repositoryFormatVersion", "1")
     sandbox.git("config", "extensions.unheardOf", "true")
@@ -193,7 +193,7 @@ def test_a_repository_of_another_user_is_refused_in_one_line(sandbox: GitSandbox
     assert "\n" not in found[1]
 
 
-def test_a_missing_identity_is_told_before_the_work_begins(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_a_missing_identity_is_reported_before_work_begins(sandbox: GitSandbox, history: GitHistory) -> None:
     """F23."""
     assert history.identity_problem() is None
     sandbox.git("config", "--unset", "user.name")
@@ -202,7 +202,7 @@ def test_a_missing_identity_is_told_before_the_work_begins(sandbox: GitSandbox, 
     assert history.identity_problem() is not None
 
 
-def test_uncommitted_is_what_git_calls_changed(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_uncommitted_paths_are_those_that_git_calls_changed(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({"same": "1", "work": "1", "staged": "1", "gone": "1", "src/a.py": "1"})
     sandbox.commit()
     sandbox.write_all({"work": "2", "staged": "2", "src/new.py": "1", "src/note": "1", "na\udcff": "1"})
@@ -216,12 +216,12 @@ def test_uncommitted_is_what_git_calls_changed(sandbox: GitSandbox, history: Git
     assert history.uncommitted([]) == ()
 
 
-def test_uncommitted_before_the_first_commit(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_uncommitted_paths_before_the_first_commit(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     assert history.uncommitted(["a", "b"]) == ("a",)
 
 
-def test_a_checkout_with_other_line_endings_is_not_uncommitted(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_other_line_endings_of_a_checkout_are_not_uncommitted(sandbox: GitSandbox, history: GitHistory) -> None:
     """F17."""
     sandbox.write_all({".gitattributes": "*.t text eol=crlf\n", "a.t": "1\n"})
     sandbox.commit()
@@ -231,7 +231,7 @@ def test_a_checkout_with_other_line_endings_is_not_uncommitted(sandbox: GitSandb
     assert history.uncommitted(["a.t", "*.t"]) == ()
 
 
-def test_trailers_are_read_back_to_a_base(sandbox: GitSandbox, history: GitHistory) -> None:
+def test_trailers_are_read_back_to_the_base(sandbox: GitSandbox, history: GitHistory) -> None:
     assert history.trailers_since(None) == ()
     sandbox.commit("zero\n\nIdumb-Run: r0")
     base = sandbox.head()
@@ -265,7 +265,7 @@ def test_variables_that_redirect_git_are_ignored(
     assert not other.head()
 
 
-def test_equal_bytes_are_known_to_be_committed_without_asking_git(
+def test_equal_bytes_count_as_committed_without_asking_git(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write_all({"a": "1", "d/b": "1"})
@@ -277,7 +277,7 @@ def test_equal_bytes_are_known_to_be_committed_without_asking_git(
 
 
 @pytest.mark.parametrize("case", ["mode", "staged", "replaced", "deleted", "new", "unstaged"])
-def test_what_differs_in_any_way_is_uncommitted(sandbox: GitSandbox, history: GitHistory, case: str) -> None:
+def test_any_difference_is_uncommitted(sandbox: GitSandbox, history: GitHistory, case: str) -> None:
     place = sandbox.write("a", "1", mode=0o644)
     sandbox.commit()
     if case == "mode":

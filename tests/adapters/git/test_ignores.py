@@ -23,7 +23,7 @@ def names(sandbox: GitSandbox, tree: str) -> list[str]:
 @pytest.mark.parametrize(
     ("rules", "text"), [("d/.gitignore", "*\n"), (".gitignore", "*\n"), ("d/.gitignore", "x\n.*\n")]
 )
-def test_a_file_of_rules_that_ignores_itself_is_scanned(
+def test_an_ignore_file_that_ignores_itself_is_scanned(
     sandbox: GitSandbox, trees: GitTrees, rules: str, text: str
 ) -> None:
     sandbox.write_all({rules: text, "d/x": "x"})
@@ -36,7 +36,7 @@ def test_a_file_of_rules_that_ignores_itself_is_scanned(
     assert trees.read(entry.oid) == f"{text}# more\n".encode()
 
 
-def test_a_file_of_rules_in_an_ignored_folder_is_of_no_concern(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_an_ignore_file_in_an_ignored_folder_is_skipped(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({".gitignore": "/node_modules/\n", "node_modules/a/.gitignore": "*\n"})
     assert names(sandbox, trees.scan()) == [".gitignore"]
     assert trees.caches() == ()
@@ -61,9 +61,7 @@ HYPOTHESIS = "# This .gitignore file was automatically created by Hypothesis. Hy
     "rules",
     ["# Created by coverage.py\n*\n", "# Automatically created by Grimp.\n*", "# created by x\r\n*", HYPOTHESIS],
 )
-def test_a_folder_whose_rules_say_that_a_tool_made_it_is_named_like_a_cache(
-    sandbox: GitSandbox, trees: GitTrees, rules: str
-) -> None:
+def test_a_folder_with_rules_of_a_tool_is_named_like_a_cache(sandbox: GitSandbox, trees: GitTrees, rules: str) -> None:
     sandbox.write_all({"a": "a", "made/.gitignore": rules, "made/x": "x"})
     assert names(sandbox, trees.scan()) == ["a"]
     assert trees.caches() == ("made/",)
@@ -73,7 +71,7 @@ def test_a_folder_whose_rules_say_that_a_tool_made_it_is_named_like_a_cache(
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_clone_knows_a_folder_that_the_users_work_tree_ignores_by_the_same_rules(
+def test_a_clone_recognizes_a_folder_that_the_user_s_working_tree_ignores_too(
     sandbox: GitSandbox, trees: GitTrees, *, same: bool
 ) -> None:
     sandbox.write_all({"a": "a", "dist/.gitignore": "*\n"})
@@ -85,9 +83,7 @@ def test_a_clone_knows_a_folder_that_the_users_work_tree_ignores_by_the_same_rul
     assert made.trees.caches() == (("dist/",) if same else ())
 
 
-def test_a_clone_does_not_take_rules_for_known_that_the_users_work_tree_shows(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
+def test_a_clone_does_not_accept_rules_that_the_user_s_working_tree_shows(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "a")
     commit = sandbox.commit()
     sandbox.write("d/.gitignore", "x\n")
@@ -112,7 +108,7 @@ def test_a_clone_does_not_take_rules_for_known_that_the_users_work_tree_shows(
         {"CACHEDIR.TAG": TAG, ".gitignore": "*\n!a\n"},
     ],
 )
-def test_what_only_looks_like_a_cache_hides_no_rules(
+def test_a_folder_that_only_looks_like_a_cache_hides_no_rules(
     sandbox: GitSandbox, trees: GitTrees, more: dict[str, str]
 ) -> None:
     sandbox.write_all({"a": "a", "made/.gitignore": "*\n", "made/x": "x", **more})
@@ -121,7 +117,7 @@ def test_what_only_looks_like_a_cache_hides_no_rules(
     assert trees.caches() == ()
 
 
-def test_what_new_rules_hide_is_told_and_what_changed_ones_hide_newly(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_files_hidden_by_new_or_changed_rules_are_reported(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "a", ".gitignore": "*.log\n", "x.log": "x"})
     trees.snapshot("refs/idumb/worktrees/main/runs/r/t/1/base", "before")
     sandbox.write_all(
@@ -133,7 +129,7 @@ def test_what_new_rules_hide_is_told_and_what_changed_ones_hide_newly(sandbox: G
     assert trees.hidden_by([]) == {}
 
 
-def test_rules_that_somebody_wrote_into_the_git_folder_of_a_clone_do_not_hold(
+def test_rules_written_into_the_git_folder_of_a_clone_do_not_apply(
     sandbox: GitSandbox, trees: GitTrees, home: Path
 ) -> None:
     (home / "mine").write_text("*.swp\n")
@@ -150,7 +146,7 @@ def test_rules_that_somebody_wrote_into_the_git_folder_of_a_clone_do_not_hold(
     assert names(sandbox, made.trees.scan()) == ["a", "hidden", "rules"]
 
 
-def test_the_users_rules_are_found_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:
+def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:
     outside = ignores.Outside(discover.find(str(sandbox.root)))
     assert outside.excludes_file() == str(home / "config/git/ignore")
     (home / "more").write_text("")

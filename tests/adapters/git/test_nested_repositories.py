@@ -32,7 +32,7 @@ def snapshot(trees: GitTrees) -> Snapshot:
     return trees.snapshot(REF, "test")
 
 
-def test_what_is_uncommitted_in_a_submodule_is_kept_byte_for_byte(
+def test_uncommitted_files_of_a_submodule_are_kept_byte_for_byte(
     sandbox: GitSandbox, trees: GitTrees, inside: GitSandbox
 ) -> None:
     """R-GIT-7."""
@@ -47,13 +47,13 @@ def test_what_is_uncommitted_in_a_submodule_is_kept_byte_for_byte(
     assert (inside.ledger(), index.read_bytes()) == before
 
 
-def test_a_repository_without_others_keeps_nothing_more(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_repository_without_nested_ones_keeps_nothing_more(sandbox: GitSandbox, trees: GitTrees) -> None:
     """R-GIT-7."""
     sandbox.write("a", "a")
     assert sandbox.git("ls-tree", "--name-only", snapshot(trees).commit).split() == ["meta.json", "worktree"]
 
 
-def test_every_way_to_change_a_submodule_is_found(trees: GitTrees, inside: GitSandbox) -> None:
+def test_every_kind_of_change_in_a_submodule_is_detected(trees: GitTrees, inside: GitSandbox) -> None:
     """R-GIT-7."""
     inside.write_all({"f": "mine", "new": "new"})
     made = snapshot(trees)
@@ -76,7 +76,7 @@ def test_every_way_to_change_a_submodule_is_found(trees: GitTrees, inside: GitSa
     assert trees.inner_changes(made) == (InnerChange("lib", "lib", kept=False),)
 
 
-def test_repositories_in_repositories_count(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_repositories_nested_in_nested_ones_count(sandbox: GitSandbox, trees: GitTrees) -> None:
     """R-GIT-7."""
     outer = GitSandbox.create(sandbox.root / "outer")
     deep = GitSandbox.create(outer.root / "x/deep")
@@ -86,7 +86,7 @@ def test_repositories_in_repositories_count(sandbox: GitSandbox, trees: GitTrees
     assert trees.inner_changes(made) == (InnerChange("outer/x/deep", "outer/x/deep/f", kept=True),)
 
 
-def test_what_is_too_much_to_keep_is_found_all_the_same(
+def test_changes_too_large_to_keep_are_still_detected(
     trees: GitTrees, inside: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GIT-7."""
@@ -97,7 +97,7 @@ def test_what_is_too_much_to_keep_is_found_all_the_same(
     assert trees.inner_changes(made) == (InnerChange("lib", "lib/f", kept=False),)
 
 
-def test_what_git_ignores_is_told_apart_from_what_else_is_not_saved(
+def test_ignored_files_are_distinguished_from_other_unsaved_files(
     sandbox: GitSandbox, trees: GitTrees, inside: GitSandbox
 ) -> None:
     """R-GIT-1."""
@@ -114,7 +114,7 @@ def test_what_git_ignores_is_told_apart_from_what_else_is_not_saved(
     assert trees.ignored() == ("build/", "d/y.log")
 
 
-def test_submodules_and_repositories_are_known_without_a_scan(
+def test_submodules_and_nested_repositories_are_listed_without_a_scan(
     sandbox: GitSandbox, history: GitHistory, inside: GitSandbox
 ) -> None:
     """R-GIT-7: folders with tracked files are none, whatever lies in them."""

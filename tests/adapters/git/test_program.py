@@ -11,7 +11,7 @@ from tests.support.gitrepo import GitSandbox
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see what a process reads from")
-def test_git_is_given_all_of_its_input_before_it_starts(sandbox: GitSandbox) -> None:
+def test_git_gets_all_its_input_before_it_starts(sandbox: GitSandbox) -> None:
     """F30, R-GIT-2: of a pipe whose writer is killed git reads the end, and commits the paths it has, even none."""
     told = git_program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
     source, _, given = told.partition(b"\n")
@@ -19,12 +19,12 @@ def test_git_is_given_all_of_its_input_before_it_starts(sandbox: GitSandbox) -> 
     assert given == b"a\0b\0"
 
 
-def test_large_input_and_large_output_do_not_wait_for_each_other(sandbox: GitSandbox) -> None:
+def test_large_input_and_output_do_not_deadlock(sandbox: GitSandbox) -> None:
     data = b"x" * (1 << 20)
     assert git_program.output(str(sandbox.root), ["-c", "alias.x=!cat", "x"], data) == data
 
 
-def test_a_git_that_the_repository_brings_is_passed_over(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_program_inside_the_repository_is_skipped(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """S4: neither the working folder nor the work tree decides which git runs."""
     marker = sandbox.root / "ran"
     for folder in ("", "bin/"):

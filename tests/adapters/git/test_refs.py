@@ -34,7 +34,7 @@ def flip(sandbox: GitSandbox, place: Repository, *arguments: str) -> None:
     place.guard = lambda: (sandbox.git("update-ref", *arguments), None)[1]
 
 
-def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
+def test_a_ref_moved_by_another_process_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
     sandbox.git("update-ref", REF, "one")
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal) as caught:
@@ -43,14 +43,14 @@ def test_a_ref_that_another_process_moves_meanwhile_keeps_its_value(sandbox: Git
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
-def test_a_ref_that_another_process_creates_meanwhile_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
+def test_a_ref_created_by_another_process_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
         refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
-def test_a_ref_that_another_process_moves_meanwhile_is_not_deleted(sandbox: GitSandbox, place: Repository) -> None:
+def test_a_ref_moved_by_another_process_is_not_deleted(sandbox: GitSandbox, place: Repository) -> None:
     sandbox.git("update-ref", REF, "one")
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
@@ -58,7 +58,7 @@ def test_a_ref_that_another_process_moves_meanwhile_is_not_deleted(sandbox: GitS
     assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
-def test_a_process_that_lost_the_right_to_write_moves_no_ref(sandbox: GitSandbox, place: Repository) -> None:
+def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: Repository) -> None:
     def lost() -> None:
         raise Refusal("lock.lost", "taken over")
 
@@ -68,7 +68,7 @@ def test_a_process_that_lost_the_right_to_write_moves_no_ref(sandbox: GitSandbox
     assert sandbox.refs("refs/idumb/") == {}
 
 
-def test_a_new_ref_forces_itself_and_the_folders_that_changed_and_nothing_outside(
+def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
     sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folders above the repository are not ours to open: one that may not be listed would stop every task."""

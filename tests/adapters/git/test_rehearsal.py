@@ -27,7 +27,7 @@ def files(root: Path) -> dict[str, Entry]:
     return {path: entry for path, entry in work_tree(root).items() if not path.startswith(".git/") and path != ".git"}
 
 
-def test_the_copy_has_the_present_bytes_modes_and_links_and_a_clean_index_of_head(sandbox: GitSandbox) -> None:
+def test_the_copy_has_the_current_bytes_modes_and_links_and_a_clean_index_of_head(sandbox: GitSandbox) -> None:
     """R-RUN-11: what is not committed is in it too, what git ignores is not, unless it is asked for by name."""
     sandbox.write_all({"a": "1\r\n", "d/gone": "1", ".gitignore": "*.log\nkept.cfg\n"})
     sandbox.write("run", "x", mode=0o755)
@@ -48,7 +48,7 @@ def test_the_copy_has_the_present_bytes_modes_and_links_and_a_clean_index_of_hea
     assert work_tree(sandbox.root) == before
 
 
-def test_what_a_task_commits_writes_and_locks_in_the_copy_stays_there(sandbox: GitSandbox) -> None:
+def test_commits_files_and_locks_of_the_copy_stay_in_the_copy(sandbox: GitSandbox) -> None:
     """R-RUN-11: no object, ref or file reaches the user's repository, and a folder without rights goes too."""
     sandbox.write("a", "1\n")
     sandbox.commit()
@@ -75,7 +75,7 @@ def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
         assert inside.head() == sandbox.head()
 
 
-def test_before_the_first_commit_the_copy_has_none_either(sandbox: GitSandbox) -> None:
+def test_before_the_first_commit_the_copy_has_no_commit_either(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     sandbox.write("a", "1\n")
     with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
@@ -91,7 +91,7 @@ def top(sandbox: GitSandbox) -> Path:
     return Path(clone.place_of(place_of(sandbox)), clone_places.COPIES)
 
 
-def test_copies_of_killed_processes_are_cleared_and_live_ones_are_not(sandbox: GitSandbox, top: Path) -> None:
+def test_copies_of_killed_processes_are_removed_and_live_ones_are_kept(sandbox: GitSandbox, top: Path) -> None:
     """R-RUN-11: a lock tells them apart, also a folder or a lock that a kill left alone."""
     for name in ("7", "8"):
         (top / name / "deep").mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_copies_of_killed_processes_are_cleared_and_live_ones_are_not(sandbox: G
     assert not top.exists()
 
 
-def test_a_lock_that_another_process_has_keeps_its_copy(sandbox: GitSandbox, top: Path) -> None:
+def test_a_copy_locked_by_another_process_stays(sandbox: GitSandbox, top: Path) -> None:
     (top / "1").mkdir(parents=True)
     descriptor = os.open(top / "1.lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -119,7 +119,7 @@ def test_a_lock_that_another_process_has_keeps_its_copy(sandbox: GitSandbox, top
     assert dry_run_clone.clear(place_of(sandbox)) == (str(top / "1"),)
 
 
-def test_clearing_where_nothing_was_ever_rehearsed_makes_nothing(sandbox: GitSandbox) -> None:
+def test_clearing_creates_nothing_if_no_copy_exists(sandbox: GitSandbox) -> None:
     before = work_tree(sandbox.root)
     assert dry_run_clone.clear(place_of(sandbox)) == ()
     assert work_tree(sandbox.root) == before

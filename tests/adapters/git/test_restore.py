@@ -34,9 +34,7 @@ def test_restore_undoes_edits_creations_and_deletions(sandbox: GitSandbox, trees
     assert trees.scan() == base
 
 
-def test_restore_keeps_a_file_the_user_changed_since_and_then_writes_nothing(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
+def test_restore_keeps_a_file_changed_since_and_then_writes_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1", "b": "1", "c": "1", "d": "1"})
     base = trees.scan()
     sandbox.write_all({"a": "2", "b": "2", "new": "2", "c": "2"})
@@ -54,7 +52,7 @@ def test_restore_keeps_a_file_the_user_changed_since_and_then_writes_nothing(
     assert work_tree(sandbox.root) == before
 
 
-def test_restore_takes_a_path_that_is_as_wanted_for_done(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_restore_skips_a_path_that_already_matches(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "1")
     base = trees.scan()
     sandbox.write("a", "2")
@@ -73,7 +71,7 @@ def test_force_skips_the_comparison(sandbox: GitSandbox, trees: GitTrees) -> Non
     assert sandbox.read("a") == "1"
 
 
-def test_a_file_that_a_crash_emptied_is_called_so(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_file_emptied_by_a_crash_is_reported_as_emptied(sandbox: GitSandbox, trees: GitTrees) -> None:
     """M3."""
     sandbox.write("a", "1")
     base = trees.scan()
@@ -84,7 +82,7 @@ def test_a_file_that_a_crash_emptied_is_called_so(sandbox: GitSandbox, trees: Gi
     assert "crash" in conflict.why
 
 
-def test_a_change_of_mode_alone_is_a_conflict_and_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_mode_change_alone_is_a_conflict_and_can_be_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "1", mode=0o644)
     base = trees.scan()
     place.chmod(0o755)
@@ -97,7 +95,7 @@ def test_a_change_of_mode_alone_is_a_conflict_and_can_be_restored(sandbox: GitSa
     assert conflict == Conflict("a", "has another mode than expected")
 
 
-def test_restore_keeps_permission_bits_that_git_does_not_know(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_restore_keeps_permission_bits_that_git_does_not_store(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F20."""
     place = sandbox.write("a", "1", mode=0o640)
     base = trees.scan()
@@ -158,7 +156,7 @@ def test_a_link_is_replaced_and_not_followed(sandbox: GitSandbox, trees: GitTree
     assert sandbox.read("a") == "1"
 
 
-def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_file_is_replaced_by_a_folder_and_a_folder_by_a_file(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "file", "b/c/inner": "x"})
     before, base = work_tree(sandbox.root), trees.scan()
     sandbox.remove("a")
@@ -169,7 +167,7 @@ def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(sandbox: GitSandbox
     assert work_tree(sandbox.root) == before
 
 
-def test_a_folder_with_a_file_of_somebody_else_is_not_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_folder_with_a_foreign_file_is_not_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "file", ".gitignore": "*.log\n"})
     base = trees.scan()
     sandbox.remove("a")
@@ -182,7 +180,7 @@ def test_a_folder_with_a_file_of_somebody_else_is_not_removed(sandbox: GitSandbo
     assert sandbox.read("a/x") == "x"
 
 
-def test_folders_that_become_empty_go_and_others_stay(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_emptied_folders_are_removed_and_others_stay(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"keep/old": "1", ".gitignore": "*.log\n"})
     base = trees.scan()
     sandbox.write_all({"keep/new": "1", "made/by/task": "1", "mixed/task": "1", "mixed/own.log": "1"})
@@ -192,7 +190,7 @@ def test_folders_that_become_empty_go_and_others_stay(sandbox: GitSandbox, trees
     assert os.listdir(sandbox.root / "mixed") == ["own.log"]
 
 
-def test_a_fifo_in_the_place_of_a_file_is_a_conflict(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_fifo_in_place_of_a_file_is_a_conflict(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     base = trees.scan()
     sandbox.remove("a")
@@ -210,7 +208,7 @@ def test_a_submodule_is_a_conflict(sandbox: GitSandbox, trees: GitTrees, tmp_pat
     assert "submodule" in conflict.why
 
 
-def test_a_write_between_check_and_restore_is_seen(
+def test_a_write_between_check_and_restore_is_detected(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write("a", "1")
@@ -229,7 +227,7 @@ def test_a_write_between_check_and_restore_is_seen(
 
 
 @pytest.mark.parametrize("present", ["2", None])
-def test_a_file_saved_while_the_restore_forces_its_own_bytes_to_disk_is_kept(
+def test_a_file_saved_while_the_restore_syncs_its_bytes_is_kept(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, present: str | None
 ) -> None:
     """Forcing takes milliseconds, of a large file seconds: time enough for an editor."""
@@ -252,7 +250,7 @@ def test_a_file_saved_while_the_restore_forces_its_own_bytes_to_disk_is_kept(
     assert os.listdir(sandbox.root / "d") == ["a"]
 
 
-def test_a_path_changed_while_others_are_written_stops_the_restore_there(
+def test_a_path_changed_during_the_restore_stops_it_there(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written before it stays written, and the next restore takes it for done."""
@@ -274,7 +272,7 @@ def test_a_path_changed_while_others_are_written_stops_the_restore_there(
     assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "1"]
 
 
-def test_a_temporary_file_of_a_killed_restore_does_not_stay(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_temporary_file_of_a_killed_restore_is_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("d/a", "1")
     base = trees.scan()
     sandbox.write("d/a", "2")
@@ -292,7 +290,7 @@ def test_a_temporary_file_of_a_killed_restore_does_not_stay(sandbox: GitSandbox,
     assert os.listdir(sandbox.root / "d") == ["a"]
 
 
-def test_odd_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_unusual_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F16."""
     odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "sp ace /in"]
     for name in odd:
@@ -304,7 +302,7 @@ def test_odd_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     assert work_tree(sandbox.root) == before
 
 
-def test_restoring_many_paths_leaves_git_content(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_git_is_content_after_many_paths_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     """R-GIT-3: after a rollback `git status` is what it was."""
     sandbox.write_all({f"d{n % 10}/f{n}": str(n) for n in range(200)})
     sandbox.commit()
@@ -315,7 +313,7 @@ def test_restoring_many_paths_leaves_git_content(sandbox: GitSandbox, trees: Git
     assert sandbox.status() == []
 
 
-def test_a_folder_that_the_target_has_is_kept_even_when_it_is_empty_now(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_folder_of_the_target_is_kept_even_if_it_is_empty_now(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("d/old", "1")
     base = trees.scan()
     sandbox.write("d/new", "1")
@@ -328,7 +326,7 @@ def test_a_folder_that_the_target_has_is_kept_even_when_it_is_empty_now(sandbox:
 _STEPS = ("rename", "unlink", "rmdir", "mkdir", "fsync", "symlink")
 
 
-def test_a_restore_killed_at_any_step_is_finished_by_the_next(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_the_next_restore_finishes_one_killed_at_any_step(sandbox: GitSandbox, trees: GitTrees) -> None:
     """Killed before each call that changes the disk, in turn; the same restore then ends as if nothing had been."""
     sandbox.write_all({"a": "file", "b/c/inner": "x", "mod": "1", "gone/deep": "1"})
     sandbox.link("link", "a")
@@ -369,9 +367,7 @@ def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[st
     return True
 
 
-def test_a_link_where_a_folder_was_does_not_hinder_what_is_to_be_absent_anyway(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
+def test_a_link_in_place_of_a_folder_does_not_block_a_deletion(sandbox: GitSandbox, trees: GitTrees) -> None:
     """R-GIT-3: a run made the folder and removed it again; going back and forth meets the link of before."""
     sandbox.link("place", "nowhere")
     before = trees.scan()
@@ -386,7 +382,7 @@ def test_a_link_where_a_folder_was_does_not_hinder_what_is_to_be_absent_anyway(
     assert sandbox.read("place/below") == "x"
 
 
-def test_a_file_that_comes_back_has_the_bits_that_a_snapshot_noted(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_restored_file_has_the_mode_bits_of_the_snapshot(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F20: a private file does not come back readable for all, and nothing comes back with set-user-id."""
     sandbox.write("secret", "key\n", mode=0o600)
     sandbox.write("tool", "x\n", mode=0o4750)
@@ -400,9 +396,7 @@ def test_a_file_that_comes_back_has_the_bits_that_a_snapshot_noted(sandbox: GitS
     assert modes == [0o600, 0o750, 0o644]
 
 
-def test_a_folder_that_stood_empty_before_is_not_removed_with_what_was_put_into_it(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
+def test_a_folder_that_was_empty_before_is_not_removed_with_its_new_files(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F20: git knows no empty folders, the snapshot does."""
     (sandbox.root / "mine").mkdir()
     base = trees.snapshot(REF, "before").tree
@@ -411,7 +405,7 @@ def test_a_folder_that_stood_empty_before_is_not_removed_with_what_was_put_into_
     assert sorted(os.listdir(sandbox.root)) == [".git", "mine"]
 
 
-def test_each_folder_is_forced_once_however_many_paths_are_restored(
+def test_each_folder_is_synced_once_however_many_paths_are_restored(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GIT-2."""

@@ -26,12 +26,12 @@ def content(trees: GitTrees, tree: str, path: str) -> bytes:
     return trees.read(entry.oid)
 
 
-def test_scan_holds_tracked_and_untracked_but_not_ignored_files(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_scan_has_tracked_and_untracked_but_not_ignored_files(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({".gitignore": "*.log\nbuild/\n", "a": "a", "build/out": "o", "x.log": "l", "d/e/f": "f"})
     assert names(sandbox, trees.scan()) == [".gitignore", "a", "d/e/f"]
 
 
-def test_scan_of_a_clean_checkout_is_the_tree_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_scan_of_a_clean_checkout_is_the_tree_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a.b": "1", "a-b": "2", "a/b": "3", "a0": "4", "z/y/x": "3"})
     sandbox.write("run", "#!/bin/sh\n", mode=0o755)
     sandbox.link("link", "a/b")
@@ -39,11 +39,11 @@ def test_scan_of_a_clean_checkout_is_the_tree_of_head(sandbox: GitSandbox, trees
     assert trees.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
 
 
-def test_scan_of_an_empty_work_tree_is_the_empty_tree(trees: GitTrees) -> None:
+def test_a_scan_of_an_empty_working_tree_is_the_empty_tree(trees: GitTrees) -> None:
     assert trees.scan() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
-def test_scan_sees_what_was_modified_created_and_deleted_since(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_scan_sees_modified_created_and_deleted_files(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1", "b": "1", "d/c": "1"})
     before = trees.scan()
     sandbox.write("a", "2")
@@ -57,7 +57,7 @@ def test_scan_sees_what_was_modified_created_and_deleted_since(sandbox: GitSandb
     ]
 
 
-def test_scan_sees_a_change_with_size_and_mtime_put_back(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_scan_sees_a_change_with_restored_size_and_mtime(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "one")
     os.utime(place, ns=(10**18, 10**18))
     first = trees.scan()
@@ -67,14 +67,14 @@ def test_scan_sees_a_change_with_size_and_mtime_put_back(sandbox: GitSandbox, tr
     assert content(trees, trees.scan(), "a") == b"two"
 
 
-def test_scan_sees_every_one_of_many_fast_changes_of_equal_size(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_scan_sees_each_of_many_fast_changes_of_equal_size(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "000")
     for number in range(100):
         place.write_bytes(b"%03d" % number)
         assert content(trees, trees.scan(), "a") == b"%03d" % number
 
 
-def test_scan_hashes_unchanged_files_once_even_in_another_process(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_unchanged_files_are_hashed_once_even_across_processes(sandbox: GitSandbox, trees: GitTrees) -> None:
     for number in range(20):
         os.utime(sandbox.write(f"f{number}", str(number)))
     tree = trees.scan()
@@ -88,7 +88,7 @@ def test_scan_hashes_unchanged_files_once_even_in_another_process(sandbox: GitSa
     assert again.scans.counted == 0
 
 
-def test_a_damaged_cache_is_forgotten(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_damaged_cache_is_discarded(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     tree = trees.scan()
     trees.close()
@@ -99,7 +99,7 @@ def test_a_damaged_cache_is_forgotten(sandbox: GitSandbox, trees: GitTrees) -> N
     assert GitTrees(discover.find(str(sandbox.root))).scan() == tree
 
 
-def test_a_cache_that_cannot_be_put_in_its_place_leaves_nothing_beside_it(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_cache_that_cannot_be_stored_leaves_no_temporary_file(sandbox: GitSandbox, trees: GitTrees) -> None:
     (sandbox.git_dir / "idumb/worktrees/main/scan.cache/taken").mkdir(parents=True)
     sandbox.write("a", "1")
     trees.scan()
@@ -107,7 +107,7 @@ def test_a_cache_that_cannot_be_put_in_its_place_leaves_nothing_beside_it(sandbo
     assert not list(sandbox.git_dir.rglob("scan.cache.*"))
 
 
-def test_a_cache_whose_objects_were_collected_is_not_believed(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_cache_with_collected_objects_is_not_trusted(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "only here")
     tree = trees.scan()
     trees.close()
@@ -131,7 +131,7 @@ def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: Git
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_flags_in_the_index_hide_no_edit(sandbox: GitSandbox, trees: GitTrees, flag: str) -> None:
+def test_index_flags_hide_no_edit(sandbox: GitSandbox, trees: GitTrees, flag: str) -> None:
     """F5."""
     sandbox.write("a", "1")
     sandbox.commit()
@@ -140,20 +140,20 @@ def test_flags_in_the_index_hide_no_edit(sandbox: GitSandbox, trees: GitTrees, f
     assert content(trees, trees.scan(), "a") == b"22"
 
 
-def test_tracked_files_are_included_though_ignored(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_ignored_files_are_included_if_tracked(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"build/kept": "k", "build/out": "o", ".gitignore": "build/\n"})
     sandbox.git("add", "-f", "build/kept")
     assert names(sandbox, trees.scan()) == [".gitignore", "build/kept"]
 
 
-def test_a_file_that_becomes_tracked_is_included_from_then_on(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_file_is_included_from_when_it_becomes_tracked(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"build/out": "o", ".gitignore": "build/\n"})
     assert names(sandbox, trees.scan()) == [".gitignore"]
     sandbox.git("add", "-f", "build/out")
     assert names(sandbox, trees.scan()) == [".gitignore", "build/out"]
 
 
-def test_a_declared_path_is_included_though_ignored(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_an_ignored_file_is_included_if_declared(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"build/out": "o", "build/other": "o", ".gitignore": "build/\n"})
     assert names(sandbox, trees.scan()) == [".gitignore"]
     assert names(sandbox, trees.scan(["build/out", "build/absent"])) == [".gitignore", "build/out"]
@@ -168,7 +168,7 @@ def test_a_rule_written_during_a_run_does_not_make_a_file_look_deleted(sandbox: 
 
 
 @pytest.mark.parametrize("rules", [".gitignore", "d/.gitignore", ".git/info/exclude"])
-def test_a_rule_that_is_taken_away_brings_the_file_back(sandbox: GitSandbox, trees: GitTrees, rules: str) -> None:
+def test_removing_a_rule_brings_the_file_back(sandbox: GitSandbox, trees: GitTrees, rules: str) -> None:
     sandbox.write_all({"d/x.log": "l", "d/y": "y", rules: "*.log\n"})
     assert "d/x.log" not in names(sandbox, trees.scan())
     sandbox.write(rules, "#\n")
@@ -182,7 +182,7 @@ def test_a_new_rule_file_can_bring_a_file_back(sandbox: GitSandbox, trees: GitTr
     assert "d/x.log" in names(sandbox, trees.scan())
 
 
-def test_the_users_own_rules_count(sandbox: GitSandbox, trees: GitTrees, home: Path) -> None:
+def test_the_user_s_own_rules_count(sandbox: GitSandbox, trees: GitTrees, home: Path) -> None:
     sandbox.write_all({"x.swp": "", "y": ""})
     (home / "mine").write_text("*.swp\n")
     (home / "gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
@@ -191,7 +191,7 @@ def test_the_users_own_rules_count(sandbox: GitSandbox, trees: GitTrees, home: P
     assert names(sandbox, trees.scan()) == ["x.swp", "y"]
 
 
-def test_rules_are_asked_again_in_the_next_process(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_the_next_process_evaluates_rules_again(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"x.log": "l", "y": "y"})
     trees.scan()
     trees.close()
@@ -208,7 +208,7 @@ def test_steady_scans_start_no_process(sandbox: GitSandbox, trees: GitTrees, mon
     trees.scan()
 
 
-def test_odd_names_survive(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_unusual_names_are_preserved(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F16."""
     odd = [
         b"-rf",
@@ -253,7 +253,7 @@ def test_special_files_and_nested_repositories_are_skipped(sandbox: GitSandbox, 
     assert trees.scans.top.skipped == {"pipe": "neither file, link nor folder", "nested": "a repository of its own"}
 
 
-def test_a_repository_made_in_a_known_folder_hides_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_repository_created_in_a_known_folder_hides_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("sub/inner", "1")
     trees.scan()
     GitSandbox.create(sandbox.root / "sub")
@@ -261,7 +261,7 @@ def test_a_repository_made_in_a_known_folder_hides_nothing(sandbox: GitSandbox, 
     assert content(trees, trees.scan(), "sub/inner") == b"2"
 
 
-def test_a_submodule_is_its_commit(sandbox: GitSandbox, trees: GitTrees, tmp_path: Path) -> None:
+def test_a_submodule_is_recorded_as_its_commit(sandbox: GitSandbox, trees: GitTrees, tmp_path: Path) -> None:
     """F11."""
     library = GitSandbox.create(tmp_path / "library")
     library.write("f", "1")
@@ -276,7 +276,7 @@ def test_a_submodule_is_its_commit(sandbox: GitSandbox, trees: GitTrees, tmp_pat
     assert entry.oid == inside.head()
 
 
-def test_a_file_and_a_folder_change_places(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_file_and_a_folder_can_swap_places(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "file", "b/inner": "x"})
     trees.scan()
     sandbox.remove("a")
@@ -324,7 +324,7 @@ def test_deep_folders_need_no_deep_recursion(trees: GitTrees, deep: int) -> None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_named(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_an_unreadable_file_is_named(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1", mode=0)
     with pytest.raises(errors.Refusal, match="a cannot be read"):
         trees.scan()
@@ -340,7 +340,7 @@ def test_a_linked_worktree_is_scanned_by_itself(sandbox: GitSandbox, tmp_path: P
     assert names(sandbox, side.scan()) == ["a", "b"]
 
 
-def test_scanning_in_sparse_checkouts_holds_what_is_there(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_scan_of_a_sparse_checkout_has_the_files_that_exist(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F14: absent paths are in neither of two trees, so they are no deletions."""
     sandbox.write_all({"in/a": "1", "out/b": "2"})
     sandbox.commit()
@@ -351,9 +351,7 @@ def test_scanning_in_sparse_checkouts_holds_what_is_there(sandbox: GitSandbox, t
 
 
 @pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
-def test_other_formats_of_the_index_are_understood(
-    sandbox: GitSandbox, trees: GitTrees, options: tuple[str, ...]
-) -> None:
+def test_other_index_formats_are_read(sandbox: GitSandbox, trees: GitTrees, options: tuple[str, ...]) -> None:
     sandbox.write_all({"build/kept": "k", "build/out": "o", "build/kept2": "k", ".gitignore": "build/\n"})
     sandbox.git("add", "-f", "build/kept")
     sandbox.git("update-index", *options)
@@ -370,7 +368,7 @@ def test_tracked_files_below_a_nested_repository_are_included(sandbox: GitSandbo
     assert names(sandbox, trees.scan()) == ["sub/inner"]
 
 
-def test_a_file_stamped_in_the_tick_of_its_scan_is_hashed_again(
+def test_a_file_changed_in_the_clock_tick_of_its_scan_is_hashed_again(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = sandbox.write("a", "1")
@@ -394,9 +392,7 @@ def test_a_huge_file_is_refused_by_name_before_it_is_read(sandbox: GitSandbox, t
     assert names(sandbox, trees.scan()) == [".gitignore"]
 
 
-def test_a_file_that_becomes_a_folder_does_not_hide_that_another_folder_is_gone(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
+def test_a_file_that_becomes_a_folder_does_not_hide_a_deleted_folder(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a/b": "gone soon\n", "d": "a file\n"})
     trees.scan()
     sandbox.remove("a")
@@ -405,9 +401,7 @@ def test_a_file_that_becomes_a_folder_does_not_hide_that_another_folder_is_gone(
     assert list(sandbox.tree(trees.scan())) == ["d/e"]
 
 
-def test_files_that_come_to_light_when_rules_change_are_told_from_new_ones(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
+def test_files_uncovered_by_changed_rules_are_distinguished_from_new_ones(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({".gitignore": "*.log\n", "old.log": "old\n", "changed.log": "old\n"})
     trees.snapshot("refs/idumb/test", "before")
     sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})

@@ -42,7 +42,7 @@ def canaries(sandbox: GitSandbox, place: Path) -> Path:
     return trace
 
 
-def test_a_snapshot_holds_worktree_index_and_meta(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_snapshot_has_working_tree_index_and_metadata(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     head = sandbox.commit()
     sandbox.write("a", "2")
@@ -58,7 +58,7 @@ def test_a_snapshot_holds_worktree_index_and_meta(sandbox: GitSandbox, trees: Gi
     )
 
 
-def test_a_snapshot_holds_the_users_refs_but_for_the_branch_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_snapshot_has_the_user_s_refs_except_the_branch_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
     assert trees.refs_at(trees.snapshot(REF, "before any commit").commit) == {}
     first = sandbox.commit()
     sandbox.git("branch", "other")
@@ -74,7 +74,7 @@ def test_a_snapshot_holds_the_users_refs_but_for_the_branch_of_head(sandbox: Git
     assert trees.refs_at(before) == refs
 
 
-def test_meta_says_what_a_tree_cannot_hold(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_metadata_records_what_a_tree_cannot_store(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F20."""
     sandbox.write("secret", "s", mode=0o600)
     (sandbox.root / "empty/inner").mkdir(parents=True)
@@ -140,7 +140,7 @@ def test_a_snapshot_survives_garbage_collection(sandbox: GitSandbox, trees: GitT
     assert sandbox.read("a") == "only in the snapshot"
 
 
-def test_scanning_goes_on_when_objects_that_no_ref_held_were_collected(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_scanning_still_works_after_unreferenced_objects_were_collected(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1", "d/b": "1"})
     trees.scan()
     sandbox.git("gc", "--quiet", "--prune=now")
@@ -162,7 +162,7 @@ def test_a_snapshot_with_a_missing_object_is_refused(sandbox: GitSandbox, trees:
     assert sandbox.refs("refs/idumb/") == {}
 
 
-def test_a_damaged_tree_is_noticed(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_damaged_tree_is_detected(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     tree = trees.scan()
     path = sandbox.git_dir / "objects" / tree[:2] / tree[2:]
@@ -172,7 +172,7 @@ def test_a_damaged_tree_is_noticed(sandbox: GitSandbox, trees: GitTrees) -> None
         trees.keep(REF, tree, "r")
 
 
-def test_keep_makes_a_ref_for_a_scanned_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_keep_creates_a_ref_for_a_scanned_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     tree = trees.scan()
     first = trees.keep(REF, tree, "candidate")
@@ -181,7 +181,7 @@ def test_keep_makes_a_ref_for_a_scanned_tree(sandbox: GitSandbox, trees: GitTree
     assert sandbox.git("rev-parse", f"{second.commit}^") == first.commit
 
 
-def test_a_ref_can_be_taken_again_after_a_crash(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_ref_can_be_created_again_after_a_crash(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     trees.snapshot(REF, "r")
     sandbox.write("a", "2")
@@ -189,14 +189,14 @@ def test_a_ref_can_be_taken_again_after_a_crash(sandbox: GitSandbox, trees: GitT
     assert sandbox.git("rev-parse", REF) == found.commit
 
 
-def test_refs_outside_our_own_are_never_written(sandbox: GitSandbox, trees: GitTrees, history: GitHistory) -> None:
+def test_refs_outside_refs_idumb_are_never_written(sandbox: GitSandbox, trees: GitTrees, history: GitHistory) -> None:
     with pytest.raises(ValueError, match="refs/idumb/"):
         trees.keep("refs/heads/main", trees.scan(), "r")
     with pytest.raises(ValueError, match="refs/idumb/"):
         history.delete_ref("refs/heads/main", "0" * 40)
 
 
-def test_blobs_are_kept_under_a_ref_and_found_again(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_blobs_are_kept_under_a_ref_and_can_be_read_back(sandbox: GitSandbox, trees: GitTrees) -> None:
     oid = trees.store(b"the plan\r\n")
     trees.keep_blobs("refs/idumb/plans/1", {"1-PLAN.md": oid}, "locked")
     sandbox.git("gc", "--quiet", "--prune=now")
@@ -218,7 +218,7 @@ def test_refs_are_listed_and_deleted_by_expected_value(
     assert history.refs("refs/idumb/") == {}
 
 
-def test_an_unchanged_tree_writes_no_blob_and_no_tree_again(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_an_unchanged_tree_writes_no_object_again(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({f"d{n}/f": str(n) for n in range(5)})
     trees.snapshot(REF, "before T1")
     before = int(sandbox.git("count-objects").split()[0])
@@ -227,7 +227,7 @@ def test_an_unchanged_tree_writes_no_blob_and_no_tree_again(sandbox: GitSandbox,
     assert int(sandbox.git("count-objects").split()[0]) <= before + 1
 
 
-def test_a_large_index_is_kept_in_pieces_of_which_a_commit_changes_few(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_large_index_is_stored_in_chunks_so_that_a_commit_changes_few(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({f"{'d' * 60}{n % 9}/f{n}": str(n) for n in range(3000)})
     sandbox.commit()
     first = trees.snapshot(REF, "r").commit
@@ -246,7 +246,7 @@ def _index(sandbox: GitSandbox, commit: str) -> bytes:
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: fsync calls are NOT counted")
-def test_every_object_and_ref_of_a_snapshot_is_forced_to_disk(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_every_object_and_ref_of_a_snapshot_is_synced_to_disk(sandbox: GitSandbox, tmp_path: Path) -> None:
     """M1, M2: libgit2 forces nothing unless it is told to."""
     sandbox.write("a", "1")
     code = (

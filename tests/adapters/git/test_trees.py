@@ -10,7 +10,7 @@ from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox, work_tree
 
 
-def test_changes_name_both_sides(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_changes_list_both_sides(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"same/x": "1", "a": "1", "d/e": "1"})
     old = trees.scan()
     sandbox.remove("d")
@@ -34,7 +34,7 @@ def test_changes_agree_with_git(sandbox: GitSandbox, trees: GitTrees) -> None:
     assert [change.path for change in trees.changes(old, new)] == sorted(listed)
 
 
-def test_entry_is_none_for_folders_and_for_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_entry_is_none_for_folders_and_missing_paths(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("d/a", "1")
     tree = trees.scan()
     assert trees.entry(tree, "d") is None
@@ -83,7 +83,7 @@ def test_lines_are_counted_and_binary_files_have_none(sandbox: GitSandbox, trees
     assert trees.line_counts(old, trees.scan()) == {"a": (2, 1), "bin": (None, None), "na\udcff": (1, 0)}
 
 
-def test_attributes_in_the_work_tree_decide_nothing_about_kept_trees(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_attributes_in_the_working_tree_do_not_affect_stored_trees(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F19: a pipe would never be read to its end, and a task could make its own change count for nothing."""
     sandbox.write("a", "1\n")
     old = trees.scan()
@@ -108,7 +108,7 @@ def test_the_same_two_trees_are_counted_once(sandbox: GitSandbox, trees: GitTree
     assert trees.line_counts(new, old) == {"a": (1, 2)}
 
 
-def test_a_patch_is_applied_to_the_work_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_patch_is_applied_to_the_working_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1\n", "gone": "1\n", "bin": b"\0\1", "crlf": "1\r\n2\r\n"})
     sandbox.commit()
     old = trees.scan()
@@ -145,7 +145,7 @@ def test_a_patch_with_one_forbidden_path_writes_nothing(sandbox: GitSandbox, tre
         "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+2\n",
     ],
 )
-def test_a_patch_that_does_not_fit_says_so(sandbox: GitSandbox, trees: GitTrees, patch: str) -> None:
+def test_a_patch_that_does_not_apply_says_so(sandbox: GitSandbox, trees: GitTrees, patch: str) -> None:
     sandbox.write("a", "1\n")
     before = work_tree(sandbox.root)
     done, why = trees.apply_patch(patch, lambda _: None)

@@ -128,7 +128,7 @@ def test_a_clone_is_a_clean_checkout_to_git(sandbox: GitSandbox, trees: GitTrees
     assert inside.head() == sandbox.head()
 
 
-def test_a_clone_is_used_again_and_removed_at_the_end(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_clone_is_reused_and_removed_at_the_end(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.commit()
     place = discover.find(str(sandbox.root))
     first = Clone(place, trees, "r1", sandbox.head())
@@ -142,7 +142,7 @@ def test_a_clone_is_used_again_and_removed_at_the_end(sandbox: GitSandbox, trees
     assert third.trees.scan() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
-def test_a_clone_from_before_the_machine_started_is_made_anew(
+def test_a_clone_from_before_the_last_boot_is_rebuilt(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files are never forced to disk, so a power cut may have emptied them."""
@@ -156,7 +156,7 @@ def test_a_clone_from_before_the_machine_started_is_made_anew(
     assert Path(second.trees.root, "a").read_text() == "whole"
 
 
-def test_a_clone_whose_removal_was_cut_short_is_made_anew(
+def test_a_clone_whose_removal_was_interrupted_is_rebuilt(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write("a", "whole")
@@ -171,7 +171,7 @@ def test_a_clone_whose_removal_was_cut_short_is_made_anew(
     assert Path(second.trees.root, "a").read_text() == "whole"
 
 
-def test_rules_of_the_repository_alone_hold_in_the_workspace(sandbox: GitSandbox, make: Maker) -> None:
+def test_only_the_repository_s_own_ignore_rules_apply_in_the_workspace(sandbox: GitSandbox, make: Maker) -> None:
     sandbox.write(".git/info/exclude", "*.secret\n")
     workspace = make()
     write(workspace, "x.secret", "s")
@@ -179,7 +179,7 @@ def test_rules_of_the_repository_alone_hold_in_the_workspace(sandbox: GitSandbox
     assert sorted(sandbox.tree(workspace.trees.scan())) == ["y"]
 
 
-def test_a_clone_holds_filtered_files_as_the_user_has_them_and_delivers_over_them(
+def test_a_clone_has_filtered_files_in_the_user_s_form_and_delivers_over_them(
     sandbox: GitSandbox, trees: GitTrees
 ) -> None:
     """F13, F17: with line endings by attribute the committed bytes are others than those that are worked on."""

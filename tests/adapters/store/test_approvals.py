@@ -48,7 +48,7 @@ def _file() -> Path:
     return place
 
 
-def test_an_approval_is_there_again_for_its_phase_only(store: FileConsentStore, common_dir: Path) -> None:
+def test_an_approval_is_read_back_for_its_phase_only(store: FileConsentStore, common_dir: Path) -> None:
     kept = StoredApproval(_approval(), "signed", None)
     store.approve(kept)
     assert FileConsentStore(str(common_dir)).approvals("1") == (kept,)
@@ -56,13 +56,13 @@ def test_an_approval_is_there_again_for_its_phase_only(store: FileConsentStore, 
     assert not store.given(HASH)  # an approval is no consent by itself: what it is bound to must be looked at
 
 
-def test_before_the_first_approval_there_is_none_and_nothing_is_made(store: FileConsentStore, home: Path) -> None:
+def test_before_the_first_approval_there_is_none_and_no_file(store: FileConsentStore, home: Path) -> None:
     assert store.approvals("1") == ()
     assert store.mark() == ""
     assert not (home / "state").exists()
 
 
-def test_the_newest_approval_comes_first_and_a_revoked_one_replaces_itself(store: FileConsentStore) -> None:
+def test_the_newest_approval_comes_first_and_a_revocation_replaces_its_approval(store: FileConsentStore) -> None:
     old = StoredApproval(_approval())
     new = StoredApproval(_approval(nonce="1" * 32, validated_at="2026-02-02T03:04:05.000000Z"))
     for kept in (new, old):
@@ -79,7 +79,7 @@ def test_each_nonce_is_new(store: FileConsentStore) -> None:
 
 
 @pytest.mark.parametrize("nonce", ["", "x", "../" + "0" * 32])
-def test_only_a_nonce_becomes_the_name_of_a_file(store: FileConsentStore, nonce: str) -> None:
+def test_only_a_nonce_becomes_a_file_name(store: FileConsentStore, nonce: str) -> None:
     with pytest.raises(ValueError, match="no nonce"):
         store.approve(StoredApproval(_approval(nonce=nonce)))
 
@@ -93,7 +93,7 @@ def test_only_a_nonce_becomes_the_name_of_a_file(store: FileConsentStore, nonce:
         {"approval": {**_approval().as_dict(), "bound": {"plans": {"digest": "0" * 64, "value": {}}}}},
     ],
 )
-def test_a_record_that_was_changed_or_moved_is_no_approval(store: FileConsentStore, change: dict[str, Any]) -> None:
+def test_a_changed_or_moved_record_is_not_an_approval(store: FileConsentStore, change: dict[str, Any]) -> None:
     """S1, S2: neither another repository's nor a record whose name and content disagree."""
     store.approve(StoredApproval(_approval()))
     place = _file()
@@ -102,7 +102,7 @@ def test_a_record_that_was_changed_or_moved_is_no_approval(store: FileConsentSto
     assert store.approvals("1") == ()
 
 
-def test_a_revocation_that_cannot_be_read_is_one_all_the_same(store: FileConsentStore) -> None:
+def test_an_unreadable_revocation_still_revokes(store: FileConsentStore) -> None:
     store.approve(StoredApproval(_approval()))
     place = _file()
     place.write_text(json.dumps({**json.loads(place.read_text()), "revoked": "yes", "signature": 1}))
@@ -124,7 +124,7 @@ def test_a_copy_of_the_repository_has_no_approval(store: FileConsentStore, commo
     assert FileConsentStore(str(copy)).approvals("1") == ()
 
 
-def test_a_file_carries_an_approval_and_its_signature(store: FileConsentStore, tmp_path: Path) -> None:
+def test_an_exported_file_has_an_approval_and_its_signature(store: FileConsentStore, tmp_path: Path) -> None:
     path = store.export(StoredApproval(_approval(), "signed", {"by": "x"}), str(tmp_path / "a.json"))
     assert store.read_file(path) == StoredApproval(_approval(), "signed")
     with pytest.raises(Refusal) as caught:
@@ -133,7 +133,9 @@ def test_a_file_carries_an_approval_and_its_signature(store: FileConsentStore, t
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"approval": {}, "signature": "x"}', "[" * 100_000])
-def test_a_file_that_is_no_signed_approval_is_named(store: FileConsentStore, tmp_path: Path, text: str | None) -> None:
+def test_a_file_that_is_not_a_signed_approval_is_named(
+    store: FileConsentStore, tmp_path: Path, text: str | None
+) -> None:
     place = tmp_path / "a.json"
     if text is not None:
         place.write_text(text)
@@ -143,7 +145,7 @@ def test_a_file_that_is_no_signed_approval_is_named(store: FileConsentStore, tmp
     assert str(place) in caught.value.message
 
 
-def test_an_approval_without_a_signature_does_not_count_in_a_file(store: FileConsentStore, tmp_path: Path) -> None:
+def test_an_unsigned_approval_in_a_file_does_not_count(store: FileConsentStore, tmp_path: Path) -> None:
     path = store.export(StoredApproval(_approval()), str(tmp_path / "a.json"))
     with pytest.raises(InputError):
         store.read_file(path)
@@ -187,7 +189,7 @@ def test_a_signature_names_its_signer(signatures: SshSignatures, key: Path) -> N
     assert signatures.intact(b"words", made)
 
 
-def test_a_signature_over_other_bytes_or_by_another_key_names_nobody(
+def test_a_signature_of_other_bytes_or_by_another_key_has_no_signer(
     signatures: SshSignatures, key: Path, tmp_path: Path
 ) -> None:
     allow(make_key(tmp_path / "other"))
@@ -209,7 +211,7 @@ def test_a_signature_for_another_purpose_does_not_count(signatures: SshSignature
 
 
 @pytest.mark.parametrize("what", ["no key", "a passphrase"])
-def test_a_key_that_does_not_sign_is_refused_and_never_asks(
+def test_an_unusable_key_is_refused_without_a_prompt(
     signatures: SshSignatures, tmp_path: Path, key: Path, what: str
 ) -> None:
     name = tmp_path / "none" if what == "no key" else make_key(tmp_path / "locked", "secret words")
@@ -219,7 +221,7 @@ def test_a_key_that_does_not_sign_is_refused_and_never_asks(
     assert str(name) in caught.value.message
 
 
-def test_without_a_list_of_signers_nobody_has_signed(signatures: SshSignatures, key: Path) -> None:
+def test_without_a_list_of_signers_no_signature_is_trusted(signatures: SshSignatures, key: Path) -> None:
     made = signatures.sign(b"words", str(key), interactive=False)
     with pytest.raises(Refusal, match="There is no list of allowed signers") as caught:
         signatures.signer(b"words", made)
@@ -243,7 +245,7 @@ def test_a_list_inside_the_repository_is_refused_also_behind_a_link(
         signatures.signer(b"words", signatures.sign(b"words", str(key), interactive=False))
 
 
-def test_a_program_of_the_repository_does_not_sign(
+def test_a_signing_program_inside_the_repository_is_not_used(
     signatures: SshSignatures, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S4."""

@@ -31,14 +31,14 @@ def give(consent: FileConsentStore) -> Path:
     return place
 
 
-def test_nothing_is_approved_before_it_is_recorded_and_asking_creates_nothing(
+def test_there_is_no_consent_before_it_is_recorded_and_reading_creates_nothing(
     consent: FileConsentStore, home: Path
 ) -> None:
     assert not consent.given(HASH)
     assert sorted(place.name for place in home.iterdir()) == ["gitconfig"]
 
 
-def test_consent_is_to_one_contract(consent: FileConsentStore) -> None:
+def test_consent_covers_one_contract(consent: FileConsentStore) -> None:
     give(consent)
     assert consent.given(HASH)
     assert not consent.given(OTHER)
@@ -51,7 +51,7 @@ def test_consent_given_in_one_process_counts_in_the_next(consent: FileConsentSto
     assert consent.given(HASH)
 
 
-def test_what_was_agreed_to_besides_the_hash_is_kept_and_the_newest_comes_first(consent: FileConsentStore) -> None:
+def test_details_of_consent_are_kept_and_the_newest_comes_first(consent: FileConsentStore) -> None:
     """R-LOCK-3."""
     give(consent)
     assert (consent.agreed(HASH), consent.agreed(OTHER), consent.all_agreed("2")) == ({}, {}, ())
@@ -61,7 +61,7 @@ def test_what_was_agreed_to_besides_the_hash_is_kept_and_the_newest_comes_first(
     assert consent.all_agreed("2") == ({"day": "05"}, {"day": "04"})
 
 
-def test_folders_and_file_are_the_users_alone(consent: FileConsentStore) -> None:
+def test_folders_and_file_belong_to_the_user_alone(consent: FileConsentStore) -> None:
     before = os.umask(0)
     try:
         place = give(consent)
@@ -73,7 +73,7 @@ def test_folders_and_file_are_the_users_alone(consent: FileConsentStore) -> None
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
 
 
-def test_another_repository_at_the_same_path_is_a_stranger(consent: FileConsentStore, common_dir: Path) -> None:
+def test_another_repository_at_the_same_path_has_no_consent(consent: FileConsentStore, common_dir: Path) -> None:
     give(consent)
     kept = common_dir.rename(common_dir.with_name("kept"))
     common_dir.mkdir()
@@ -83,21 +83,21 @@ def test_another_repository_at_the_same_path_is_a_stranger(consent: FileConsentS
     assert consent.given(HASH)
 
 
-def test_a_copy_of_the_repository_is_a_stranger(consent: FileConsentStore, common_dir: Path) -> None:
+def test_a_copy_of_the_repository_has_no_consent(consent: FileConsentStore, common_dir: Path) -> None:
     give(consent)
     copy = common_dir.with_name("copy")
     shutil.copytree(common_dir, copy)
     assert not FileConsentStore(str(copy)).given(HASH)
 
 
-def test_a_link_to_the_repository_is_the_repository(common_dir: Path) -> None:
+def test_a_link_to_the_repository_shares_its_consent(common_dir: Path) -> None:
     link = common_dir.with_name("link")
     link.symlink_to(common_dir)
     assert repository_id(str(link)) == repository_id(str(common_dir))
 
 
 @pytest.mark.parametrize("change", [{"contract": OTHER}, {"repository": "x"}])
-def test_a_record_moved_to_another_name_or_repository_is_no_consent(
+def test_a_record_moved_to_another_name_or_repository_is_not_consent(
     consent: FileConsentStore, change: dict[str, str]
 ) -> None:
     place = give(consent)
@@ -106,7 +106,7 @@ def test_a_record_moved_to_another_name_or_repository_is_no_consent(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 4000])
-def test_a_damaged_record_is_no_consent(consent: FileConsentStore, text: str) -> None:
+def test_a_damaged_record_is_not_consent(consent: FileConsentStore, text: str) -> None:
     give(consent).write_text(text)
     assert not consent.given(HASH)
 
@@ -128,7 +128,7 @@ def test_a_record_of_another_user_is_refused(consent: FileConsentStore) -> None:
         consent.given(HASH)
 
 
-def test_a_link_in_the_records_place_is_refused(consent: FileConsentStore, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_record_is_refused(consent: FileConsentStore, tmp_path: Path) -> None:
     place = give(consent)
     planted = place.rename(tmp_path / "planted.json")
     place.symlink_to(planted)
@@ -136,7 +136,7 @@ def test_a_link_in_the_records_place_is_refused(consent: FileConsentStore, tmp_p
         consent.given(HASH)
 
 
-def test_nothing_is_recorded_in_a_folder_of_others(consent: FileConsentStore) -> None:
+def test_nothing_is_recorded_in_a_folder_that_others_own(consent: FileConsentStore) -> None:
     root = Path(user_folders.prepare())
     root.chmod(0o777)
     with pytest.raises(Refusal, match="can be written by other users"):
@@ -145,6 +145,6 @@ def test_nothing_is_recorded_in_a_folder_of_others(consent: FileConsentStore) ->
 
 
 @pytest.mark.parametrize("text", ["", "../x", "A" * 64, "a" * 64 + "/x"])
-def test_only_hashes_become_names_of_files(consent: FileConsentStore, text: str) -> None:
+def test_only_hashes_become_file_names(consent: FileConsentStore, text: str) -> None:
     with pytest.raises(ValueError, match="no contract hash"):
         consent.given(text)

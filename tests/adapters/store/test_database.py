@@ -37,7 +37,7 @@ def code_of(action: object, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize(("files", "code"), [(3, "store.full"), (100_000, "store.file")])
-def test_a_log_that_cannot_be_opened_for_want_of_files_is_said_to_have_no_room(
+def test_a_log_that_lacks_file_descriptors_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, code: str
 ) -> None:
     """F34: SQLite says of both that it is unable to open the file."""
@@ -71,7 +71,7 @@ def test_reading_creates_nothing(opened: OpenedLog) -> None:
         ({"since": "2026-01-01T00:00:00Z"}, "events_by_time"),
     ],
 )
-def test_every_query_of_the_log_is_answered_from_an_index(
+def test_every_query_of_the_log_uses_an_index(
     opened: OpenedLog, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], index: str
 ) -> None:
     opened.fill(3)
@@ -107,7 +107,7 @@ def test_the_database_itself_refuses_to_rewrite_history(opened: OpenedLog, state
     assert opened.log.verify().count == 2
 
 
-def test_folder_and_files_are_the_users_alone(opened: OpenedLog) -> None:
+def test_folder_and_files_belong_to_the_user_alone(opened: OpenedLog) -> None:
     before = os.umask(0)
     try:
         opened.fill(1)
@@ -120,13 +120,13 @@ def test_folder_and_files_are_the_users_alone(opened: OpenedLog) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_every_connection_is_durable_and_says_so(opened: OpenedLog) -> None:
+def test_every_connection_is_durable(opened: OpenedLog) -> None:
     opened.fill(1)
     assert pragma(opened, "journal_mode") == "truncate"
     assert pragma(opened, "synchronous") == 2
 
 
-def test_a_database_that_was_turned_to_write_ahead_is_turned_back(opened: OpenedLog) -> None:
+def test_a_database_switched_to_write_ahead_mode_is_switched_back(opened: OpenedLog) -> None:
     fence = opened.fill(1)
     opened.close()
     with outside(opened.path) as db:
@@ -147,9 +147,7 @@ def test_a_database_that_was_turned_to_write_ahead_is_turned_back(opened: Opened
         ("UPDATE events SET previous = 'x' WHERE seq = 4", 4, "not chained"),
     ],
 )
-def test_verify_names_the_first_event_that_was_tampered_with(
-    opened: OpenedLog, statement: str, broken_at: int, why: str
-) -> None:
+def test_verify_names_the_first_tampered_event(opened: OpenedLog, statement: str, broken_at: int, why: str) -> None:
     opened.fill(5)
     opened.close()
     without_triggers(opened.path, statement)
@@ -158,14 +156,14 @@ def test_verify_names_the_first_event_that_was_tampered_with(
     assert why in check.why
 
 
-def test_a_payload_that_is_no_json_is_a_clear_error(opened: OpenedLog) -> None:
+def test_a_payload_that_is_not_json_is_a_clear_error(opened: OpenedLog) -> None:
     opened.fill(2)
     opened.close()
     without_triggers(opened.path, "UPDATE events SET payload = '{' WHERE seq = 1")
     assert code_of(lambda: list(opened.log.events())) == "store.corrupt"
 
 
-def test_a_newer_schema_is_refused_and_left_alone(opened: OpenedLog) -> None:
+def test_a_newer_schema_is_refused_and_not_changed(opened: OpenedLog) -> None:
     fence = opened.fill(1)
     opened.close()
     with outside(opened.path) as db:
@@ -177,7 +175,7 @@ def test_a_newer_schema_is_refused_and_left_alone(opened: OpenedLog) -> None:
 
 
 @pytest.mark.parametrize("bytes_kept", [1, 100, 4096, 20_000])
-def test_a_cut_database_is_never_taken_for_a_sound_one(opened: OpenedLog, bytes_kept: int) -> None:
+def test_a_truncated_database_is_never_accepted(opened: OpenedLog, bytes_kept: int) -> None:
     fence = opened.fill(30)
     opened.owner.release()
     opened.close()
@@ -185,7 +183,7 @@ def test_a_cut_database_is_never_taken_for_a_sound_one(opened: OpenedLog, bytes_
     assert code_of(opened.append, fence).startswith("store.")
 
 
-def test_garbage_in_the_databases_place_is_a_clear_error(opened: OpenedLog) -> None:
+def test_garbage_in_place_of_the_database_is_a_clear_error(opened: OpenedLog) -> None:
     opened.fill(1)
     opened.close()
     opened.path.write_bytes(b"not a database, but long enough to look like one" * 100)
@@ -196,7 +194,7 @@ def test_garbage_in_the_databases_place_is_a_clear_error(opened: OpenedLog) -> N
     assert caught.value.hint
 
 
-def test_no_flipped_byte_goes_unnoticed(opened: OpenedLog) -> None:
+def test_every_flipped_byte_is_detected(opened: OpenedLog) -> None:
     """R-LOG-2: Whatever byte it is: the events are the same, or it is said that they are not. Never a traceback."""
     opened.fill(12)
     opened.owner.release()
@@ -225,7 +223,7 @@ def test_no_flipped_byte_goes_unnoticed(opened: OpenedLog) -> None:
 
 
 @pytest.mark.parametrize("what", ["removed", "emptied"])
-def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(opened: OpenedLog, what: str) -> None:
+def test_a_missing_database_is_not_replaced_by_an_empty_one(opened: OpenedLog, what: str) -> None:
     fence = opened.fill(2)
     opened.close()
     if what == "removed":
@@ -236,7 +234,7 @@ def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(opened: OpenedL
     assert code_of(opened.append, fence) == "store.missing"
 
 
-def test_an_older_copy_is_noticed_by_the_anchor(opened: OpenedLog) -> None:
+def test_the_anchor_detects_an_older_copy(opened: OpenedLog) -> None:
     fence = opened.fill(2)
     older = opened.path.read_bytes()
     opened.append(fence)
@@ -246,7 +244,7 @@ def test_an_older_copy_is_noticed_by_the_anchor(opened: OpenedLog) -> None:
     assert code_of(opened.log.head) == "store.older"
 
 
-def test_another_history_of_the_same_length_is_noticed_by_the_anchor(tmp_path: Path) -> None:
+def test_the_anchor_detects_another_history_of_the_same_length(tmp_path: Path) -> None:
     first, second = OpenedLog(tmp_path / "a"), OpenedLog(tmp_path / "b")
     first.fill(2)
     fence = second.owner.acquire("other")
@@ -260,7 +258,7 @@ def test_another_history_of_the_same_length_is_noticed_by_the_anchor(tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 4000], ids=["cut", "deep"])
-def test_a_damaged_anchor_is_no_obstacle(opened: OpenedLog, text: str) -> None:
+def test_a_damaged_anchor_is_not_an_obstacle(opened: OpenedLog, text: str) -> None:
     fence = opened.fill(1)
     opened.close()
     opened.anchor.write_text(text, encoding="utf-8")
@@ -284,7 +282,7 @@ def _cut_short_by_a_kill(opened: OpenedLog) -> None:
     assert opened.path.with_name("store.db-journal").stat().st_size > 0
 
 
-def test_a_journal_that_a_crash_left_is_played_back(opened: OpenedLog) -> None:
+def test_a_journal_left_by_a_crash_is_rolled_back(opened: OpenedLog) -> None:
     """R-LOG-6."""
     fence = opened.fill(8)
     opened.close()
@@ -295,7 +293,7 @@ def test_a_journal_that_a_crash_left_is_played_back(opened: OpenedLog) -> None:
         assert db.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'big'").fetchone() == (0,)
 
 
-def test_a_journal_that_somebody_removed_is_noticed_or_does_not_matter(opened: OpenedLog) -> None:
+def test_a_removed_journal_is_detected_or_harmless(opened: OpenedLog) -> None:
     """F43: pages of a transaction that never ended are in the file, and nothing can take them back."""
     opened.fill(8)
     opened.owner.release()
@@ -331,7 +329,7 @@ def test_side_files_of_write_ahead_mode_lose_nothing(opened: OpenedLog) -> None:
     assert not opened.path.with_name("store.db-wal").exists()
 
 
-def test_a_folder_in_the_place_of_the_database_is_a_clear_error(opened: OpenedLog) -> None:
+def test_a_folder_in_place_of_the_database_is_a_clear_error(opened: OpenedLog) -> None:
     fence = opened.fill(1)
     opened.close()
     opened.path.unlink()
@@ -340,14 +338,14 @@ def test_a_folder_in_the_place_of_the_database_is_a_clear_error(opened: OpenedLo
     assert code_of(opened.append, fence).startswith("store.")
 
 
-def test_a_link_in_the_place_of_the_database_is_not_made_into_one(opened: OpenedLog, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_database_is_not_followed(opened: OpenedLog, tmp_path: Path) -> None:
     (opened.folder / "idumb").mkdir(mode=0o700)
     opened.path.symlink_to(tmp_path / "elsewhere")
     assert code_of(opened.owner.acquire, "idumb test") == "store.file"
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_no_flipped_byte_of_an_anchor_makes_a_sound_log_suspect(opened: OpenedLog) -> None:
+def test_no_flipped_byte_of_an_anchor_makes_a_valid_log_suspect(opened: OpenedLog) -> None:
     opened.fill(2)
     opened.owner.release()
     opened.close()
@@ -365,7 +363,7 @@ def test_an_anchor_of_the_first_version_still_counts(opened: OpenedLog) -> None:
     assert code_of(opened.log.head) == "store.diverged"
 
 
-def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(opened: OpenedLog) -> None:
+def test_a_failed_write_leaves_nothing_and_the_next_one_works(opened: OpenedLog) -> None:
     fence = opened.fill(1)
     start = NewEvent("run.started", {"phase": "1", "number": 1}, run="r")
     opened.log.append([start], operation="o", fence=fence)
@@ -378,7 +376,7 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(opened: Opened
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_database_that_cannot_be_written_can_still_be_read(opened: OpenedLog) -> None:
+def test_a_read_only_database_can_be_read(opened: OpenedLog) -> None:
     fence = opened.fill(1)
     opened.close()
     opened.path.chmod(0o400)
@@ -386,7 +384,7 @@ def test_a_database_that_cannot_be_written_can_still_be_read(opened: OpenedLog) 
     assert code_of(opened.append, fence) == "store.read-only"
 
 
-def test_a_full_disk_is_named_and_earlier_events_stay_readable(opened: OpenedLog) -> None:
+def test_a_full_disk_is_reported_and_earlier_events_stay_readable(opened: OpenedLog) -> None:
     fence = opened.fill(3)
     pragma(opened, f"max_page_count = {pragma(opened, 'page_count')}")
     big = NewEvent("evidence.recorded", {"output": "x" * 100_000})
@@ -394,7 +392,7 @@ def test_a_full_disk_is_named_and_earlier_events_stay_readable(opened: OpenedLog
     assert opened.log.verify().count == 3
 
 
-def test_a_busy_database_is_waited_for_and_then_named(opened: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_database_is_retried_and_then_reported(opened: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
     fence = opened.fill(1)
     opened.close()
@@ -404,7 +402,7 @@ def test_a_busy_database_is_waited_for_and_then_named(opened: OpenedLog, monkeyp
     opened.append(fence)
 
 
-def test_a_child_made_by_fork_opens_a_connection_of_its_own_and_owns_nothing(opened: OpenedLog) -> None:
+def test_a_forked_child_opens_its_own_connection_and_owns_nothing(opened: OpenedLog) -> None:
     """F46."""
     fence = opened.fill(1)
     parents = opened.log.database._connection
@@ -483,7 +481,7 @@ def appended_until_killed(opened: OpenedLog, number: int) -> int:
     return last
 
 
-def test_what_was_appended_before_a_kill_is_there_afterwards(opened: OpenedLog) -> None:
+def test_events_appended_before_a_kill_survive_it(opened: OpenedLog) -> None:
     """R-LOG-6."""
     durable = appended_until_killed(opened, 40)
     found = opened.log.verify()
@@ -507,7 +505,7 @@ def test_a_hundred_kills_lose_no_event_and_break_no_chain(opened: OpenedLog) -> 
         opened.close()
 
 
-def test_a_log_that_another_process_makes_at_this_moment_is_not_called_gone(tmp_path: Path) -> None:
+def test_a_log_that_another_process_is_creating_is_not_called_missing(tmp_path: Path) -> None:
     """F10: eight work trees begin at once; one finds no log, and then what another one has recorded in it."""
     other = OpenedLog(tmp_path, "other")
 

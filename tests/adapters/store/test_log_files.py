@@ -80,7 +80,7 @@ def segment(opened: OpenedLog, number: int = 0) -> Path:
     return sorted((opened.folder / "idumb" / "archive").iterdir())[number]
 
 
-def test_archived_events_are_read_as_if_they_had_never_left(opened: OpenedLog, files: SqliteLogFiles) -> None:
+def test_archived_events_are_read_as_if_they_were_in_the_log(opened: OpenedLog, files: SqliteLogFiles) -> None:
     before, check, head = reads(opened), opened.log.verify(), opened.log.head()
     made = files.archive(10)
     assert [(one["first"], one["last"]) for one in made] == [(1, 4), (5, 8), (9, 10)]
@@ -90,7 +90,7 @@ def test_archived_events_are_read_as_if_they_had_never_left(opened: OpenedLog, f
     assert [one["number"] for one in files.listed()] == [1, 2, 3]
 
 
-def test_the_log_goes_on_after_everything_was_archived(opened: OpenedLog, files: SqliteLogFiles) -> None:
+def test_the_log_continues_after_everything_was_archived(opened: OpenedLog, files: SqliteLogFiles) -> None:
     files.archive(20)
     assert rows(opened) == 0
     opened.append(1, 99)
@@ -100,7 +100,7 @@ def test_the_log_goes_on_after_everything_was_archived(opened: OpenedLog, files:
     assert opened.log.head()[0] == 21
 
 
-def test_the_database_refuses_to_drop_what_is_in_no_segment(opened: OpenedLog, files: SqliteLogFiles) -> None:
+def test_the_database_refuses_to_delete_events_that_are_in_no_segment(opened: OpenedLog, files: SqliteLogFiles) -> None:
     files.archive(10)
     for statement in (
         "DELETE FROM events WHERE seq = 11",
@@ -123,13 +123,13 @@ def test_a_segment_without_events_of_a_kind_is_not_opened_for_it(opened: OpenedL
     assert code_of(lambda: list(opened.log.events(kind="run.started"))) == "store.segment"
 
 
-def test_archiving_twice_moves_nothing_the_second_time(opened: OpenedLog, files: SqliteLogFiles) -> None:
+def test_archiving_again_moves_nothing(opened: OpenedLog, files: SqliteLogFiles) -> None:
     files.archive(10)
     assert files.archive(10) == []
     assert files.archive(0) == []
 
 
-def test_an_archive_that_was_killed_before_its_rows_went_is_done_again(
+def test_an_archive_killed_before_it_deleted_rows_is_completed(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = reads(opened)
@@ -146,7 +146,7 @@ def test_an_archive_that_was_killed_before_its_rows_went_is_done_again(
     assert (rows(opened), reads(opened)) == (10, before)
 
 
-def test_a_segment_that_the_disk_did_not_keep_lets_no_event_go(
+def test_a_segment_that_the_disk_lost_deletes_no_event(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_files, "_packed", lambda events: gzip.compress(b"".join(b"{}\n" for _ in events)))
@@ -155,7 +155,7 @@ def test_a_segment_that_the_disk_did_not_keep_lets_no_event_go(
 
 
 @pytest.mark.parametrize("damage", ["removed", "emptied", "cut", "flipped"])
-def test_a_damaged_segment_is_told_by_every_reader_and_made_anew(
+def test_every_reader_reports_a_damaged_segment_and_it_is_rebuilt(
     opened: OpenedLog, files: SqliteLogFiles, damage: str
 ) -> None:
     events = list(opened.log.events())
@@ -176,9 +176,7 @@ def test_a_damaged_segment_is_told_by_every_reader_and_made_anew(
     assert list(opened.log.events()) == events
 
 
-def test_a_log_with_segments_is_made_anew_from_them_where_the_database_is_gone(
-    opened: OpenedLog, files: SqliteLogFiles
-) -> None:
+def test_a_missing_database_is_rebuilt_from_segments(opened: OpenedLog, files: SqliteLogFiles) -> None:
     events = list(opened.log.events())
     files.archive(10)
     opened.owner.release()
@@ -205,7 +203,7 @@ def test_a_moved_repository_copies_its_archived_events_too(opened: OpenedLog, fi
     assert list(OpenedLog(moved).log.events())[:20] == events
 
 
-def test_events_that_are_archived_while_they_are_read_are_never_left_out(
+def test_events_archived_during_a_read_are_not_missed(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("idumb.store.event_log.PAGE", 5)
@@ -220,7 +218,7 @@ def test_events_that_are_archived_while_they_are_read_are_never_left_out(
 # Backups
 
 
-def test_a_backup_holds_every_event_and_can_take_the_place_of_the_log(
+def test_a_backup_has_every_event_and_can_replace_the_log(
     opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path
 ) -> None:
     events = list(opened.log.events())
@@ -244,7 +242,7 @@ def test_a_backup_never_replaces_a_file(files: SqliteLogFiles, tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
 
 
-def test_a_backup_lands_on_a_disk_without_second_names_too_and_replaces_nothing(
+def test_a_backup_works_without_hard_links_and_replaces_nothing(
     files: SqliteLogFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_arguments: object) -> None:
@@ -257,11 +255,11 @@ def test_a_backup_lands_on_a_disk_without_second_names_too_and_replaces_nothing(
     assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
 
 
-def test_a_backup_to_a_folder_that_is_not_there_is_refused(files: SqliteLogFiles, tmp_path: Path) -> None:
+def test_a_backup_to_a_missing_folder_is_refused(files: SqliteLogFiles, tmp_path: Path) -> None:
     assert code_of(lambda: files.back_up(str(tmp_path / "none" / "b.db"))) == "backup.no-folder"
 
 
-def test_a_damaged_backup_is_never_called_whole(opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path) -> None:
+def test_a_damaged_backup_is_never_called_valid(opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
     files.back_up(str(backup))
     whole = backup.read_bytes()
@@ -274,7 +272,7 @@ def test_a_damaged_backup_is_never_called_whole(opened: OpenedLog, files: Sqlite
     assert code_of(lambda: files.check_backup(str(tmp_path / "none"))) == "backup.missing"
 
 
-def test_a_backup_of_another_log_is_told_apart(files: SqliteLogFiles, tmp_path: Path) -> None:
+def test_a_backup_of_another_log_is_recognized(files: SqliteLogFiles, tmp_path: Path) -> None:
     other = OpenedLog(tmp_path / "other")
     other.folder.mkdir()
     other.fill(3)
@@ -284,7 +282,7 @@ def test_a_backup_of_another_log_is_told_apart(files: SqliteLogFiles, tmp_path: 
     assert (check.broken_at, ours) == (None, False)
 
 
-def test_an_older_backup_in_the_place_of_the_log_is_noticed_and_brought_up_to_date(
+def test_an_older_backup_in_place_of_the_log_is_detected_and_completed(
     opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup.db"

@@ -31,7 +31,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> OpenedLog:
     return OpenedLog(tmp_path)
 
 
-def test_there_is_a_step_to_every_version_from_the_first_on() -> None:
+def test_every_version_from_the_first_on_has_a_migration() -> None:
     assert list(schema.STEPS) == list(range(1, schema.CURRENT + 1))
 
 
@@ -41,7 +41,7 @@ def test_an_old_log_keeps_every_event_and_its_chain(golden: OpenedLog) -> None:
     assert check.head == "11910ca10fa6699f846b0a524cb93c013c6d5f9127183a7fc42899561898e756"
 
 
-def test_an_old_log_replays_to_the_state_it_meant(golden: OpenedLog) -> None:
+def test_an_old_log_replays_to_the_same_state(golden: OpenedLog) -> None:
     state = replay.replay(golden.log.events(run=make_golden.RUN))
     first, second = state.tasks["T1-01"], state.tasks["T1-02"]
     assert (state.state, state.phase, state.number, state.branch) == (run.INTERRUPTED, "1", 1, "main")
@@ -52,14 +52,14 @@ def test_an_old_log_replays_to_the_state_it_meant(golden: OpenedLog) -> None:
     assert SqliteRunIndex(golden.log.database, "main").latest("1") == make_golden.RUN
 
 
-def test_an_old_log_can_be_written_on(golden: OpenedLog) -> None:
+def test_an_old_log_can_be_appended_to(golden: OpenedLog) -> None:
     fence = golden.owner.acquire("idumb resume 1")
     assert fence == 2
     golden.log.append([NewEvent("run.resumed", run=make_golden.RUN)], operation="op2", fence=fence)
     assert golden.log.verify().count == len(make_golden.story()) + 1
 
 
-def test_an_old_log_is_read_as_it_is_and_migrated_by_the_first_that_writes(golden: OpenedLog) -> None:
+def test_an_old_log_is_read_unchanged_and_migrated_by_the_first_write(golden: OpenedLog) -> None:
     """A reading command does not own the work tree, so it changes nothing there."""
     before = golden.path.read_bytes()
     assert golden.log.head()[0] == len(make_golden.story())
@@ -71,9 +71,7 @@ def test_an_old_log_is_read_as_it_is_and_migrated_by_the_first_that_writes(golde
         assert schema.version(db) == schema.CURRENT
 
 
-def test_an_old_log_can_be_read_where_nothing_can_be_written(
-    golden: OpenedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_log_can_be_read_on_read_only_storage(golden: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's own immutable mode stands for read-only media, which hold for root too."""
     read_only = functools.partial(sqlite3.connect, isolation_level=None, check_same_thread=False, uri=True)
     monkeypatch.setattr(connection, "_connect", lambda path: read_only(f"file:{path}?immutable=1"))
@@ -89,7 +87,7 @@ def test_a_migrated_database_has_the_schema_of_a_new_one(golden: OpenedLog, tmp_
         assert schema.version(old) == schema.version(new) == schema.CURRENT
 
 
-def test_the_golden_database_of_the_first_version_has_the_schema_that_its_statements_make(tmp_path: Path) -> None:
+def test_the_sample_database_of_the_first_version_has_that_version_s_schema(tmp_path: Path) -> None:
     """Whoever edits VERSION_1 breaks the databases that users have."""
     with outside(tmp_path / "made.db") as made, outside(GOLDEN / "v1.db") as golden:
         for statement in schema.VERSION_1:
@@ -111,7 +109,7 @@ def _in_a_child(action: object) -> int:
 
 
 @pytest.mark.parametrize("at", range(len(schema.VERSION_2)))
-def test_a_migration_that_is_killed_in_the_middle_is_made_by_the_next_command(
+def test_the_next_command_completes_a_killed_migration(
     tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F45: whatever statement it was at, the old schema or the new one is there, and every event."""
@@ -138,7 +136,7 @@ def _deadly(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def test_an_old_log_that_others_know_to_be_longer_is_refused(golden: OpenedLog) -> None:
+def test_a_truncated_old_log_is_refused(golden: OpenedLog) -> None:
     """F43: an old copy of an old version is an old copy all the same."""
     before = golden.path.read_bytes()
     golden.append(golden.owner.acquire("idumb test"))

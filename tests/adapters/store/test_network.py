@@ -21,7 +21,7 @@ def log_on(kind: str, folder: Path, *, allowed: bool = False) -> FileOwnership:
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
-def test_no_log_is_begun_on_a_network_file_system(kind: str, tmp_path: Path) -> None:
+def test_no_log_is_created_on_a_network_file_system(kind: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         log_on(kind, tmp_path).acquire("idumb test")
     assert caught.value.code == "store.network"
@@ -29,11 +29,11 @@ def test_no_log_is_begun_on_a_network_file_system(kind: str, tmp_path: Path) -> 
     assert not (tmp_path / "idumb" / "store.db").exists()
 
 
-def test_the_user_may_say_that_it_is_right(tmp_path: Path) -> None:
+def test_the_user_can_allow_a_network_file_system(tmp_path: Path) -> None:
     assert log_on("nfs4", tmp_path, allowed=True).acquire("idumb test") == 1
 
 
-def test_a_log_that_is_there_already_is_used(tmp_path: Path) -> None:
+def test_an_existing_log_is_used(tmp_path: Path) -> None:
     first = log_on("ext4", tmp_path)
     first.acquire("idumb test")
     first.release()

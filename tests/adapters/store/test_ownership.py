@@ -62,7 +62,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_a_second_executor_is_told_who_holds_the_work_tree(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+def test_a_second_executor_gets_the_name_of_the_owner(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     assert first_line(holder) == "1"
     with pytest.raises(Refusal) as caught:
         OpenedLog(tmp_path).owner.acquire("second")
@@ -75,7 +75,9 @@ def test_a_second_executor_is_told_who_holds_the_work_tree(tmp_path: Path, holde
     assert "idumb status" in (refusal.hint or "")
 
 
-def test_a_killed_owner_is_followed_at_once_with_a_higher_token(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+def test_after_a_killed_owner_the_next_one_gets_a_higher_token_at_once(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
     """R-LOG-6."""
     assert first_line(holder) == "1"
     holder.kill()
@@ -87,7 +89,7 @@ def test_a_killed_owner_is_followed_at_once_with_a_higher_token(tmp_path: Path, 
     assert (card["pid"], card["namespace_before"]) == (os.getpid(), host_identity.process_namespace())
 
 
-def test_of_many_that_start_together_exactly_one_owns(tmp_path: Path) -> None:
+def test_of_many_simultaneous_starts_exactly_one_becomes_the_owner(tmp_path: Path) -> None:
     crowd = [start(tmp_path) for _ in range(5)]
     try:
         answers = sorted(first_line(process) for process in crowd)
@@ -98,7 +100,7 @@ def test_of_many_that_start_together_exactly_one_owns(tmp_path: Path) -> None:
     assert answers == ["1", *["lock.held"] * 4]
 
 
-def test_a_program_that_the_owner_started_does_not_keep_the_lock(tmp_path: Path) -> None:
+def test_a_child_program_of_the_owner_does_not_keep_the_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
@@ -109,7 +111,7 @@ def test_a_program_that_the_owner_started_does_not_keep_the_lock(tmp_path: Path)
         child.communicate(b"\n")
 
 
-def test_work_trees_of_one_repository_have_owners_of_their_own(tmp_path: Path) -> None:
+def test_each_working_tree_of_a_repository_has_its_own_owner(tmp_path: Path) -> None:
     first, second = OpenedLog(tmp_path, "one"), OpenedLog(tmp_path, "two")
     assert first.owner.acquire("a") == 1
     assert second.owner.acquire("b") == 1
@@ -118,7 +120,7 @@ def test_work_trees_of_one_repository_have_owners_of_their_own(tmp_path: Path) -
     assert first.log.head()[0] == 2
 
 
-def test_the_holder_is_shown_while_there_is_one(tmp_path: Path) -> None:
+def test_the_owner_is_shown_while_there_is_one(tmp_path: Path) -> None:
     opened, other = OpenedLog(tmp_path), OpenedLog(tmp_path)
     assert other.owner.holder() is None
     opened.owner.acquire("idumb resume 1")
@@ -132,7 +134,7 @@ def test_the_holder_is_shown_while_there_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change", [{"boot": "another"}, {"started": 1}, {"pid": 2**22 + 1}], ids=["boot", "reused-pid", "dead"]
 )
-def test_a_card_left_by_a_process_that_is_gone_shows_no_holder(tmp_path: Path, change: dict[str, object]) -> None:
+def test_a_stale_owner_file_shows_no_owner(tmp_path: Path, change: dict[str, object]) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     card = tmp_path / "idumb/worktrees/main/owner.json"
@@ -140,7 +142,7 @@ def test_a_card_left_by_a_process_that_is_gone_shows_no_holder(tmp_path: Path, c
     assert OpenedLog(tmp_path).owner.holder() is None
 
 
-def test_an_owner_on_another_machine_of_the_same_name_is_elsewhere(
+def test_an_owner_on_another_machine_of_the_same_name_is_remote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its other boot does not say that this machine was started again."""
@@ -156,14 +158,14 @@ def test_an_owner_on_another_machine_of_the_same_name_is_elsewhere(
     assert refused.value.code == "lock.elsewhere"
 
 
-def test_a_machine_is_known_by_a_digest_of_its_identifier() -> None:
+def test_a_machine_is_identified_by_a_digest() -> None:
     known = host_identity.machine_id()
     assert known == host_identity.machine_id()
     if known is not None:
         assert known != Path("/etc/machine-id").read_text().strip()
 
 
-def test_a_lock_without_a_readable_card_is_still_a_lock(tmp_path: Path) -> None:
+def test_a_lock_without_a_readable_owner_file_is_still_a_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     (tmp_path / "idumb/worktrees/main/owner.json").write_text("{")
@@ -171,7 +173,7 @@ def test_a_lock_without_a_readable_card_is_still_a_lock(tmp_path: Path) -> None:
         OpenedLog(tmp_path).owner.acquire("second")
 
 
-def test_a_failed_store_gives_the_lock_back(tmp_path: Path) -> None:
+def test_a_failed_store_releases_the_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.fill(1)
     opened.owner.release()
@@ -184,7 +186,7 @@ def test_a_failed_store_gives_the_lock_back(tmp_path: Path) -> None:
     assert opened.owner.acquire("third") == 2
 
 
-def test_an_owner_whose_lock_was_taken_away_finds_out_before_its_next_effect(tmp_path: Path) -> None:
+def test_an_owner_that_lost_its_lock_notices_before_its_next_effect(tmp_path: Path) -> None:
     """R-LOG-5, F38: from then on it writes nothing, and leaves card and anchor to the new owner."""
     old, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
     fence = old.owner.acquire("old")
@@ -210,7 +212,7 @@ def test_an_owner_whose_lock_was_taken_away_finds_out_before_its_next_effect(tmp
     assert old.owner.acquire("again") == fence + 2
 
 
-def test_of_two_that_take_over_the_earlier_one_gets_no_token(tmp_path: Path) -> None:
+def test_of_two_takeovers_the_earlier_one_gets_no_token(tmp_path: Path) -> None:
     """One that was stopped between taking the lock and getting its token must not fence off the one that has both."""
     late, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
     lock = ownership.take(str(tmp_path / "lock"))
@@ -223,7 +225,7 @@ def test_of_two_that_take_over_the_earlier_one_gets_no_token(tmp_path: Path) -> 
     new.owner.guard()
 
 
-def test_a_lock_that_a_dead_owner_left_to_its_child_is_taken_over(
+def test_a_lock_inherited_by_a_child_of_a_dead_owner_is_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F41: the descriptor was inherited by mistake, so the lock is held though its owner is provably dead."""
@@ -247,7 +249,7 @@ def test_a_lock_that_a_dead_owner_left_to_its_child_is_taken_over(
         os.close(left)
 
 
-def test_a_lock_file_that_somebody_deleted_is_a_lost_lock(tmp_path: Path) -> None:
+def test_a_deleted_lock_file_is_a_lost_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
@@ -255,7 +257,7 @@ def test_a_lock_file_that_somebody_deleted_is_a_lost_lock(tmp_path: Path) -> Non
         opened.owner.guard()
 
 
-def test_a_process_that_was_forked_off_does_not_own(tmp_path: Path) -> None:
+def test_a_forked_process_is_not_an_owner(tmp_path: Path) -> None:
     lock = ownership.take(str(tmp_path / "lock"))
     assert lock is not None
     child = os.fork()
@@ -265,7 +267,7 @@ def test_a_process_that_was_forked_off_does_not_own(tmp_path: Path) -> None:
     assert lock.holds()
 
 
-def test_a_request_to_stop_is_for_the_owner_that_it_names(tmp_path: Path) -> None:
+def test_a_stop_request_is_only_for_the_owner_that_it_names(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     request = tmp_path / "idumb/worktrees/main/cancel.json"
@@ -277,7 +279,7 @@ def test_a_request_to_stop_is_for_the_owner_that_it_names(tmp_path: Path) -> Non
     assert not request.exists()
 
 
-def test_only_the_very_process_is_signalled(holder: subprocess.Popen[str]) -> None:
+def test_only_the_exact_process_is_signalled(holder: subprocess.Popen[str]) -> None:
     """A number that was used again belongs to somebody else."""
     assert first_line(holder) == "1"
     started = host_identity.process_started(holder.pid)
@@ -288,7 +290,7 @@ def test_only_the_very_process_is_signalled(holder: subprocess.Popen[str]) -> No
     assert host_identity.wait_for_end(holder.pid, started, 30)
 
 
-def test_nothing_below_a_process_that_is_no_owner_is_ended(tmp_path: Path) -> None:
+def test_children_of_a_process_that_is_not_the_owner_are_not_ended(tmp_path: Path) -> None:
     """Between the look at the card and the kill the owner may end, and its number be given to somebody else."""
     opened = OpenedLog(tmp_path)
     fence = opened.owner.acquire("first")

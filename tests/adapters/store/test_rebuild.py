@@ -86,7 +86,7 @@ DAMAGES = [remove, empty, garbage, cut, empty_tables, shorter, changed]
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("witness", ["anchor", "refs"])
-def test_a_damaged_log_is_refused_and_made_anew_as_it_was(
+def test_a_damaged_log_is_refused_and_rebuilt_unchanged(
     opened: OpenedLog, damage: Callable[[Path], None], witness: str
 ) -> None:
     events = list(opened.log.events())
@@ -109,13 +109,13 @@ def test_a_damaged_log_is_refused_and_made_anew_as_it_was(
     opened.append(again)
 
 
-def test_an_old_owner_cannot_write_into_a_log_that_was_made_anew(opened: OpenedLog) -> None:
+def test_an_old_owner_cannot_write_into_a_rebuilt_log(opened: OpenedLog) -> None:
     fence = opened.owner.acquire("idumb test")
     mend(opened)
     assert code_of(lambda: opened.append(fence)) == "store.fence"
 
 
-def test_a_log_made_anew_has_what_the_copy_lacks_and_what_the_database_lost(opened: OpenedLog) -> None:
+def test_a_rebuilt_log_combines_copy_and_database(opened: OpenedLog) -> None:
     """The copy fell behind after event 15, the database lost event 7: together they have everything."""
     copy = copy_of(opened)
     copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:15]))
@@ -126,7 +126,7 @@ def test_a_log_made_anew_has_what_the_copy_lacks_and_what_the_database_lost(open
     assert len(copy.read_bytes().splitlines()) == 21
 
 
-def test_events_that_a_witness_knows_are_never_forgotten(opened: OpenedLog) -> None:
+def test_events_that_a_witness_knows_are_never_dropped(opened: OpenedLog) -> None:
     """The database is gone and the copy is behind the anchor: refused, and nothing is changed."""
     copy = copy_of(opened)
     copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:15]))
@@ -139,7 +139,7 @@ def test_events_that_a_witness_knows_are_never_forgotten(opened: OpenedLog) -> N
     assert code_of(opened.log.head) == "store.missing"
 
 
-def test_without_any_source_it_says_what_the_refs_still_hold(opened: OpenedLog) -> None:
+def test_without_any_source_the_error_lists_what_the_refs_still_have(opened: OpenedLog) -> None:
     copy_of(opened).unlink()
     opened.path.unlink()
     opened.anchor.unlink()
@@ -180,7 +180,7 @@ def test_a_hot_journal_of_the_old_database_never_reaches_the_new_one(opened: Ope
     assert opened.log.verify().count == 21
 
 
-def test_damaged_databases_are_kept_each_under_a_name_of_its_own(opened: OpenedLog) -> None:
+def test_each_damaged_database_is_kept_under_its_own_name(opened: OpenedLog) -> None:
     for number in (1, 2, 3):
         opened.path.write_bytes(b"damage %d" % number)
         assert mend(opened).set_aside == f"{opened.path}.damaged-{number}"
@@ -188,9 +188,7 @@ def test_damaged_databases_are_kept_each_under_a_name_of_its_own(opened: OpenedL
     assert kept == [b"damage 1", b"damage 2", b"damage 3"]
 
 
-def test_a_rebuild_can_be_killed_at_any_moment_and_done_again(
-    opened: OpenedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rebuild_killed_at_any_moment_can_be_repeated(opened: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends it at each call that changes the disk, in a child as `kill -9` would."""
     events = list(opened.log.events())
     opened.close()
@@ -228,7 +226,7 @@ def _killed_at(opened: OpenedLog, at: int) -> None:
 # The copy
 
 
-def test_the_copy_has_every_event_and_is_the_users_alone(opened: OpenedLog) -> None:
+def test_the_copy_has_every_event_and_belongs_to_the_user_alone(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     placed = list(AnchoredCopy(str(opened.folder)).lines())
     assert [row[0] for row, _ in placed] == list(range(1, 22))
@@ -238,7 +236,7 @@ def test_the_copy_has_every_event_and_is_the_users_alone(opened: OpenedLog) -> N
 
 
 @pytest.mark.parametrize("cut_off", [1, 50, 700])
-def test_a_copy_that_was_cut_short_catches_up(opened: OpenedLog, cut_off: int) -> None:
+def test_a_truncated_copy_catches_up(opened: OpenedLog, cut_off: int) -> None:
     copy = copy_of(opened)
     whole = copy.read_bytes()
     os.truncate(copy, len(whole) - cut_off)
@@ -248,7 +246,7 @@ def test_a_copy_that_was_cut_short_catches_up(opened: OpenedLog, cut_off: int) -
     assert len(copy.read_bytes().splitlines()) == 22
 
 
-def test_a_copy_whose_end_was_changed_is_kept_and_made_anew(opened: OpenedLog) -> None:
+def test_a_copy_with_a_changed_end_is_kept_and_rebuilt(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     lines = copy.read_bytes().splitlines(keepends=True)
     damaged = b"".join(lines[:-1]) + lines[-1].replace(b'"n":19', b'"n":18')
@@ -259,7 +257,7 @@ def test_a_copy_whose_end_was_changed_is_kept_and_made_anew(opened: OpenedLog) -
     assert copy.read_bytes().splitlines(keepends=True)[:21] == lines
 
 
-def test_a_copy_without_any_line_end_is_kept_and_made_anew(opened: OpenedLog) -> None:
+def test_a_copy_without_line_endings_is_kept_and_rebuilt(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     whole = copy.read_bytes()
     strange = whole.replace(b"\n", b" ")
@@ -270,7 +268,7 @@ def test_a_copy_without_any_line_end_is_kept_and_made_anew(opened: OpenedLog) ->
     assert copy.read_bytes().startswith(whole)
 
 
-def test_a_copy_that_is_gone_is_made_anew_by_the_next_command(opened: OpenedLog) -> None:
+def test_the_next_command_rebuilds_a_missing_copy(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     whole = copy.read_bytes()
     copy.unlink()
@@ -279,7 +277,7 @@ def test_a_copy_that_is_gone_is_made_anew_by_the_next_command(opened: OpenedLog)
     assert copy.read_bytes().startswith(whole)
 
 
-def test_damage_in_the_middle_of_a_copy_is_told_and_a_rebuild_makes_it_anew(opened: OpenedLog) -> None:
+def test_damage_inside_a_copy_is_reported_and_rebuilding_repairs_it(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     whole = copy.read_bytes()
     copy.write_bytes(whole.replace(b'"n":5', b'"n":6', 1))
@@ -288,7 +286,7 @@ def test_damage_in_the_middle_of_a_copy_is_told_and_a_rebuild_makes_it_anew(open
     assert copy.read_bytes() == whole
 
 
-def test_a_moved_repository_begins_a_copy_of_its_own(opened: OpenedLog) -> None:
+def test_a_moved_repository_starts_its_own_copy(opened: OpenedLog) -> None:
     moved = opened.folder.with_name(f"{opened.folder.name}-moved")
     whole = copy_of(opened).read_bytes()
     opened.folder.rename(moved)
@@ -298,7 +296,7 @@ def test_a_moved_repository_begins_a_copy_of_its_own(opened: OpenedLog) -> None:
     assert copy_of(again).read_bytes().startswith(whole)
 
 
-def test_another_repository_at_the_same_place_is_a_new_one_and_the_old_copy_is_kept(opened: OpenedLog) -> None:
+def test_another_repository_at_the_same_path_is_new_and_the_old_copy_is_kept(opened: OpenedLog) -> None:
     """A clone made anew can get the inode of the one before, and so its name in the state directory."""
     copy = copy_of(opened)
     whole = copy.read_bytes()
@@ -310,7 +308,7 @@ def test_another_repository_at_the_same_place_is_a_new_one_and_the_old_copy_is_k
     assert opened.log.head()[0] == 1
 
 
-def test_refs_of_idumb_without_a_log_are_never_taken_for_a_new_repository(tmp_path: Path) -> None:
+def test_refs_of_idumb_without_a_log_are_not_a_new_repository(tmp_path: Path) -> None:
     """Neither anchor nor copy are left: a mirror clone, or a git folder that somebody tidied up."""
     opened = OpenedLog(tmp_path, kept_refs=lambda: True)
     assert code_of(opened.log.head) == "store.missing"
@@ -318,7 +316,7 @@ def test_refs_of_idumb_without_a_log_are_never_taken_for_a_new_repository(tmp_pa
     assert not opened.path.exists()
 
 
-def test_a_copy_that_others_may_write_refuses_writing_and_says_nothing_to_readers(opened: OpenedLog) -> None:
+def test_a_copy_that_others_may_write_blocks_writing_but_not_reading(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     copy.parent.chmod(0o777)
     assert opened.log.head()[0] == 21
@@ -328,7 +326,7 @@ def test_a_copy_that_others_may_write_refuses_writing_and_says_nothing_to_reader
     opened.owner.acquire("idumb test")
 
 
-def test_a_link_in_the_place_of_the_copy_is_never_followed(opened: OpenedLog, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_copy_is_not_followed(opened: OpenedLog, tmp_path: Path) -> None:
     copy = copy_of(opened)
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
@@ -338,9 +336,7 @@ def test_a_link_in_the_place_of_the_copy_is_never_followed(opened: OpenedLog, tm
     assert victim.read_bytes() == b"mine"
 
 
-def test_a_state_directory_that_cannot_be_written_stops_no_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_state_directory_does_not_stop_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     opened = OpenedLog(tmp_path / "repository")
@@ -349,7 +345,7 @@ def test_a_state_directory_that_cannot_be_written_stops_no_work(
     assert opened.log.head()[0] == 3
 
 
-def test_work_trees_that_write_in_turns_leave_one_copy_in_order(tmp_path: Path) -> None:
+def test_working_trees_that_write_alternately_leave_one_ordered_copy(tmp_path: Path) -> None:
     one, two = OpenedLog(tmp_path, "one"), OpenedLog(tmp_path, "two")
     fences = one.owner.acquire("a"), two.owner.acquire("b")
     for number in range(10):
@@ -359,7 +355,7 @@ def test_work_trees_that_write_in_turns_leave_one_copy_in_order(tmp_path: Path) 
     assert [row[0] for row in rows] == list(range(1, 21))
 
 
-def test_flipped_bytes_of_a_copy_are_no_events(opened: OpenedLog) -> None:
+def test_flipped_bytes_of_a_copy_are_not_accepted_as_events(opened: OpenedLog) -> None:
     copy = copy_of(opened)
     whole = bytearray(copy.read_bytes())
     good = dict(enumerate(AnchoredCopy(str(opened.folder)).lines()))
@@ -372,7 +368,7 @@ def test_flipped_bytes_of_a_copy_are_no_events(opened: OpenedLog) -> None:
             assert row == good[row[0] - 1][0]
 
 
-def test_a_database_put_in_the_place_of_an_open_one_is_noticed(opened: OpenedLog) -> None:
+def test_replacing_an_open_database_is_detected(opened: OpenedLog) -> None:
     fence = opened.owner.acquire("idumb test")
     other = opened.path.with_name("other.db")
     other.write_bytes(opened.path.read_bytes())
@@ -382,7 +378,7 @@ def test_a_database_put_in_the_place_of_an_open_one_is_noticed(opened: OpenedLog
         assert db.execute("SELECT MAX(seq) FROM events").fetchone() == (22,)
 
 
-def test_names_that_are_taken_are_never_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_never_overwritten(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"a.kept-{number}").write_text("old", encoding="utf-8")
     (tmp_path / "a").write_text("new", encoding="utf-8")
@@ -390,7 +386,7 @@ def test_names_that_are_taken_are_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "a.kept-3").read_text(encoding="utf-8") == "new"
 
 
-def test_a_process_that_is_stopped_with_the_copy_in_its_hands_stops_no_other(opened: OpenedLog) -> None:
+def test_a_suspended_process_that_holds_the_copy_blocks_no_other(opened: OpenedLog) -> None:
     """The copy catches up at the next append."""
     fence = opened.fill(2)
     copy = AnchoredCopy(str(opened.folder))

@@ -15,7 +15,7 @@ from tests.support.fixed_clock import FixedClock
 
 
 @pytest.mark.parametrize("value", ["secret", "T1-01.secret.1", "evidence", "failed-x9", "model-x9"])
-def test_what_identifies_something_stays_and_free_text_is_redacted(tmp_path: Path, value: str) -> None:
+def test_identifiers_stay_and_free_text_is_redacted(tmp_path: Path, value: str) -> None:
     """R-LOG-3: at every depth; names of fields and of tasks stay too."""
     log = SqliteEventLog(str(tmp_path), "main", FixedClock(), redactor=lambda: Redactor({"API_KEY": value}))
     owner = FileOwnership(log.database, "main", FixedClock())

@@ -49,7 +49,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_no_flipped_byte_of_a_record_is_shown(place: Place) -> None:
+def test_no_record_with_a_flipped_byte_is_shown(place: Place) -> None:
     """F44."""
     place.write()
     record = place.folder / "status.json"
@@ -60,7 +60,7 @@ def test_no_flipped_byte_of_a_record_is_shown(place: Place) -> None:
             assert place.read() in (None, VIEW), at
 
 
-def test_what_was_written_is_read_again(place: Place) -> None:
+def test_a_written_record_is_read_back(place: Place) -> None:
     assert place.read() is None
     place.write()
     assert place.read() == VIEW
@@ -112,7 +112,7 @@ def test_the_record_is_stale_after(place: Place, change: str, *, aged: bool) -> 
     assert place.read() is None
 
 
-def test_an_edit_in_the_same_tick_of_the_clock_is_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_in_the_same_clock_tick_is_detected(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system whose times stand still the stat is the same before and after: the bytes must decide."""
     plan = place.root / PLAN
     os.utime(plan, ns=(2**62, 2**62))
@@ -124,14 +124,14 @@ def test_an_edit_in_the_same_tick_of_the_clock_is_seen(place: Place, monkeypatch
     assert status_view._same(str(place.root), PLAN, record)
 
 
-def test_events_and_edits_between_reading_and_writing_make_the_record_stale_at_once(place: Place) -> None:
+def test_events_and_edits_between_read_and_write_make_the_record_stale_at_once(place: Place) -> None:
     seen = status_view.observe(str(place.folder), str(place.root), INPUTS)
     place.opened.append(place.fence)
     status_view.write(str(place.folder), str(place.root), VIEW, INPUTS, seen=seen)
     assert place.read() is None
 
 
-def test_a_record_made_while_a_write_was_under_way_is_never_current(place: Place) -> None:
+def test_a_record_made_during_a_write_is_never_current(place: Place) -> None:
     journal = Path(f"{place.opened.path}-journal")
     journal.write_bytes(b"x")
     place.write()
@@ -140,7 +140,7 @@ def test_a_record_made_while_a_write_was_under_way_is_never_current(place: Place
     assert place.read() is None
 
 
-def test_the_record_of_another_work_tree_is_not_taken(place: Place, tmp_path: Path) -> None:
+def test_the_record_of_another_working_tree_is_not_used(place: Place, tmp_path: Path) -> None:
     status_view.write(str(place.folder), str(place.root), VIEW, [])
     assert place.read() == VIEW
     assert status_view.read(str(place.folder), str(tmp_path)) is None
@@ -154,14 +154,14 @@ def test_a_repository_without_a_log_can_have_a_record(tmp_path: Path) -> None:
     assert status_view.read(str(folder), str(tmp_path)) is None
 
 
-def test_every_commit_of_another_program_changes_the_signature(place: Place) -> None:
+def test_every_commit_by_another_program_changes_the_signature(place: Place) -> None:
     before = status_view.store_signature(str(place.opened.path))
     with outside(place.opened.path) as db:
         db.execute("UPDATE owners SET fence = fence + 1")
     assert status_view.store_signature(str(place.opened.path)) != before
 
 
-def test_reading_it_loads_neither_a_database_nor_anything_dear() -> None:
+def test_reading_the_record_loads_no_database_or_heavy_module() -> None:
     """R-LOG-2."""
     code = "import sys; import idumb.store.status_view; print(*sorted(sys.modules))"
     result = subprocess.run(

@@ -22,7 +22,7 @@ def test_later_times_sort_later_as_text() -> None:
     assert times == sorted(times)
 
 
-def test_the_systems_clock_goes_on() -> None:
+def test_the_system_clock_advances() -> None:
     one = clock.SystemClock()
     assert one.now() <= one.now()
     assert one.monotonic() <= one.monotonic()

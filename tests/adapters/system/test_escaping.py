@@ -29,17 +29,17 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_could_act_or_hide_is_shown(name: str) -> None:
+def test_characters_that_act_or_hide_are_shown(name: str) -> None:
     text, shown = ATTACKS[name]
     assert escaping.show(text) == shown
 
 
 @pytest.mark.parametrize("text", ["", "plain", "two\nlines\tand a tab", "Füße, 日本語, עברית, emoji 🙂 ⚠️", "\\x1b"])
-def test_visible_text_stays(text: str) -> None:
+def test_visible_text_is_unchanged(text: str) -> None:
     assert escaping.show(text) == text
 
 
-def test_windows_line_ends_become_plain_ones() -> None:
+def test_windows_line_endings_become_unix_ones() -> None:
     assert escaping.show("a\r\nb\r\n") == "a\nb\n"
 
 
@@ -48,7 +48,7 @@ def test_one_line_stays_one_line() -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
-def test_nothing_is_left_that_acts_or_hides(text: str) -> None:
+def test_no_acting_or_hiding_character_is_left(text: str) -> None:
     shown = escaping.show(text)
     left = {unicodedata.category(c) for c in shown if c not in "\n\t"}
     assert left.isdisjoint({"Cc", "Cs", "Zl", "Zp"})

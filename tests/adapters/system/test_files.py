@@ -22,7 +22,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_a_file_is_made_and_replaced_and_nothing_else_stays(tmp_path: Path, *, durable: bool) -> None:
+def test_a_file_is_created_and_replaced_without_leftovers(tmp_path: Path, *, durable: bool) -> None:
     place = tmp_path / "a"
     atomic_write.write(str(place), b"one", durable=durable)
     atomic_write.write(str(place), b"two" * 100_000, durable=durable)
@@ -44,7 +44,7 @@ def test_a_replaced_file_keeps_its_mode_and_a_new_one_follows_the_umask(tmp_path
     assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o640
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_its_target_is_unchanged(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("mine")
     (tmp_path / "link").symlink_to(target)
@@ -53,7 +53,7 @@ def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "link").is_symlink()
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "inside").touch()
     with pytest.raises(OSError, match="directory"):
@@ -71,7 +71,7 @@ while True:
 """
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_leaves_a_complete_file(tmp_path: Path) -> None:
     """R-LOG-6."""
     place = tmp_path / "file"
     place.write_bytes(b"a" * 300_000)
@@ -92,7 +92,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     assert data in {b"a" * 300_000, b"b" * 300_000}
 
 
-def test_create_never_takes_a_name_that_is_taken(tmp_path: Path) -> None:
+def test_create_never_replaces_an_existing_file(tmp_path: Path) -> None:
     atomic_write.create(str(tmp_path / "a"), b"one")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for name in ("a", "link"):
@@ -103,7 +103,7 @@ def test_create_never_takes_a_name_that_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_private_folders_are_private_at_every_new_level(tmp_path: Path) -> None:
+def test_every_new_level_of_a_private_folder_is_private(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
     user_folders.make_private(str(tmp_path / "old/new/newer"))
     user_folders.make_private(str(tmp_path / "old/new/newer"))
@@ -167,7 +167,7 @@ def test_a_folder_that_is_a_link_is_refused_and_nothing_is_written(
     assert (outside / "state.json").read_text() == "{}"
 
 
-def test_a_report_that_is_a_link_is_not_read_but_replaced(reports: FileReports, root: Path, tmp_path: Path) -> None:
+def test_a_report_that_is_a_link_is_replaced_and_not_read(reports: FileReports, root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (root / "a.md").symlink_to(tmp_path / "secret")
     with pytest.raises(LinkInTheWay):
@@ -178,25 +178,25 @@ def test_a_report_that_is_a_link_is_not_read_but_replaced(reports: FileReports, 
     assert reports.read("a.md") == "report"
 
 
-def test_a_file_in_a_folders_place_is_refused(reports: FileReports, root: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_refused(reports: FileReports, root: Path) -> None:
     (root / ".idumb").write_text("a file")
     with pytest.raises(LinkInTheWay, match="`\\.idumb`"):
         reports.write(".idumb/brain/state.json", "x")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a", "a/../../b", "a//b", "./a", "", "a/", "a\0b"])
-def test_a_path_that_is_not_below_the_root_is_refused(reports: FileReports, path: str) -> None:
+def test_a_path_outside_the_root_is_refused(reports: FileReports, path: str) -> None:
     with pytest.raises(OSError, match="not a path in the repository"):
         reports.write(path, "x")
 
 
-def test_a_pipe_in_a_reports_place_does_not_hang_a_reader(reports: FileReports, root: Path) -> None:
+def test_a_pipe_in_place_of_a_report_does_not_block_a_reader(reports: FileReports, root: Path) -> None:
     os.mkfifo(root / "a.md")
     assert not reports.exists("a.md")
     assert reports.read("a.md") == ""
 
 
-def test_no_descriptor_stays_open(reports: FileReports, root: Path) -> None:
+def test_no_file_descriptor_stays_open(reports: FileReports, root: Path) -> None:
     open_before = set(os.listdir("/dev/fd"))
     (root / "link").symlink_to(root)
     for path in ("a/b/c.md", "link/a.md", "a/b"):

@@ -32,13 +32,13 @@ def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finish
 
 
 @pytest.mark.parametrize("script", ["exit 0", "exit 3", "exit 255", "kill -9 $$", "kill -15 $$", "kill -HUP $$"])
-def test_a_guarded_process_ends_as_it_would_without(tmp_path: Path, script: str) -> None:
+def test_a_guarded_process_ends_like_an_unguarded_one(tmp_path: Path, script: str) -> None:
     ends = [run(f"echo out; echo err >&2; {script}", tmp_path, guarded=guarded) for guarded in (True, False)]
     first, second = ((f.exit_code, f.signal, f.timed_out, f.output, f.cause) for f in ends)
     assert first == second
 
 
-def test_no_process_for_the_guard_is_told_as_what_the_system_refused(
+def test_a_guard_that_cannot_start_is_reported_as_a_system_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-5: no defect, and the program is not run without its guard."""
@@ -54,21 +54,21 @@ def test_no_process_for_the_guard_is_told_as_what_the_system_refused(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_program_that_cannot_be_executed_is_an_error_all_the_same(tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_executed_is_an_error_with_a_guard_too(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         child_process.run(["/nowhere/program"], cwd=str(tmp_path), environment={}, guarded=True)
     with pytest.raises(FileNotFoundError):
         child_process.run(["/bin/true"], cwd=str(tmp_path / "gone"), environment={}, guarded=True)
 
 
-def test_a_guarded_process_has_no_file_of_ours(tmp_path: Path) -> None:
+def test_a_guarded_process_inherits_no_file_descriptor(tmp_path: Path) -> None:
     with open(tmp_path / "ours", "wb"):
         found = run("ls -l /proc/$$/fd /proc/$PPID/fd; cat /proc/$PPID/environ | tr '\\0' '\\n'", tmp_path)
     assert "ours" not in found.output.text()
 
 
 @LINUX_ONLY
-def test_a_daemon_that_a_guarded_process_left_is_ended_and_named(tmp_path: Path) -> None:
+def test_a_daemon_of_a_guarded_process_is_ended_and_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "door")
     finished = run(f"({DAEMON} &); cat door > pids", tmp_path)
     daemon = int((tmp_path / "pids").read_text(encoding="ascii").split()[0])
@@ -78,7 +78,7 @@ def test_a_daemon_that_a_guarded_process_left_is_ended_and_named(tmp_path: Path)
 
 @LINUX_ONLY
 @pytest.mark.parametrize("depth", ["", "timeout 1000 "])
-def test_a_killed_executor_takes_even_daemons_without_environment_along(tmp_path: Path, depth: str) -> None:
+def test_daemons_without_environment_die_with_a_killed_executor(tmp_path: Path, depth: str) -> None:
     os.mkfifo(tmp_path / "door")
     script = f"({DAEMON} &); exec {depth}sleep 1000"
     argv = [sys.executable, "-c", EXECUTOR, script, str(tmp_path), ENVIRONMENT["PATH"]]
@@ -94,7 +94,7 @@ def test_a_killed_executor_takes_even_daemons_without_environment_along(tmp_path
 
 
 @LINUX_ONLY
-def test_an_orphan_that_ends_leaves_no_zombie_while_the_work_goes_on(tmp_path: Path) -> None:
+def test_an_orphan_that_ends_during_the_work_leaves_no_zombie(tmp_path: Path) -> None:
     """The guard adopts orphans, so it must collect them."""
     script = (
         "(sh -c 'echo $$ > dead; exit 0' &); while [ ! -s dead ]; do :; done; while kill -0 $(cat dead); do :; done"

@@ -37,7 +37,7 @@ def test_only_files_have_a_digest_and_links_are_followed(files: NamedFiles, tmp_
 
 
 @pytest.mark.usefixtures("coarse")
-def test_a_signature_changes_with_the_file_and_with_nothing_else(files: NamedFiles, tmp_path: Path) -> None:
+def test_a_signature_changes_only_with_its_file(files: NamedFiles, tmp_path: Path) -> None:
     place = tmp_path / "a"
     place.write_text("one")
     os.utime(place, LONG_AGO)
@@ -56,7 +56,7 @@ def test_a_signature_changes_with_the_file_and_with_nothing_else(files: NamedFil
     assert files.signature(["a", "b"]) != second
 
 
-def test_what_was_written_just_now_has_no_signature_yet(files: NamedFiles, tmp_path: Path) -> None:
+def test_a_file_written_just_now_has_no_signature_yet(files: NamedFiles, tmp_path: Path) -> None:
     """A write in the same tick of the file system's clock would not show."""
     place = tmp_path / "a"
     place.write_text("one")
@@ -65,7 +65,7 @@ def test_what_was_written_just_now_has_no_signature_yet(files: NamedFiles, tmp_p
     assert files.signature(["a"]) is None
 
 
-def test_links_are_followed_and_plain_folders_are_left_out(tmp_path: Path) -> None:
+def test_links_are_followed_and_plain_folders_are_omitted(tmp_path: Path) -> None:
     """R-LOCK-5."""
     root, away = tmp_path / "root", tmp_path / "away"
     (root / "plain/deep").mkdir(parents=True)
@@ -85,7 +85,7 @@ def test_links_are_followed_and_plain_folders_are_left_out(tmp_path: Path) -> No
     }
 
 
-def test_programs_are_found_on_path_and_by_their_place_but_not_in_the_work_tree(
+def test_programs_are_resolved_on_path_or_by_path_but_not_in_the_working_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ENV-1."""

@@ -11,7 +11,7 @@ import pytest
 from idumb.system.files import named_files
 
 
-def test_no_more_is_read_than_was_asked_for(tmp_path: Path) -> None:
+def test_no_more_bytes_are_read_than_requested(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
     assert named_files.read(str(tmp_path / "a"), 3) == b"123"
     assert named_files.read(str(tmp_path / "a"), 9) == b"12345"
@@ -33,7 +33,7 @@ def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> Non
         named_files.read(str(tmp_path), 9)
 
 
-def test_a_link_is_refused_where_none_is_wanted(tmp_path: Path) -> None:
+def test_a_link_is_refused_if_links_are_not_allowed(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="symbolic links"):
@@ -42,7 +42,7 @@ def test_a_link_is_refused_where_none_is_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are listed by /proc")
-def test_what_is_refused_is_not_held_open(tmp_path: Path) -> None:
+def test_a_refused_file_is_not_kept_open(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(OSError, match=r"directory|pipe"):
@@ -51,6 +51,6 @@ def test_what_is_refused_is_not_held_open(tmp_path: Path) -> None:
     assert not held & {str(tmp_path), str(tmp_path / "pipe")}
 
 
-def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_as_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         named_files.read(str(tmp_path / "none"), 9)

@@ -54,7 +54,7 @@ def noted(folder: Path, name: str = "pid") -> int:
     return int((folder / name).read_text(encoding="ascii"))
 
 
-def test_output_and_exit_code_are_those_of_the_process(tmp_path: Path) -> None:
+def test_output_and_exit_code_come_from_the_process(tmp_path: Path) -> None:
     finished = run("echo out; echo err >&2; exit 3", tmp_path)
     assert (finished.exit_code, finished.signal, finished.timed_out) == (3, None, False)
     assert finished.output.text() == "out\nerr\n"
@@ -63,24 +63,24 @@ def test_output_and_exit_code_are_those_of_the_process(tmp_path: Path) -> None:
     assert finished.leftovers == ()
 
 
-def test_standard_error_can_be_kept_apart(tmp_path: Path) -> None:
+def test_standard_error_can_be_captured_separately(tmp_path: Path) -> None:
     finished = run("echo out; echo err >&2", tmp_path, separate_errors=True)
     assert finished.output.text() == "out\n"
     assert finished.errors is not None
     assert finished.errors.text() == "err\n"
 
 
-def test_a_process_that_a_signal_ended_has_no_exit_code(tmp_path: Path) -> None:
+def test_a_process_ended_by_a_signal_has_no_exit_code(tmp_path: Path) -> None:
     finished = run("kill -9 $$", tmp_path)
     assert (finished.exit_code, finished.signal) == (None, signal.SIGKILL)
 
 
-def test_a_program_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_missing_program_is_a_system_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         child_process.run(["/nowhere/program"], cwd=str(tmp_path), environment={})
 
 
-def test_the_process_gets_the_given_environment_a_cookie_and_nothing_else(tmp_path: Path) -> None:
+def test_the_process_gets_only_the_given_environment_and_a_cookie(tmp_path: Path) -> None:
     program = "import os, json; print(json.dumps(dict(os.environ)))"
     finished = child_process.run(
         [sys.executable, "-I", "-c", program], cwd=str(tmp_path), environment={"A": "1", "LC_ALL": "C.UTF-8"}
@@ -99,19 +99,19 @@ def test_relative_folders_of_path_do_not_reach_a_process(monkeypatch: pytest.Mon
     assert child_process.environment(["PATH", "LANG"], {"MORE": "y"}) == {"PATH": "/usr/bin:/bin", "MORE": "y"}
 
 
-def test_a_process_without_input_reads_an_empty_one(tmp_path: Path) -> None:
+def test_a_process_without_input_reads_empty_input(tmp_path: Path) -> None:
     assert run("cat", tmp_path).output.size == 0
 
 
 @pytest.mark.parametrize(("script", "answer"), [("wc -c", "1000000"), ("exec true", "")])
-def test_large_input_arrives_and_need_not_be_read(tmp_path: Path, script: str, answer: str) -> None:
+def test_large_input_arrives_and_may_stay_unread(tmp_path: Path, script: str, answer: str) -> None:
     finished = run(script, tmp_path, stdin=b"x" * 1_000_000)
     assert finished.output.text().strip() == answer
     assert finished.exit_code == 0
 
 
 @pytest.mark.parametrize("escape", [pytest.param(s, id=n, marks=LINUX_ONLY) for n, s in ESCAPES.items()])
-def test_nothing_that_a_process_started_outlives_it(tmp_path: Path, escape: str) -> None:
+def test_no_child_of_a_process_outlives_it(tmp_path: Path, escape: str) -> None:
     """F59: background jobs, daemons in their own session, without environment, deaf to TERM."""
     finished = run(escape, tmp_path)
     assert finished.exit_code == 0
@@ -120,13 +120,13 @@ def test_nothing_that_a_process_started_outlives_it(tmp_path: Path, escape: str)
 
 
 @LINUX_ONLY
-def test_a_daemon_that_holds_the_output_open_does_not_keep_us_waiting(tmp_path: Path) -> None:
+def test_a_daemon_that_holds_the_output_open_does_not_block(tmp_path: Path) -> None:
     """M12: the end of the process is waited for, not the end of its output."""
     finished = run("echo said; " + ESCAPES["double fork"], tmp_path)
     assert finished.output.text() == "said\n"
 
 
-def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_timed_out_process_is_ended_with_its_children(tmp_path: Path) -> None:
     finished = run("sh -c 'echo $$ > pid; exec sleep 1000' & echo began; wait", tmp_path, timeout=0.3)
     assert finished.timed_out
     assert finished.signal == signal.SIGTERM
@@ -134,13 +134,13 @@ def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
     assert not process_tree.is_alive(noted(tmp_path))
 
 
-def test_a_process_that_ignores_the_request_to_stop_is_killed(tmp_path: Path) -> None:
+def test_a_process_that_ignores_the_stop_request_is_killed(tmp_path: Path) -> None:
     finished = run("trap '' TERM; echo $$ > pid; while :; do sleep 1000; done", tmp_path, timeout=1.0)
     assert (finished.timed_out, finished.signal) == (True, signal.SIGKILL)
     assert not process_tree.is_alive(noted(tmp_path))
 
 
-def test_a_process_may_use_its_grace_to_finish_its_words(tmp_path: Path) -> None:
+def test_a_process_may_use_its_grace_period_to_finish_its_output(tmp_path: Path) -> None:
     words = "trap 'head -c 1000000 /dev/zero; echo saved; exit 7' TERM"
     finished = run(f"{words}; sleep 1000 & wait", tmp_path, timeout=1.0, grace=20)
     assert (finished.timed_out, finished.exit_code) == (True, 7)
@@ -164,7 +164,7 @@ def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
 
 
 @LINUX_ONLY
-def test_an_interrupt_at_the_very_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_at_the_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process exists, and whoever asked for it does not know its id yet."""
     started: list[int] = []
 
@@ -208,7 +208,7 @@ except Interrupted as interrupted:
 
 
 @LINUX_ONLY
-def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost(tmp_path: Path) -> None:
+def test_a_signal_during_a_fork_is_not_lost(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[3])
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_FORK, str(tmp_path), ENVIRONMENT["PATH"]],
@@ -223,7 +223,7 @@ def test_a_signal_that_comes_while_a_process_is_forked_is_not_lost(tmp_path: Pat
 
 
 @LINUX_ONLY
-def test_large_output_costs_little_memory(tmp_path: Path) -> None:
+def test_large_output_needs_little_memory(tmp_path: Path) -> None:
     """F60: 300 MB go through; what is kept is bounded, and the digest is of the whole."""
     program = (
         "import sys; from idumb.system.processes import child_process\n"
@@ -252,7 +252,7 @@ def test_large_output_costs_little_memory(tmp_path: Path) -> None:
     assert sha256 == whole.hexdigest()
 
 
-def test_what_is_left_out_is_said_and_only_whole_lines_are_kept(tmp_path: Path) -> None:
+def test_omitted_output_is_reported_and_only_whole_lines_are_kept(tmp_path: Path) -> None:
     finished = run("i=0; while [ $i -lt 9000 ]; do echo line-$i; i=$((i+1)); done", tmp_path)
     lines = finished.output.text().splitlines()
     gap = next(i for i, line in enumerate(lines) if "bytes left out" in line)
@@ -263,7 +263,7 @@ def test_what_is_left_out_is_said_and_only_whole_lines_are_kept(tmp_path: Path) 
     assert left_out + sum(len(line) + 1 for i, line in enumerate(lines) if i != gap) == finished.output.size
 
 
-def test_nul_and_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> None:
+def test_nul_and_invalid_text_bytes_are_shown_as_escapes(tmp_path: Path) -> None:
     finished = run(r"printf 'a\000b\377c\303\244'", tmp_path)
     assert finished.output.text() == "a\\x00b\\xffcä"
     assert finished.output.head == b"a\0b\xffc\xc3\xa4"
@@ -272,7 +272,7 @@ def test_nul_and_bytes_that_are_no_text_are_shown_as_escapes(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "size", [0, supervision.HEAD + supervision.TAIL, supervision.HEAD + supervision.TAIL + 1, 3_000_000]
 )
-def test_output_that_is_not_kept_whole_is_passed_on_whole(tmp_path: Path, size: int) -> None:
+def test_truncated_output_is_passed_on_whole(tmp_path: Path, size: int) -> None:
     pieces: list[bytes] = []
     (tmp_path / "data").write_bytes(os.urandom(size))
     finished = child_process.run(["cat", "data"], cwd=str(tmp_path), environment=ENVIRONMENT, sink=pieces.append)
@@ -280,7 +280,7 @@ def test_output_that_is_not_kept_whole_is_passed_on_whole(tmp_path: Path, size: 
     assert b"".join(pieces) == ((tmp_path / "data").read_bytes() if pieces else b"")
 
 
-def test_our_own_children_are_no_leftovers(tmp_path: Path) -> None:
+def test_our_own_children_are_not_orphans(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as own:
         run("true", tmp_path)
         assert own.pid not in process_tree._strays("", frozenset())
@@ -301,7 +301,7 @@ def in_thread(work: Callable[[], child_process.Finished]) -> Callable[[], child_
     return result
 
 
-def test_processes_that_run_side_by_side_leave_each_other_alone(tmp_path: Path) -> None:
+def test_concurrent_processes_do_not_affect_each_other(tmp_path: Path) -> None:
     for name in ("gate", "adopted", "go", "go.first"):
         os.mkfifo(tmp_path / name)
     # The first leaves an orphan in a session of its own; the second begins before and ends while that orphan lives.
@@ -321,7 +321,7 @@ def wait_for_environment(*pids: int) -> None:
 
 
 @LINUX_ONLY
-def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
+def test_a_later_process_ends_orphans_of_a_run(tmp_path: Path) -> None:
     name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
     marked = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
     other = {**ENVIRONMENT, child_process.RUN_COOKIE: f"{name}0"}
@@ -337,7 +337,7 @@ def test_a_later_process_ends_what_a_run_left_behind(tmp_path: Path) -> None:
 
 
 @LINUX_ONLY
-def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
+def test_a_process_whose_main_thread_ended_is_alive_and_detected() -> None:
     """The system shows it as a zombie, and its environment only by the other threads."""
     name = f"run-{os.urandom(8).hex()}"
     program = (
@@ -358,7 +358,7 @@ def test_a_process_whose_first_thread_has_ended_lives_and_is_found() -> None:
 
 
 @LINUX_ONLY
-def test_ending_the_processes_of_a_run_spares_who_asks_and_its_parents() -> None:
+def test_ending_the_processes_of_a_run_spares_the_caller_and_its_parents() -> None:
     name = f"run-{os.urandom(8).hex()}"
     program = f"from idumb.system.processes import process_tree; print(process_tree.end_all('IDUMB_RUN', '{name}'))"
     root = str(Path(__file__).parents[3])

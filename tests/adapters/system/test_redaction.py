@@ -58,7 +58,7 @@ def test_every_pattern_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_a_token_is_known_by_its_issuers_prefix(kind: str) -> None:
+def test_a_token_is_recognized_by_its_issuer_s_prefix(kind: str) -> None:
     secret, text = sample(kind)
     out = Redactor().redact(text)
     assert secret not in out
@@ -69,7 +69,7 @@ def test_a_token_is_known_by_its_issuers_prefix(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_a_token_cut_in_two_by_the_end_of_a_piece_is_found(kind: str) -> None:
+def test_a_token_split_between_chunks_is_redacted(kind: str) -> None:
     _, text = sample(kind)
     whole = Redactor().redact(text)
     for cut in range(len(text)):
@@ -79,7 +79,7 @@ def test_a_token_cut_in_two_by_the_end_of_a_piece_is_found(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_a_token_is_found_wherever_it_stands_in_a_long_stream(kind: str) -> None:
+def test_a_token_is_redacted_anywhere_in_a_long_stream(kind: str) -> None:
     """Each offset around the end of a piece, and around the place where a stream lets go of what it held back."""
     secret, text = sample(kind)
     data = text.encode()
@@ -93,7 +93,7 @@ def test_a_token_is_found_wherever_it_stands_in_a_long_stream(kind: str) -> None
             assert len(MARK.findall(out.decode())) == 1
 
 
-def test_a_stream_lets_go_while_it_goes_on() -> None:
+def test_a_stream_emits_output_while_it_continues() -> None:
     """Else a gigabyte of output would stand in memory."""
     redactor = Redactor()
     stream = redactor.stream()
@@ -121,7 +121,7 @@ def test_a_stream_lets_go_while_it_goes_on() -> None:
         lambda value: base64.b64encode(f"u:{value}".encode()).decode(),
     ],
 )
-def test_a_known_value_is_found_in_every_spelling(spell: object) -> None:
+def test_a_known_value_is_redacted_in_every_encoding(spell: object) -> None:
     text = spell(SECRET)  # type: ignore[operator]
     out = Redactor({"PASSWORD": SECRET}).redact(f"x {text} y")
     assert "[redacted:value:" in out
@@ -131,39 +131,39 @@ def test_a_known_value_is_found_in_every_spelling(spell: object) -> None:
     assert core not in out
 
 
-def test_a_value_too_short_to_be_looked_for_does_no_harm() -> None:
+def test_a_value_that_is_too_short_is_not_redacted() -> None:
     assert Redactor({"DEBUG": "1", "EMPTY": ""}).redact("1 and 11") == "1 and 11"
 
 
-def test_one_value_inside_another_leaves_no_end_standing() -> None:
+def test_a_value_inside_another_leaves_no_remainder() -> None:
     out = Redactor({"A": "secret-one", "B": "secret-one-and-more", "C": "more-still"}).redact(
         "secret-one-and-more-still"
     )
     assert MARK.sub("", out) == ""
 
 
-def test_bytes_that_are_no_text_pass_through() -> None:
+def test_bytes_that_are_not_text_pass_through() -> None:
     data = bytes(range(256)) * 200
     assert Redactor({"A": "something"}).data(data) == data
     stream = Redactor().stream()
     assert stream.feed(data) + stream.finish() == data
 
 
-def test_equal_secrets_of_one_repository_have_equal_marks_and_other_repositories_others() -> None:
+def test_equal_secrets_have_equal_marks_within_one_repository_only() -> None:
     secret, _ = sample("github")
     first = Redactor(key=b"one").redact(secret)
     assert Redactor(key=b"one").redact(f"again {secret}") == f"again {first}"
     assert Redactor(key=b"two").redact(secret) != first
 
 
-def test_strings_in_a_json_value_are_redacted_wherever_they_stand() -> None:
+def test_strings_anywhere_in_a_json_value_are_redacted() -> None:
     secret, _ = sample("npm")
     out = Redactor().value({"a": [secret, 1, None, True], secret: {"b": (secret,)}})
     assert secret not in json.dumps(out)
     assert json.loads(json.dumps(out))["a"][1:] == [1, None, True]
 
 
-def test_ordinary_output_stays_as_it_is() -> None:
+def test_ordinary_output_is_unchanged() -> None:
     lines = (
         "commit 0123456789abcdef0123456789abcdef01234567",
         "task-0123456789abcdef0123456789abcdef and risk-abcdefghijklmnopqrstuvwxyz0123456789",
@@ -177,7 +177,7 @@ def test_ordinary_output_stays_as_it_is() -> None:
     assert Redactor().redact(text) == text
 
 
-def test_a_private_key_without_its_end_goes_too() -> None:
+def test_a_private_key_without_its_end_is_redacted_too() -> None:
     cut = "-----BEGIN " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabcd"
     out = Redactor().redact(cut)
     assert MARK.fullmatch(out)
@@ -186,7 +186,7 @@ def test_a_private_key_without_its_end_goes_too() -> None:
 @pytest.mark.parametrize(
     "attack", ["sk-", "eyJa.", "://a:", "-----BEGIN PRIVATE KEY-----", "Authorization: Basic ", "AKIA", "ghp_", "://"]
 )
-def test_no_pattern_takes_more_than_linear_time(attack: str) -> None:
+def test_every_pattern_needs_linear_time_at_most(attack: str) -> None:
     """The test's own time limit is the judge: what is not linear takes minutes here."""
     Redactor().redact(attack * (400_000 // len(attack)))
     Redactor().redact(attack + "a" * 400_000)
@@ -194,7 +194,7 @@ def test_no_pattern_takes_more_than_linear_time(attack: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=200), max_size=8), st.sampled_from(sorted(SAMPLES)), st.integers(0, 7))
-def test_a_stream_says_the_same_as_the_whole(pieces: list[bytes], kind: str, place: int) -> None:
+def test_a_stream_is_redacted_like_the_whole_text(pieces: list[bytes], kind: str, place: int) -> None:
     pieces.insert(min(place, len(pieces)), sample(kind)[1].encode())
     redactor = Redactor({"A": SECRET})
     stream = redactor.stream()
@@ -202,7 +202,7 @@ def test_a_stream_says_the_same_as_the_whole(pieces: list[bytes], kind: str, pla
     assert out == redactor.data(b"".join(pieces))
 
 
-def test_ids_of_objects_are_what_they_are_unless_one_is_the_secret() -> None:
+def test_object_ids_are_unchanged_unless_one_is_the_secret() -> None:
     """R-LOG-3: digits that a secret shares with a digest must not cost a tree."""
     digest, token = "ab123456cd" * 4, "0123456789" * 4
     redactor = Redactor({"PIN": "123456", "OLD_TOKEN": token})
@@ -215,7 +215,7 @@ def test_ids_of_objects_are_what_they_are_unless_one_is_the_secret() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(1, 7), st.integers(0, 3))
-def test_a_known_value_is_found_with_its_line_however_the_bytes_are_cut(before: bytes, size: int, lines: int) -> None:
+def test_a_known_value_is_located_by_line_however_the_bytes_are_split(before: bytes, size: int, lines: int) -> None:
     """R-LOG-3."""
     whole = before + b"\n" * lines + b"key = hunter-Zq81\nrest\n"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
@@ -224,7 +224,7 @@ def test_a_known_value_is_found_with_its_line_however_the_bytes_are_cut(before: 
     assert Redactor({}).find(pieces) == ()
 
 
-def test_many_hits_cost_no_more_than_their_number() -> None:
+def test_cost_grows_linearly_with_the_number_of_hits() -> None:
     """R-LOG-3: lines are counted once, not again from the start for every hit."""
 
     class Counted(bytes):
@@ -244,7 +244,7 @@ def test_many_hits_cost_no_more_than_their_number() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(1, 7))
-def test_whether_bytes_hold_a_value_is_read_no_further_than_it(before: bytes, size: int) -> None:
+def test_the_search_for_a_value_stops_at_the_first_hit(before: bytes, size: int) -> None:
     """R-LOG-3."""
     whole = before + b"hunter-Zq81 and"
     pieces = iter([whole[at : at + size] for at in range(0, len(whole), size)] + [b"more"] * 9)
@@ -256,14 +256,14 @@ def test_whether_bytes_hold_a_value_is_read_no_further_than_it(before: bytes, si
 
 
 @pytest.mark.parametrize("before", ["line\n", "tab\t", "é", "\x07", 'Authorization: "'])
-def test_a_token_is_recognised_in_json_as_in_text(before: str) -> None:
+def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
     """In JSON, the letter or digit that ends an escape comes right before the token."""
     text = before + "ghp_" + "a1b2" * 9
     assert Redactor().holds(text)
     assert Redactor().holds(json.dumps({"text": text}))
 
 
-def test_a_quoted_header_is_recognised_in_json_as_in_text() -> None:
+def test_a_quoted_header_is_recognized_in_json_as_in_text() -> None:
     text = json.dumps({"Authorization": "Bearer abcdef123456"})
     assert Redactor().holds(text)
     assert Redactor().holds(json.dumps({"headers": text}))

@@ -45,13 +45,13 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
         (Observation(), DEADLOCK),
     ],
 )
-def test_what_was_seen_has_one_cause(seen: Observation, cause: str) -> None:
+def test_each_observation_has_one_cause(seen: Observation, cause: str) -> None:
     found = stalls.cause_of(seen)
     assert found.kind == cause
     assert found.words
 
 
-def test_the_words_say_what_the_judgement_rests_on() -> None:
+def test_the_message_states_the_basis_of_the_diagnosis() -> None:
     seen = Observation(limit=IDLE, agent=True, states="S", connections=1, silence=61.2)
     assert stalls.explain(seen) == "hardly any CPU used, 1 open connection, silent for 61 s"
     waits = ("do_wait", "futex_wait_queue", "unix_stream_read_generic")
@@ -62,7 +62,7 @@ def test_the_words_say_what_the_judgement_rests_on() -> None:
     ("number", "starved", "words"),
     [(9, False, "from outside"), (9, True, "memory ran out"), (24, False, "CPU time"), (25, False, "file size")],
 )
-def test_a_signal_nobody_sent_here_tells_of_a_limit(number: int, words: str, *, starved: bool) -> None:
+def test_a_signal_that_idumb_did_not_send_indicates_a_limit(number: int, words: str, *, starved: bool) -> None:
     """F37: also as exit 137, as a shell says it."""
     found = stalls.of_signal(number, starved=starved)
     assert found is not None
@@ -106,7 +106,7 @@ def run(
         ("kill -STOP $$", DEADLOCK),
     ],
 )
-def test_a_timeout_is_given_its_cause(tmp_path: Path, script: str, cause: str) -> None:
+def test_a_timeout_gets_its_cause(tmp_path: Path, script: str, cause: str) -> None:
     finished = run(script, tmp_path, timeout=1.0)
     assert (finished.timed_out, finished.limit, finished.cause) == (True, WALL, cause), finished.why
     assert finished.words().startswith(f"stopped after 1 s ({cause}: ")
@@ -121,7 +121,7 @@ link.recv(1)
 
 @LINUX_ONLY
 @pytest.mark.parametrize(("agent", "cause"), [(True, MODEL_STALL), (False, EXTERNAL)])
-def test_who_waits_on_a_connection_is_told_apart_by_who_it_is(tmp_path: Path, *, agent: bool, cause: str) -> None:
+def test_the_peer_of_an_idle_connection_determines_the_cause(tmp_path: Path, *, agent: bool, cause: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         finished = child_process.run(
@@ -138,7 +138,7 @@ def test_who_waits_on_a_connection_is_told_apart_by_who_it_is(tmp_path: Path, *,
 
 
 @LINUX_ONLY
-def test_a_connection_inside_of_the_work_is_none_with_somebody_else() -> None:
+def test_a_connection_inside_the_work_has_no_external_peer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = socket.create_connection(server.getsockname())
         there, _ = server.accept()
@@ -148,14 +148,14 @@ def test_a_connection_inside_of_the_work_is_none_with_somebody_else() -> None:
             assert str(os.fstat(there.fileno()).st_ino) not in mine
 
 
-def test_silence_ends_what_is_idle(tmp_path: Path) -> None:
+def test_silence_ends_an_idle_process(tmp_path: Path) -> None:
     finished = run("echo began; sleep 1000", tmp_path, timeout=50.0, idle=0.4, agent=True)
     assert (finished.timed_out, finished.limit, finished.cause) == (True, IDLE, MODEL_STALL)
     assert finished.words().startswith("stopped after 0.4 s of silence (model-stall: ")
     assert finished.output.text() == "began\n"
 
 
-def test_who_talks_is_not_idle(tmp_path: Path) -> None:
+def test_a_process_with_output_is_not_idle(tmp_path: Path) -> None:
     """The script is three times as long as the silence that is allowed."""
     script = "i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done"
     finished = run(script, tmp_path, idle=1.0)
@@ -163,18 +163,18 @@ def test_who_talks_is_not_idle(tmp_path: Path) -> None:
 
 
 @LINUX_ONLY
-def test_who_computes_without_a_word_is_not_idle(tmp_path: Path) -> None:
+def test_a_silent_process_that_computes_is_not_idle(tmp_path: Path) -> None:
     finished = run("while :; do :; done", tmp_path, timeout=2.0, idle=0.5)
     assert (finished.limit, finished.cause) == (WALL, RESOURCES)
 
 
-def test_a_look_that_output_made_stale_is_taken_again() -> None:
+def test_an_observation_made_stale_by_output_is_repeated() -> None:
     limits = TimeLimits(100.0, None, 10.0, agent=True)
     assert limits.next_look(None) == 108.0
     assert limits.next_look(105.0) == 113.0
 
 
-def test_without_limits_nothing_is_looked_at() -> None:
+def test_without_limits_nothing_is_observed() -> None:
     assert TimeLimits(0.0, None, None, agent=False).next_look(None) is None
 
 
@@ -188,18 +188,18 @@ def test_without_limits_nothing_is_looked_at() -> None:
     ],
 )
 @LINUX_ONLY
-def test_a_limit_is_kept_by_the_system(tmp_path: Path, script: str, limits: dict[str, int], words: str) -> None:
+def test_a_limit_is_enforced_by_the_system(tmp_path: Path, script: str, limits: dict[str, int], words: str) -> None:
     """S19."""
     assert words in run(script, tmp_path, limits=limits).output.text()
 
 
-def test_who_uses_up_the_cpu_time_is_ended_and_the_cause_is_told(tmp_path: Path) -> None:
+def test_a_process_over_its_cpu_limit_is_ended_with_that_cause(tmp_path: Path) -> None:
     finished = run("while :; do :; done", tmp_path, limits={"cpu": 1})
     assert (finished.signal, finished.timed_out, finished.cause) == (signal.SIGXCPU, False, RESOURCES)
     assert finished.words() == "ended by signal 24 (resources: CPU time limit reached)"
 
 
-def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:
+def test_a_kill_from_outside_is_reported(tmp_path: Path) -> None:
     """F37: as a signal, and as the exit that a shell makes of it."""
     assert run("kill -9 $$", tmp_path).cause == RESOURCES
     assert run("sh -c 'kill -9 $$'; exit $?", tmp_path).cause == RESOURCES
@@ -208,7 +208,7 @@ def test_a_kill_from_outside_is_told_of(tmp_path: Path) -> None:
 
 
 @LINUX_ONLY
-def test_processes_are_seen_as_the_system_sees_them() -> None:
+def test_processes_are_described_as_the_system_reports_them() -> None:
     seen = stalls.look([os.getpid()], None, limit=WALL, agent=False, silence=1.0)
     assert seen.states == "R"
     assert stalls.sample([os.getpid()]).cpu > 0

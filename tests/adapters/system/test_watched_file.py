@@ -30,7 +30,7 @@ def watched(place: Path) -> WatchedFile:
     return WatchedFile(str(place), MOST)
 
 
-def test_what_was_written_is_read_and_then_no_more_until_it_changes(place: Path) -> None:
+def test_content_is_read_once_until_it_changes(place: Path) -> None:
     file = watched(place)
     assert file.news() is None
     place.write_bytes(b"one")
@@ -39,7 +39,7 @@ def test_what_was_written_is_read_and_then_no_more_until_it_changes(place: Path)
     assert file.news() == b"another"
 
 
-def test_a_change_that_keeps_size_and_times_is_read_by_the_look_that_follows(place: Path) -> None:
+def test_a_change_with_equal_size_and_times_is_read_by_the_next_check(place: Path) -> None:
     """Files' times have a grain; both writes can fall into one."""
     place.write_bytes(b"one")
     file = watched(place)
@@ -49,7 +49,7 @@ def test_a_change_that_keeps_size_and_times_is_read_by_the_look_that_follows(pla
     assert file.news() == b"two"
 
 
-def test_a_file_in_the_place_of_another_and_one_that_went_away_are_changes(place: Path) -> None:
+def test_replacing_and_removing_the_file_are_changes(place: Path) -> None:
     file = watched(place)
     place.write_bytes(b"one")
     assert [file.news() for _ in range(3)] == [b"one", b"one", None]
@@ -100,7 +100,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_is_no_file_of_a_size_has_nothing_in_it_and_is_not_waited_for(place: Path, what: str) -> None:
+def test_a_special_file_reads_as_empty_without_blocking(place: Path, what: str) -> None:
     file = watched(place)
     HOSTILE[what](place)
     assert not any(file.news() for _ in range(3))
@@ -118,7 +118,7 @@ print(len(opened))
 """
 
 
-def test_a_file_that_stays_as_it_is_is_not_opened_again(place: Path) -> None:
+def test_an_unchanged_file_is_not_opened_again(place: Path) -> None:
     place.write_bytes(b"one")
     root = str(Path(__file__).parents[3])
     argv = [sys.executable, "-c", OPENED, str(place)]
@@ -161,19 +161,19 @@ def run(
     )
 
 
-def test_who_waits_for_somebody_has_its_whole_time_and_is_not_called_stalled(tmp_path: Path) -> None:
+def test_an_agent_that_waits_for_a_person_has_its_whole_time_and_is_not_stalled(tmp_path: Path) -> None:
     finished = run("exec sleep 1000", tmp_path, Says((True, True)), timeout=3.0, idle=1.0)
     assert (finished.limit, finished.cause) == (WALL, EXTERNAL)
     assert "reports that it is waiting" in finished.words()
 
 
-def test_who_says_something_new_is_not_silent(tmp_path: Path) -> None:
+def test_an_agent_with_new_output_is_not_silent(tmp_path: Path) -> None:
     finished = run("exec sleep 1000", tmp_path, Says((True, False)), timeout=3.0, idle=1.0)
     assert finished.limit == WALL
     assert "says" not in finished.words()
 
 
-def test_silence_counts_from_when_the_waiting_is_over(tmp_path: Path) -> None:
+def test_silence_counts_from_the_end_of_a_wait(tmp_path: Path) -> None:
     watch = Says(*[(False, True)] * 5, (False, False))
     finished = run("exec sleep 1000", tmp_path, watch, timeout=1000, idle=1.0)
     assert finished.limit == IDLE
@@ -181,11 +181,11 @@ def test_silence_counts_from_when_the_waiting_is_over(tmp_path: Path) -> None:
     assert "says" not in finished.words()
 
 
-def test_who_says_nothing_is_silent(tmp_path: Path) -> None:
+def test_an_agent_without_output_is_silent(tmp_path: Path) -> None:
     assert run("exec sleep 1000", tmp_path, Says(), timeout=1000, idle=1.0).limit == IDLE
 
 
-def test_looks_are_as_many_as_there_is_time_for_however_much_is_printed(tmp_path: Path) -> None:
+def test_the_number_of_checks_depends_on_time_and_not_on_output(tmp_path: Path) -> None:
     """Each line turns to the process; none of them is a reason to look."""
     watch = Says()
     finished = run("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done", tmp_path, watch)
@@ -197,7 +197,7 @@ class Interrupted(Exception):
     pass
 
 
-def test_a_signal_that_comes_during_a_look_lets_it_end(tmp_path: Path) -> None:
+def test_a_check_completes_when_a_signal_arrives(tmp_path: Path) -> None:
     """What is written down in it is written whole, and known to who goes on."""
     done: list[int] = []
 

@@ -57,7 +57,7 @@ def test_a_script_is_followed_message_by_message(protocol: Protocol, served: Ser
 
 
 @protocols
-def test_a_stream_says_the_same_as_a_whole_answer(protocol: Protocol, served: Served) -> None:
+def test_a_stream_has_the_same_content_as_a_whole_answer(protocol: Protocol, served: Served) -> None:
     events = served.events(protocol.stream_path, streamed(protocol, "write the greeting", 0))
     text, given = protocol.assembled(events)
     assert (text, json.loads(given)) == ("", {"file_path": "a.txt", "content": "hello\n"})
@@ -66,13 +66,13 @@ def test_a_stream_says_the_same_as_a_whole_answer(protocol: Protocol, served: Se
 
 
 @protocols
-def test_nothing_is_scripted_for_other_prompts(protocol: Protocol, served: Served) -> None:
+def test_prompts_without_a_rule_get_no_scripted_answer(protocol: Protocol, served: Served) -> None:
     assert "Nothing is scripted" in protocol.text(served.ask(protocol.path, protocol.body("sing", 0)))
 
 
 @pytest.mark.parametrize("fault", TOLD)
 @protocols
-def test_a_provider_tells_its_faults_in_its_own_words(protocol: Protocol, fault: str, served: Served) -> None:
+def test_faults_have_the_provider_s_own_wording(protocol: Protocol, fault: str, served: Served) -> None:
     status, body = served.post(protocol.path, protocol.body(fault, 0))
     assert status in TOLD[fault]
     assert json.loads(body)["error"]["message"]
@@ -80,13 +80,13 @@ def test_a_provider_tells_its_faults_in_its_own_words(protocol: Protocol, fault:
 
 @pytest.mark.parametrize("fault", ["closed", "truncated", "silent"])
 @protocols
-def test_a_connection_that_breaks_is_no_answer(protocol: Protocol, fault: str, served: Served) -> None:
+def test_a_broken_connection_gives_no_answer(protocol: Protocol, fault: str, served: Served) -> None:
     with pytest.raises((http.client.HTTPException, ConnectionError, URLError)):
         served.post(protocol.stream_path, streamed(protocol, fault, 0))
 
 
 @protocols
-def test_garbage_is_no_json_under_a_good_status(protocol: Protocol, served: Served) -> None:
+def test_garbage_is_invalid_json_with_a_good_status(protocol: Protocol, served: Served) -> None:
     status, body = served.post(protocol.path, protocol.body("garbage", 0))
     assert status == 200
     with pytest.raises(ValueError, match=r"Expecting value|utf-8"):
@@ -94,7 +94,7 @@ def test_garbage_is_no_json_under_a_good_status(protocol: Protocol, served: Serv
 
 
 @protocols
-def test_a_dripping_answer_comes_whole_in_the_end(protocol: Protocol, served: Served) -> None:
+def test_a_slowly_sent_answer_arrives_complete(protocol: Protocol, served: Served) -> None:
     assert protocol.text(served.ask(protocol.path, protocol.body("drip", 0))) == "a long enough answer"
 
 
@@ -112,19 +112,19 @@ def test_a_model_can_decline(path: str, said: Any, served: Served) -> None:
     assert said(served.ask(path, protocol.body("decline", 0)))
 
 
-def test_a_rule_that_is_used_up_gives_way_to_the_next() -> None:
+def test_after_a_rule_is_used_up_the_next_rule_answers() -> None:
     with serving(FAULTY.format(fault="rate-limited"), "answers: [{say: fine}]") as made:
         body = ALL[0].body("rate-limited", 0)
         assert made.post("/v1/messages", body)[0] == 429
         assert ALL[0].text(made.ask("/v1/messages", body)) == "fine"
 
 
-def test_a_request_under_another_name_is_refused(served: Served) -> None:
+def test_a_request_with_another_model_name_is_refused(served: Served) -> None:
     """A page in a browser can reach loopback by a name of its own."""
     assert served.post("/v1/messages", ALL[0].body("write the greeting", 0), Host="example.invalid")[0] == 403
 
 
-def test_the_log_tells_what_was_asked_and_holds_no_key(served: Served) -> None:
+def test_the_log_records_requests_without_the_key(served: Served) -> None:
     served.post("/v1/messages?key=s3cret", ALL[0].body("write the greeting", 0), Authorization="Bearer s3cret")
     noted = served.notes[-1]
     assert (noted["path"], noted["rule"], noted["calls"]) == ("/v1/messages", "Rule 12", ["Write"])
@@ -132,7 +132,7 @@ def test_the_log_tells_what_was_asked_and_holds_no_key(served: Served) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
-def test_a_request_that_is_no_object_is_told_so(body: bytes, served: Served) -> None:
+def test_a_request_that_is_not_an_object_is_an_error(body: bytes, served: Served) -> None:
     connection = http.client.HTTPConnection(served.address.removeprefix("http://"), timeout=10)
     connection.request("POST", "/v1/messages", body)
     assert connection.getresponse().status == 400
