@@ -50,6 +50,7 @@ COMPUTED = {
         "git.bare", "git.work-tree-elsewhere", "git.index-locked", "git.unmerged", "git.failed", "git.unreadable",
     ),
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
+    "idumb/markdown/settings/setting_values.py code": ("config.invalid", "policy.invalid", "script.invalid"),
     "idumb/cli/system_errors.py code": (),  # the tuples of its table
     "idumb/store/log_errors.py code": ("store.failed",),  # and those of its table
 }  # fmt: skip

@@ -6,10 +6,10 @@ from typing import Any
 
 from idumb.domain import model_script as script
 from idumb.domain.errors import InputError
-from idumb.domain.finding import errors, nearest
+from idumb.domain.finding import did_you_mean
 from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown.plans import plan_parser, steps
-from idumb.markdown.settings.setting_values import WrongValue, anything, boolean, count, shown
+from idumb.markdown.settings.setting_values import DID_YOU_MEAN, WrongValue, anything, boolean, count, rejected, shown
 from idumb.markdown.syntax import blocks, yaml_nodes
 from idumb.markdown.syntax.nodes import Fence, Heading
 from idumb.markdown.syntax.problems import Problems
@@ -43,14 +43,8 @@ def read(data: bytes, path: str) -> Script:
         problems.error(
             "script.empty", 0, "The script has no rules", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"
         )
-    if wrong := errors(problems.sorted()):
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise InputError(
-            "script.invalid",
-            f"{wrong[0].place}: {wrong[0].message}{more}",
-            findings=problems.sorted(),
-            hint=wrong[0].mend or "idumb help fake-model shows a script",
-        )
+    if problems.any_error:
+        raise rejected("script.invalid", problems.sorted(), "idumb help fake-model shows a script")
     return Script(tuple(rules))
 
 
@@ -138,8 +132,7 @@ def _keys(node: Node, known: tuple[str, ...]) -> dict[str, Node]:
         raise WrongValue(node.start, shown(node), f"keys with values: {', '.join(known)}")
     for key, _ in node.pairs:
         if key.value not in known:
-            near = nearest(key.value, known)
-            mend = f"Did you mean `{near}`?" if near else "Remove the key."
+            mend = did_you_mean(key.value, known, "Remove the key.", DID_YOU_MEAN)
             raise WrongValue(key.start, key.value, f"one of the keys {', '.join(known)}", mend)
     return {key.value: value for key, value in node.pairs}
 
@@ -157,9 +150,8 @@ def _text(node: Node) -> str:
 def _fault(node: Node) -> str:
     text = _text(node)
     if text not in script.FAULTS:
-        near = nearest(text, script.FAULTS)
-        fix = f"Did you mean `{near}`?" if near else ""
-        raise WrongValue(node.start, text, "one of " + ", ".join(script.FAULTS), fix)
+        mend = did_you_mean(text, script.FAULTS, "", DID_YOU_MEAN)
+        raise WrongValue(node.start, text, "one of " + ", ".join(script.FAULTS), mend)
     return text
 
 

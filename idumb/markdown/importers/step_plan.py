@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain.finding import nearest
+from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
@@ -101,7 +101,6 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
         if key.value in KEYS:
             found[key.value] = value
             continue
-        near = nearest(key.value, KEYS)
         problems.error(
             "plan.unknown-key",
             key.start,
@@ -109,7 +108,7 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
             field=key.value[:80],
             found=key.value,
             accepted=", ".join(KEYS),
-            mend=f"did you mean `{near}`?" if near else "remove it",
+            mend=did_you_mean(key.value, KEYS, "remove it"),
         )
     if "steps" not in found:
         problems.error(

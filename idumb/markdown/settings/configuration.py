@@ -10,7 +10,7 @@ from typing import Any
 
 from idumb.domain import agent
 from idumb.domain.errors import InputError
-from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.finding import ERROR, Finding, did_you_mean
 from idumb.domain.proof import levels
 from idumb.domain.settings import (
     BRANCHES,
@@ -30,7 +30,7 @@ from idumb.domain.settings import (
 from idumb.markdown.settings import prompt_files
 from idumb.markdown.settings import setting_values as values
 from idumb.markdown.syntax import yaml_nodes
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar
@@ -54,15 +54,7 @@ def load(root: str) -> Settings:
         ) from problem
     settings, findings = read(data)
     if settings is None:
-        wrong = [f for f in findings if f.severity == ERROR]
-        first = wrong[0]
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise InputError(
-            "config.invalid",
-            f"{first.place}: {first.message}{more}",
-            findings=findings,
-            hint=first.mend or f"Fix {PATH}; idumb help configuration explains every key.",
-        )
+        raise values.rejected("config.invalid", findings, f"Fix {PATH}; idumb help configuration explains every key.")
     settings = dataclasses.replace(settings, prompts=prompt_files.load(root))
     _require_templates(settings)
     return settings
@@ -71,7 +63,7 @@ def load(root: str) -> Settings:
 def place(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
-        text = _decoded(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1))
+        text = values.decoded(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), MAX_BYTES)
     except (OSError, ValueError):
         return 1, 1
     source = Source(text, PATH)
@@ -100,7 +92,7 @@ def _require_templates(settings: Settings) -> None:
 def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding, ...]]:
     """Return settings from the bytes of a configuration file; None if a finding is an error."""
     try:
-        text = _decoded(data)
+        text = values.decoded(data, MAX_BYTES)
     except ValueError as problem:
         return None, (Finding("config.unreadable", ERROR, path, 1, 1, "", "", "UTF-8 text", f"{path} {problem}."),)
     problems = Problems(Source(text, path))
@@ -110,15 +102,6 @@ def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding,
         settings = _Reading(problems).settings(node)
     findings = problems.sorted()
     return (None if problems.any_error else settings), findings
-
-
-def _decoded(data: bytes) -> str:
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"is larger than {MAX_BYTES} bytes")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
 
 
 class _Reading:
@@ -234,8 +217,7 @@ class _Reading:
         known = tuple(known)
         if name in known:
             return name
-        near = nearest(name, known)
-        mend = f"Did you mean `{near}`?" if near else f"Define {name} under `{section}`."
+        mend = did_you_mean(name, known, f"Define {name} under `{section}`.", values.DID_YOU_MEAN)
         self._wrong(where, at, name, ", ".join(known) or f"defined under `{section}`", mend)
         return None
 
@@ -306,43 +288,22 @@ class _Reading:
         return node.pairs
 
     def _unknown(self, name: str, key: Scalar, known: Iterable[str]) -> None:
-        near = nearest(key.value, known)
-        self._problems.error(
-            "config.unknown-key",
-            key.start,
-            f"Unknown key `{name}`",
-            field=name,
-            found=key.value,
-            accepted=", ".join(known),
-            mend=f"Did you mean `{near}`?" if near else "Remove the key.",
-        )
+        mend = did_you_mean(key.value, known, "Remove the key.", values.DID_YOU_MEAN)
+        self._error(name, key.start, f"Unknown key `{name}`", key.value, ", ".join(known), mend, "config.unknown-key")
 
     def _missing(self, where: str, at: int, key: str, accepted: str) -> None:
-        self._problems.error(
-            "config.bad-value", at, f"{where} has no `{key}`", field=where, accepted=accepted, mend=f"Add `{accepted}`."
-        )
+        self._error(where, at, f"{where} has no `{key}`", "", accepted, f"Add `{accepted}`.")
 
     def _not_allowed(self, name: str, at: int, found: str, reason: str) -> None:
-        self._problems.error(
-            "config.bad-value",
-            at,
-            f"{name} is not allowed: {reason}",
-            field=name,
-            found=found,
-            accepted="no value",
-            mend=f"Remove {name}.",
-        )
+        self._error(name, at, f"{name} is not allowed: {reason}", found, "no value", f"Remove {name}.")
 
     def _wrong(self, name: str, at: int, found: str, accepted: str, mend: str = "") -> None:
-        self._problems.error(
-            "config.bad-value",
-            at,
-            f"{name}: {found!r} is not {accepted}",
-            field=name,
-            found=found,
-            accepted=accepted,
-            mend=mend or f"Write {accepted}.",
-        )
+        self._error(name, at, f"{name}: {found!r} is not {accepted}", found, accepted, mend or f"Write {accepted}.")
+
+    def _error(
+        self, name: str, at: int, message: str, found: str, accepted: str, mend: str, code: str = "config.bad-value"
+    ) -> None:
+        Field(name, self._problems).error(code, at, message, found, accepted, mend)
 
 
 _TOP: Mapping[str, values.Reader] = {

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 
 from idumb.domain import settings
 from idumb.domain.errors import InputError
-from idumb.domain.finding import ERROR, Finding, nearest
+from idumb.domain.finding import Finding, did_you_mean
 from idumb.domain.settings import Policy
 from idumb.markdown.plans import step_tools
+from idumb.markdown.settings.setting_values import DID_YOU_MEAN, decoded, rejected, shown
 from idumb.markdown.syntax import yaml_nodes
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
 from idumb.system.files import named_files
@@ -42,17 +43,10 @@ def _one(place: str, shown: str, *, required: bool) -> Policy | None:
         return None
     except OSError as problem:
         raise _unreadable(shown, problem.strerror or str(problem)) from problem
-    made, findings = read(data, shown)
-    if made is None:
-        wrong = [f for f in findings if f.severity == ERROR]
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise InputError(
-            "policy.invalid",
-            f"{wrong[0].place}: {wrong[0].message}{more}",
-            findings=findings,
-            hint=wrong[0].mend or "idumb help configuration shows a policy",
-        )
-    return made
+    policy, findings = read(data, shown)
+    if policy is None:
+        raise rejected("policy.invalid", findings, "idumb help configuration shows a policy")
+    return policy
 
 
 def _unreadable(shown: str, why: str) -> InputError:
@@ -62,27 +56,20 @@ def _unreadable(shown: str, why: str) -> InputError:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
     """Return a policy from the bytes of its file; None if a finding is an error."""
-    text, why = _decoded(data)
-    problems = Problems(Source(text, path))
-    if why:
-        problems.error("policy.bad-value", 0, why, accepted="UTF-8 text", mend="Save the file as UTF-8.")
+    try:
+        text = decoded(data, MAX_BYTES)
+    except ValueError as why:
+        problems = Problems(Source("", path))
+        message = f"The policy {why}"
+        problems.error("policy.bad-value", 0, message, accepted="UTF-8 text", mend="Save the file as UTF-8.")
         return None, problems.sorted()
+    problems = Problems(Source(text, path))
     node = yaml_nodes.read(text, lambda at: at, problems, "policy")
     named = {} if problems.any_error else _named(node, problems)
     if problems.any_error:
         return None, problems.sorted()
     allowed = frozenset(named.get("allow", step_tools.TOOLS)) - frozenset(named.get("deny", ()))
     return Policy(allowed if named else None, ((path, hashlib.sha256(data).hexdigest()),)), problems.sorted()
-
-
-def _decoded(data: bytes) -> tuple[str, str]:
-    """Return the text, and the reason if there is none."""
-    if len(data) > MAX_BYTES:
-        return "", f"The policy is larger than {MAX_BYTES} bytes"
-    try:
-        return data.decode("utf-8"), ""
-    except UnicodeDecodeError as problem:
-        return "", f"The policy is not UTF-8: unexpected byte at offset {problem.start}"
 
 
 def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
@@ -97,18 +84,10 @@ def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
         if key.value in _KEYS:
             found[key.value] = _tools(key.value, value, problems)
             continue
-        near = nearest(key.value, _KEYS)
-        mend = f"Did you mean `{near}`?" if near else "Remove the key."
+        mend = did_you_mean(key.value, _KEYS, "Remove the key.", DID_YOU_MEAN)
         message = f"Unknown key `{key.value}` in a policy"
-        problems.error(
-            "policy.unknown-key",
-            key.start,
-            message,
-            field=key.value,
-            found=key.value,
-            accepted="allow, deny",
-            mend=mend,
-        )
+        field = Field(key.value, problems)
+        field.error("policy.unknown-key", key.start, message, key.value, "allow, deny", mend)
     return found
 
 
@@ -126,8 +105,8 @@ def _tools(key: str, node: Node, problems: Problems) -> list[str]:
 
 
 def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:
-    shown = node.value if isinstance(node, Scalar) else "a list" if isinstance(node, Sequence) else "a mapping"
-    near = nearest(shown, step_tools.TOOLS) if isinstance(node, Scalar) else None
-    mend = f"Did you mean `{near}`?" if near else f"Write {accepted}."
-    message = f"{field}: {shown!r} is not {accepted}"
-    problems.error("policy.bad-value", node.start, message, field=field, found=shown, accepted=accepted, mend=mend)
+    found = shown(node)
+    known = step_tools.TOOLS if isinstance(node, Scalar) else ()
+    mend = did_you_mean(found, known, f"Write {accepted}.", DID_YOU_MEAN)
+    message = f"{field}: {found!r} is not {accepted}"
+    Field(field, problems).error("policy.bad-value", node.start, message, found, accepted, mend)

@@ -45,12 +45,10 @@ def _text(path: str, shown: str) -> str:
         data = named_files.read(path, MAX_BYTES + 1)
     except OSError as problem:
         raise _unreadable(shown, problem.strerror or str(problem)) from problem
-    if len(data) > MAX_BYTES:
-        raise _unreadable(shown, f"it is larger than {MAX_BYTES} bytes")
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        raise _unreadable(shown, f"it is not UTF-8: unexpected byte at offset {problem.start}") from problem
+        return setting_values.decoded(data, MAX_BYTES)
+    except ValueError as problem:
+        raise _unreadable(shown, f"it {problem}") from problem
 
 
 def _unreadable(shown: str, why: str) -> InputError:

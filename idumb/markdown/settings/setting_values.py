@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from idumb.domain import paths, whole_numbers
-from idumb.domain.finding import nearest
+from idumb.domain.errors import InputError
+from idumb.domain.finding import Finding, did_you_mean, errors
 from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
 
@@ -21,6 +22,26 @@ _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": 
 _MOST_DIGITS = 300  # of a number for an adapter; a float has no more
 _NUMBER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
+
+
+DID_YOU_MEAN = "Did you mean `{}`?"
+
+
+def decoded(data: bytes, most: int) -> str:
+    """Return the text of a file. Raises ValueError with the reason if it is too large or not UTF-8."""
+    if len(data) > most:
+        raise ValueError(f"is larger than {most} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
+
+
+def rejected(code: str, findings: tuple[Finding, ...], hint: str) -> InputError:
+    """Return the error of a file with findings, which quotes the first one; its fix replaces the hint."""
+    first, *others = errors(findings)
+    more = f" (and {len(others)} more)" if others else ""
+    return InputError(code, f"{first.place}: {first.message}{more}", findings=findings, hint=first.mend or hint)
 
 
 class WrongValue(Exception):
@@ -113,10 +134,8 @@ def one_of(choices: tuple[str, ...]) -> Reader:
     def reader(node: Node) -> str:
         if isinstance(node, Scalar) and node.value in choices:
             return str(node.value)
-        near = nearest(shown(node), choices)
-        raise WrongValue(
-            node.start, shown(node), f"one of {', '.join(choices)}", f"Did you mean `{near}`?" if near else ""
-        )
+        mend = did_you_mean(shown(node), choices, "", DID_YOU_MEAN)
+        raise WrongValue(node.start, shown(node), f"one of {', '.join(choices)}", mend)
 
     return reader
 
