@@ -14,7 +14,7 @@ from idumb.app.contract import loading
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
-from idumb.domain.intake.registry import Rule
+from idumb.domain.intake.rule import Rule
 from idumb.domain.settings import NO_POLICY, Settings
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser

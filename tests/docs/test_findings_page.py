@@ -12,8 +12,7 @@ import pytest
 
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
-from idumb.domain.intake.registry import Rule
-from idumb.domain.intake.rule import SILENT
+from idumb.domain.intake.rule import SILENT, Rule
 from idumb.domain.plans.plan import GUIDED, STRICT
 
 ROOT = Path(__file__).resolve().parents[2]

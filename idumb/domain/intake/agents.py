@@ -31,11 +31,10 @@ def builders(case: Case) -> Iterator[Finding]:
                 "task.unknown-builder",
                 plan,
                 task,
-                "builder",
-                found=name,
-                accepted=near or "a binding of .idumb/config.yaml",
-                message=f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
-                mend=f"Did you mean {near}?" if near else "Define it under `bindings`.",
+                name,
+                f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
+                f"Did you mean {near}?" if near else "Define it under `bindings`.",
+                accepted=near or "",
             )
 
 
@@ -47,7 +46,7 @@ def _nobody(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
     else:
         found, accepted = "builder steps without steps", "a `yaml steps` fence"
         why, mend = f"{task.id} has the builder `steps` but no steps.", "Add a `yaml steps` fence."
-    return case.at("task.no-builder", plan, task, "builder", found=found, accepted=accepted, message=why, mend=mend)
+    return case.at("task.no-builder", plan, task, found, why, mend, accepted=accepted)
 
 
 def validators(case: Case) -> Iterator[Finding]:
@@ -62,23 +61,20 @@ def validators(case: Case) -> Iterator[Finding]:
                 "task.unknown-validator",
                 plan,
                 task,
-                "validator",
-                found=name,
-                accepted=near or "a binding of .idumb/config.yaml",
-                message=f"{task.id} names the validator {name}, which .idumb/config.yaml does not define.",
-                mend=f"Did you mean {near}?" if near else "Define it under `bindings`.",
+                name,
+                f"{task.id} names the validator {name}, which .idumb/config.yaml does not define.",
+                f"Did you mean {near}?" if near else "Define it under `bindings`.",
+                accepted=near or "",
             )
         elif _leaves_clones(case.settings) and _asks_and_leaves(case.settings.bindings.get(name)):
             yield case.at(
                 "task.validator-elsewhere",
                 plan,
                 task,
-                "validator",
-                found=f"{name}, a handoff without `wait`",
-                accepted="a handoff with `options: {wait: SECONDS}`, `human`, or another adapter",
-                message=f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict."
+                f"{name}, a handoff without `wait`",
+                f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict."
                 " The work is in a clone, which is deleted when the command ends, so every attempt would fail.",
-                mend=f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`,"
+                f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`,"
                 " use `human` as validator, or set `run: {workspace: here}`.",
             )
 
@@ -96,11 +92,9 @@ def committing(case: Case) -> Iterator[Finding]:
                 "task.builder-cannot-commit",
                 plan,
                 task,
-                "builder",
-                found=f"{name}, adapter {binding.adapter}",
-                accepted="an agent that can run git, or another commit policy",
-                message=f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git.",
-                mend=f"{mend} or set `git: {{commit: task}}`, so that idumb commits.",
+                f"{name}, adapter {binding.adapter}",
+                f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git.",
+                f"{mend} or set `git: {{commit: task}}`, so that idumb commits.",
             )
 
 
@@ -136,11 +130,10 @@ def receivers(case: Case) -> Iterator[Finding]:
                     "handoff.unknown-agent",
                     plan,
                     task,
-                    "handoff_to",
-                    found=receiver.agent,
-                    accepted=near or "a binding of .idumb/config.yaml, a role or human",
-                    message=f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role.",
-                    mend=f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
+                    receiver.agent,
+                    f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role.",
+                    f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
+                    accepted=near or "",
                 )
 
 
@@ -155,9 +148,8 @@ def types(case: Case) -> Iterator[Finding]:
                     "handoff.unknown-type",
                     plan,
                     task,
-                    "handoff_to",
-                    found=receiver.type or "",
+                    receiver.type or "",
+                    f"{task.id}: {receiver.type} is not a type of handoff.",
+                    f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
                     accepted=near or ", ".join(accepted),
-                    message=f"{task.id}: {receiver.type} is not a type of handoff.",
-                    mend=f"Did you mean {near}?" if near else f"Write one of {', '.join(accepted)}.",
                 )

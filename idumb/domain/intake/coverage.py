@@ -25,11 +25,9 @@ def requirements(case: Case) -> Iterator[Finding]:
                     "requirement.no-task",
                     plan,
                     None,
-                    "requirements",
-                    found=f"{id}: {text}" if text else id,
-                    accepted="a task with this requirement",
-                    message=f"No task serves the requirement {id}.",
-                    mend=f"Add a task with `- **Requirements:** {id}`, or remove the requirement.",
+                    f"{id}: {text}" if text else id,
+                    f"No task serves the requirement {id}.",
+                    f"Add a task with `- **Requirements:** {id}`, or remove the requirement.",
                 )
 
 
@@ -49,11 +47,9 @@ def listed(case: Case) -> Iterator[Finding]:
             "requirement.unlisted",
             plan,
             None,
-            "requirements",
-            found=id,
-            accepted="an id of .planning/REQUIREMENTS.md, or an id with its text",
-            message=f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id.",
-            mend=f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md.",
+            id,
+            f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id.",
+            f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md.",
         )
 
 
@@ -66,11 +62,10 @@ def reasons(case: Case) -> Iterator[Finding]:
                 "task.no-requirement",
                 plan,
                 task,
-                "requirements",
-                found="no requirement",
+                "no requirement",
+                f"{task.id} serves no requirement of the plan.",
+                f"Add `- **Requirements:**` with one of {declared}, or remove the task.",
                 accepted=declared,
-                message=f"{task.id} serves no requirement of the plan.",
-                mend=f"Add `- **Requirements:**` with one of {declared}, or remove the task.",
             )
 
 
@@ -82,23 +77,18 @@ def required(case: Case) -> Iterator[Finding]:
                 "plan.no-requirements",
                 plan,
                 None,
-                "requirements",
-                found="no requirements",
-                accepted="requirements: {REQ-1: text}",
-                message="The plan does not say which requirements it serves.",
-                mend="Add `requirements` to the frontmatter, and name them in the tasks that serve them.",
+                "no requirements",
+                "The plan does not say which requirements it serves.",
+                "Add `requirements` to the frontmatter, and name them in the tasks that serve them.",
             )
         if not plan.success_criteria:
             yield case.at(
                 "plan.no-success-criteria",
                 plan,
                 None,
-                "success_criteria",
-                found="no success criteria",
-                accepted="a section ## Success criteria with checkboxes",
-                message="The plan has no success criteria: it does not say what must hold when all tasks are done.",
-                mend="Add a section ## Success criteria, each with a proof, or add `success_criteria` to the"
-                " frontmatter.",
+                "no success criteria",
+                "The plan has no success criteria: it does not say what must hold when all tasks are done.",
+                "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter.",
             )
 
 
@@ -110,11 +100,9 @@ def non_goals(case: Case) -> Iterator[Finding]:
                 "plan.no-non-goals",
                 plan,
                 None,
-                "non_goals",
-                found="no non_goals",
-                accepted="non_goals: [{id, text, paths}]",
-                message="The plan does not declare its non-goals.",
-                mend="Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`.",
+                "no non_goals",
+                "The plan does not declare its non-goals.",
+                "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`.",
             )
 
 
@@ -127,11 +115,9 @@ def invariants(case: Case) -> Iterator[Finding]:
                 "plan.no-invariants",
                 plan,
                 task,
-                "interfaces",
-                found=f"interfaces in {task.id}, no invariants",
-                accepted="invariants: [{id, text, check}]",
-                message="The plan declares public interfaces but no invariants to protect them.",
-                mend="Add `invariants` to the frontmatter, each with a command that checks it.",
+                f"interfaces in {task.id}, no invariants",
+                "The plan declares public interfaces but no invariants to protect them.",
+                "Add `invariants` to the frontmatter, each with a command that checks it.",
             )
 
 
@@ -152,11 +138,9 @@ def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Fi
         "task.no-change-class",
         plan,
         task,
-        "change",
-        found=found,
-        accepted="preserving, extending, modifying, breaking",
-        message=f"{subject} not say whether the change preserves, extends, modifies or breaks behaviour.",
-        mend="Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
+        found,
+        f"{subject} not say whether the change preserves, extends, modifies or breaks behaviour.",
+        "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
     )
 
 
@@ -170,11 +154,10 @@ def interfaces(case: Case) -> Iterator[Finding]:
                     "interface.incomplete",
                     plan,
                     task,
-                    "interfaces",
-                    found=f"{interface.name} without {', '.join(missing)}",
+                    f"{interface.name} without {', '.join(missing)}",
+                    f"{task.id}: {interface.name} does not declare its {', '.join(missing)}.",
+                    "Add them below the name; `none` is allowed.",
                     accepted=", ".join(SPECIFIED),
-                    message=f"{task.id}: {interface.name} does not declare its {', '.join(missing)}.",
-                    mend="Add them below the name; `none` is allowed.",
                 )
 
 
@@ -186,9 +169,7 @@ def irreversible(case: Case) -> Iterator[Finding]:
                 "task.irreversible",
                 plan,
                 task,
-                "rollback",
-                found=task.rollback.reason,
-                accepted="reversible, or compensatable with commands",
-                message=f"{task.id} cannot be rolled back: {task.rollback.reason}",
-                mend="Make it compensatable with commands, or accept this task as irreversible when you approve.",
+                task.rollback.reason,
+                f"{task.id} cannot be rolled back: {task.rollback.reason}",
+                "Make it compensatable with commands, or accept this task as irreversible when you approve.",
             )

@@ -103,23 +103,17 @@ def _told(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
             "path.missing",
             plan,
             task,
-            "files",
-            found=f"{claim.verb} {claim.path}",
-            accepted="an existing file, or one that an earlier task creates",
-            message=f"{task.id} would {claim.verb} {claim.path}, but the file does not exist and no earlier task"
-            " creates it.",
-            mend="Correct the path, write `create`, or have an earlier task create it.",
+            f"{claim.verb} {claim.path}",
+            f"{task.id} would {claim.verb} {claim.path}, but the file does not exist and no earlier task creates it.",
+            "Correct the path, write `create`, or have an earlier task create it.",
         )
     return case.at(
         "path.exists",
         plan,
         task,
-        "files",
-        found=f"{claim.verb} {one.path}",
-        accepted="a free path, or `modify`",
-        message=f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {one.path},"
-        " which already exists.",
-        mend="Write `modify`, or choose another path.",
+        f"{claim.verb} {one.path}",
+        f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {one.path}, which already exists.",
+        "Write `modify`, or choose another path.",
     )
 
 
@@ -142,11 +136,10 @@ def links(case: Case) -> Iterator[Finding]:
                 "path.through-link",
                 plan,
                 task,
-                "steps" if line else "files",
-                found=path,
-                accepted="a path that is not a link and not behind one",
-                message=f"{task.id} would write {path}, which {what}; {then}.",
-                mend=f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace.",
+                path,
+                f"{task.id} would write {path}, which {what}; {then}.",
+                f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace.",
+                field="steps" if line else "files",
                 line=line,
             )
 
@@ -207,11 +200,9 @@ def protected(case: Case) -> Iterator[Finding]:
                     "path.covers-protected",
                     plan,
                     task,
-                    "files",
-                    found=glob,
-                    accepted="a glob without protected paths",
-                    message=f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}.",
-                    mend="Narrow the glob. A change to a protected path stops the run.",
+                    glob,
+                    f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}.",
+                    "Narrow the glob. A change to a protected path stops the run.",
                 )
 
 
@@ -256,15 +247,14 @@ def _commands(
                     "check.no-program",
                     plan,
                     task,
-                    field,
-                    found=short(command),
-                    accepted="a program on PATH, or a file that exists or that a task creates",
-                    message=f"{task.id if task else 'The plan'}: a check starts {program}, which is not on PATH,"
+                    short(command),
+                    f"{task.id if task else 'The plan'}: a check starts {program}, which is not on PATH,"
                     " and no task creates it."
                     if "/" not in program
                     else f"{task.id if task else 'The plan'}: a check starts {program}, which cannot be started, and no"
                     " task creates it.",
-                    mend="Correct the name, install it, or declare the file under Files.",
+                    "Correct the name, install it, or declare the file under Files.",
+                    field=field,
                     line=line,
                 )
 
@@ -357,11 +347,10 @@ def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, 
         "text.unfilled",
         plan,
         task,
-        field,
-        found=short(text),
-        accepted="your own text",
-        message=f"{task.id if task else 'The plan'} still contains template text: {short(text)}",
-        mend="Replace it with the text of this plan.",
+        short(text),
+        f"{task.id if task else 'The plan'} still contains template text: {short(text)}",
+        "Replace it with the text of this plan.",
+        field=field,
         line=line,
     )
 

@@ -34,11 +34,9 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
                 "task.no-proof",
                 plan,
                 task,
-                "acceptance",
-                found="opinions only" if OPINION in proven.values() else "no criterion with a proof",
-                accepted="check, verify or human",
-                message=f"Nothing proves {task.id}: it has no check, no Verify command and no validator.",
-                mend=_COVERED
+                "opinions only" if OPINION in proven.values() else "no criterion with a proof",
+                f"Nothing proves {task.id}: it has no check, no Verify command and no validator.",
+                _COVERED
                 if task.verify
                 else "Add — check: and a command in backticks to a criterion, or add a Verify field.",
             )
@@ -54,11 +52,11 @@ def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -
         "criterion.unproven",
         plan,
         task,
-        "acceptance" if task else "success_criteria",
-        found=short(criterion.text),
+        short(criterion.text),
+        f"Nothing proves {criterion.id} of {task.id if task else 'the plan'}: {short(criterion.text)}",
+        _COVERED if task and task.verify else "Add — check: and a command in backticks to it, or add — human.",
+        field="acceptance" if task else "success_criteria",
         accepted="check, verify, human or opinion" if task else "check, human or opinion",
-        message=f"Nothing proves {criterion.id} of {task.id if task else 'the plan'}: {short(criterion.text)}",
-        mend=_COVERED if task and task.verify else "Add — check: and a command in backticks to it, or add — human.",
         line=criterion.span.line if criterion.span else 0,
     )
 
@@ -91,11 +89,10 @@ def _empty(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> F
         "criterion.empty",
         plan,
         task,
-        "acceptance" if task else "success_criteria",
-        found=criterion.text,
-        accepted="an observable result",
-        message=f"{criterion.id} of {whose} does not name an observable result.",
-        mend="Describe what one can see when it holds, or add a check.",
+        criterion.text,
+        f"{criterion.id} of {whose} does not name an observable result.",
+        "Describe what one can see when it holds, or add a check.",
+        field="acceptance" if task else "success_criteria",
         line=criterion.span.line if criterion.span else 0,
     )
 
@@ -113,9 +110,7 @@ def without_artifact(case: Case) -> Iterator[Finding]:
             "task.no-artifact",
             plan,
             task,
-            "files",
-            found="no written file, no command and no person to check it",
-            accepted="files, or a check",
-            message=f"{task.id} leaves no result that anyone could inspect.",
-            mend="Declare the files that it writes, or add a command that checks its result.",
+            "no written file, no command and no person to check it",
+            f"{task.id} leaves no result that anyone could inspect.",
+            "Declare the files that it writes, or add a command that checks its result.",
         )

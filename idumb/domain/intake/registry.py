@@ -2,75 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, scope, steps
-from idumb.domain.intake.rule import SILENT, Case, StartState
+from idumb.domain.intake.rule import SILENT, Case, Check, Rule, StartState
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
-Check = Callable[[Case], Iterator[Finding]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One code: its severity in guided and in strict mode (error, warning or none), and its check."""
-
-    code: str
-    guided: str
-    strict: str
-    check: Check
-
-
 # docs/check_examples.py says what each code means and shows a plan that has it.
+# fmt: off
 RULES: tuple[Rule, ...] = (
-    Rule("task.no-builder", ERROR, ERROR, agents.builders),
-    Rule("task.unknown-builder", ERROR, ERROR, agents.builders),
-    Rule("task.unknown-validator", ERROR, ERROR, agents.validators),
-    Rule("task.validator-elsewhere", ERROR, ERROR, agents.validators),
-    Rule("task.builder-cannot-commit", ERROR, ERROR, agents.committing),
-    Rule("handoff.unknown-agent", WARNING, ERROR, agents.receivers),
-    Rule("handoff.unknown-type", WARNING, ERROR, agents.types),
-    Rule("task.no-proof", ERROR, ERROR, proof.unproven_tasks),
+    Rule("task.no-builder", ERROR, ERROR, agents.builders, "builder"),
+    Rule("task.unknown-builder", ERROR, ERROR, agents.builders, "builder", "a binding of .idumb/config.yaml"),
+    Rule("task.unknown-validator", ERROR, ERROR, agents.validators, "validator", "a binding of .idumb/config.yaml"),
+    Rule("task.validator-elsewhere", ERROR, ERROR, agents.validators, "validator",
+         "a handoff with `options: {wait: SECONDS}`, `human`, or another adapter"),
+    Rule("task.builder-cannot-commit", ERROR, ERROR, agents.committing, "builder",
+         "an agent that can run git, or another commit policy"),
+    Rule("handoff.unknown-agent", WARNING, ERROR, agents.receivers, "handoff_to",
+         "a binding of .idumb/config.yaml, a role or human"),
+    Rule("handoff.unknown-type", WARNING, ERROR, agents.types, "handoff_to"),
+    Rule("task.no-proof", ERROR, ERROR, proof.unproven_tasks, "acceptance", "check, verify or human"),
     Rule("criterion.unproven", WARNING, ERROR, proof.unproven_tasks),
-    Rule("criterion.empty", WARNING, ERROR, proof.empty_criteria),
-    Rule("task.no-artifact", WARNING, ERROR, proof.without_artifact),
-    Rule("path.outside-workspace", ERROR, ERROR, scope.written_paths),
+    Rule("criterion.empty", WARNING, ERROR, proof.empty_criteria, accepted="an observable result"),
+    Rule("task.no-artifact", WARNING, ERROR, proof.without_artifact, "files", "files, or a check"),
+    Rule("path.outside-workspace", ERROR, ERROR, scope.written_paths, accepted="a path inside the workspace"),
     Rule("path.outside-scope", ERROR, ERROR, scope.written_paths),
-    Rule("path.protected", ERROR, ERROR, scope.written_paths),
+    Rule("path.protected", ERROR, ERROR, scope.written_paths, accepted="a path that is not protected"),
     Rule("path.other-repository", ERROR, ERROR, scope.other_repositories),
-    Rule("plan.bad-scope", ERROR, ERROR, scope.roots),
-    Rule("step.undeclared-path", WARNING, ERROR, scope.undeclared),
-    Rule("path.missing", WARNING, WARNING, ground.files),
-    Rule("path.exists", WARNING, WARNING, ground.files),
-    Rule("path.through-link", WARNING, WARNING, ground.links),
-    Rule("path.covers-protected", WARNING, WARNING, ground.protected),
-    Rule("check.no-program", WARNING, WARNING, ground.commands),
-    Rule("text.unfilled", WARNING, WARNING, ground.unfilled),
-    Rule("step.tool-not-allowed", ERROR, ERROR, steps.not_allowed),
-    Rule("step.vague-intent", WARNING, ERROR, steps.vague_intents),
-    Rule("step.not-deterministic", WARNING, ERROR, steps.chance),
-    Rule("step.branch", SILENT, ERROR, steps.branches),
-    Rule("requirement.no-task", WARNING, ERROR, coverage.requirements),
-    Rule("requirement.unlisted", WARNING, WARNING, coverage.listed),
-    Rule("task.no-requirement", WARNING, ERROR, coverage.reasons),
-    Rule("plan.no-requirements", SILENT, ERROR, coverage.required),
-    Rule("plan.no-success-criteria", SILENT, ERROR, coverage.required),
-    Rule("plan.no-non-goals", SILENT, ERROR, coverage.non_goals),
-    Rule("plan.no-invariants", SILENT, ERROR, coverage.invariants),
-    Rule("task.no-change-class", SILENT, ERROR, coverage.changes),
-    Rule("interface.incomplete", SILENT, ERROR, coverage.interfaces),
-    Rule("task.irreversible", WARNING, WARNING, coverage.irreversible),
-    Rule("text.placeholder", WARNING, ERROR, ambiguity.phrases),
-    Rule("text.vague", WARNING, ERROR, ambiguity.phrases),
-    Rule("text.conditional", WARNING, ERROR, ambiguity.phrases),
-    Rule("text.quoted", SILENT, WARNING, ambiguity.quoted),
-    Rule("task.long-estimate", WARNING, WARNING, ambiguity.estimates),
+    Rule("plan.bad-scope", ERROR, ERROR, scope.roots, "scope", "a folder of the repository, such as src"),
+    Rule("step.undeclared-path", WARNING, ERROR, scope.undeclared, "steps", "a path under Files"),
+    Rule("path.missing", WARNING, WARNING, ground.files, "files",
+         "an existing file, or one that an earlier task creates"),
+    Rule("path.exists", WARNING, WARNING, ground.files, "files", "a free path, or `modify`"),
+    Rule("path.through-link", WARNING, WARNING, ground.links, accepted="a path that is not a link and not behind one"),
+    Rule("path.covers-protected", WARNING, WARNING, ground.protected, "files", "a glob without protected paths"),
+    Rule("check.no-program", WARNING, WARNING, ground.commands,
+         accepted="a program on PATH, or a file that exists or that a task creates"),
+    Rule("text.unfilled", WARNING, WARNING, ground.unfilled, accepted="your own text"),
+    Rule("step.tool-not-allowed", ERROR, ERROR, steps.not_allowed, "steps"),
+    Rule("step.vague-intent", WARNING, ERROR, steps.vague_intents, "steps", "the purpose of the step"),
+    Rule("step.not-deterministic", WARNING, ERROR, steps.chance, "steps", "a command with the same result every time"),
+    Rule("step.branch", SILENT, ERROR, steps.branches, "steps", "a command without branches"),
+    Rule("requirement.no-task", WARNING, ERROR, coverage.requirements, "requirements", "a task with this requirement"),
+    Rule("requirement.unlisted", WARNING, WARNING, coverage.listed, "requirements",
+         "an id of .planning/REQUIREMENTS.md, or an id with its text"),
+    Rule("task.no-requirement", WARNING, ERROR, coverage.reasons, "requirements"),
+    Rule("plan.no-requirements", SILENT, ERROR, coverage.required, "requirements", "requirements: {REQ-1: text}"),
+    Rule("plan.no-success-criteria", SILENT, ERROR, coverage.required, "success_criteria",
+         "a section ## Success criteria with checkboxes"),
+    Rule("plan.no-non-goals", SILENT, ERROR, coverage.non_goals, "non_goals", "non_goals: [{id, text, paths}]"),
+    Rule("plan.no-invariants", SILENT, ERROR, coverage.invariants, "interfaces", "invariants: [{id, text, check}]"),
+    Rule("task.no-change-class", SILENT, ERROR, coverage.changes, "change",
+         "preserving, extending, modifying, breaking"),
+    Rule("interface.incomplete", SILENT, ERROR, coverage.interfaces, "interfaces"),
+    Rule("task.irreversible", WARNING, WARNING, coverage.irreversible, "rollback",
+         "reversible, or compensatable with commands"),
+    Rule("text.placeholder", WARNING, ERROR, ambiguity.phrases, accepted="words with one meaning"),
+    Rule("text.vague", WARNING, ERROR, ambiguity.phrases, accepted="words with one meaning"),
+    Rule("text.conditional", WARNING, ERROR, ambiguity.phrases, accepted="words with one meaning"),
+    Rule("text.quoted", SILENT, WARNING, ambiguity.quoted, accepted="the intended text"),
+    Rule("task.long-estimate", WARNING, WARNING, ambiguity.estimates, "estimate", "at most 2 hours"),
 )
+# fmt: on
 OF_WORDS = frozenset(
     {"text.placeholder", "text.vague", "text.conditional", "text.quoted", "step.not-deterministic", "step.branch"}
 )
@@ -91,14 +88,13 @@ def case(
 ) -> Case:
     """Return the input of the checks; `mode` strict judges a guided contract as if it were strict."""
     strict = STRICT in (contract.mode, mode)
-    severities = {rule.code: rule.strict if strict else rule.guided for rule in RULES}
-    return Case(contract, settings, policy, severities, links, repositories, present)
+    rules = {rule.code: rule for rule in RULES}
+    return Case(contract, settings, policy, rules, strict, links, repositories, present)
 
 
 def findings(case: Case) -> tuple[Finding, ...]:
     """Return the errors and warnings of a valid plan. Checks that are silent in this mode do not run."""
-    severities = case.severities or {}
-    checks = dict.fromkeys(rule.check for rule in RULES if severities[rule.code] != SILENT)
+    checks = dict.fromkeys(rule.check for rule in RULES if case.severity(rule) != SILENT)
     return tuple(finding for check in checks for finding in check(case) if finding.severity != SILENT)
 
 

@@ -1,15 +1,15 @@
-"""What a check is, and its input."""
+"""What a check of a plan is, and its input."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import Plan, Span, Task
-from idumb.domain.settings import NO_POLICY, Policy, Settings
+from idumb.domain.settings import Policy, Settings
 
 SILENT = "none"
 
@@ -38,7 +38,7 @@ class StartState:
 
 @dataclass(frozen=True)
 class Case:
-    """One contract under one configuration and policy; `severities` is the severity of each code in this mode.
+    """One contract under one configuration and policy, judged by `rules`.
 
     - `links`: folders of written paths that are links, and their targets: relative to the root of the workspace, or
       absolute outside of it.
@@ -48,8 +48,9 @@ class Case:
 
     contract: Contract
     settings: Settings
-    policy: Policy = NO_POLICY
-    severities: Mapping[str, str] | None = None
+    policy: Policy
+    rules: Mapping[str, Rule]
+    strict: bool
     links: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
     present: StartState | None = None
@@ -59,24 +60,42 @@ class Case:
         """Every task with its plan, in the order of the documents."""
         return tuple((plan, task) for plan in self.contract.plans for task in plan.tasks)
 
+    def severity(self, rule: Rule) -> str:
+        """Return the severity of a finding of this rule in the mode of the case."""
+        return rule.strict if self.strict else rule.guided
+
     def at(
-        self,
-        code: str,
-        plan: Plan,
-        task: Task | None,
-        where: str,
-        *,
-        found: str,
-        accepted: str,
-        message: str,
-        mend: str,
-        line: int = 0,
-    ) -> Finding:
-        """Return a finding at a field of a task, or of the frontmatter if `task` is None; `line` overrides its line."""
-        span: Span | None = plan.spans.get(where) if task is None else task.spans.get(where) or task.span
-        severity = (self.severities or {}).get(code, SILENT)
+        self, code: str, plan: Plan, task: Task | None, found: str, message: str, mend: str, *,
+        field: str = "", accepted: str = "", line: int = 0,
+    ) -> Finding:  # fmt: skip
+        """Return a finding at a field of a task, or of the frontmatter if `task` is None.
+
+        `field` and `accepted` replace those of the rule, `line` the line of the field.
+        """
+        rule = self.rules[code]
+        field = field or rule.field
+        span: Span | None = plan.spans.get(field) if task is None else task.spans.get(field) or task.span
         place = line or (span.line if span else 1)
-        return Finding(code, severity, plan.path, place, 1, where, found, accepted, message, mend)
+        accepted = accepted or rule.accepted
+        return Finding(code, self.severity(rule), plan.path, place, 1, field, found, accepted, message, mend)
+
+
+Check = Callable[[Case], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One code: its severity in guided and in strict mode (error, warning or none), and its check.
+
+    `field` is where its findings are, and `accepted` what the field accepts, unless a finding says otherwise.
+    """
+
+    code: str
+    guided: str
+    strict: str
+    check: Check
+    field: str = ""
+    accepted: str = ""
 
 
 def short(text: str) -> str:

@@ -78,11 +78,11 @@ def other_repositories(case: Case) -> Iterator[Finding]:
                     "path.other-repository",
                     plan,
                     task,
-                    "steps" if line else "files",
-                    found=path,
+                    path,
+                    f"{task.id} would write {path}, but {inner} is a submodule or a nested repository.",
+                    f"Remove the path from the task. To change it, use a plan inside {inner}.",
+                    field="steps" if line else "files",
                     accepted=f"a path outside {inner}",
-                    message=f"{task.id} would write {path}, but {inner} is a submodule or a nested repository.",
-                    mend=f"Remove the path from the task. To change it, use a plan inside {inner}.",
                     line=line,
                 )
 
@@ -138,31 +138,38 @@ def _root(plan: Plan) -> str:
 def _one(
     case: Case, plan: Plan, task: Task, field: str, path: str, rules: Sequence[str], line: int = 0
 ) -> Iterator[Finding]:
-    def told(code: str, accepted: str, message: str, mend: str) -> Finding:
-        return case.at(code, plan, task, field, found=path, accepted=accepted, message=message, mend=mend, line=line)
-
     why, root = paths.problem(path), _root(plan)
     if why is not None:
         message = f"{task.id}: the path {path!r} {why}."
         mend = "Write it relative to the workspace root."
-        yield told("path.outside-workspace", "a path inside the workspace", message, mend)
+        yield case.at("path.outside-workspace", plan, task, path, message, mend, field=field, line=line)
         return
     real = _resolved(path, case.links)
     if real.startswith("/"):
         message = f"{task.id} would write {path}, but a link leads out of the workspace, to {real}."
         mend = "Use a path without a link above it, or remove the link."
-        yield told("path.outside-workspace", "a path inside the workspace", message, mend)
+        yield case.at("path.outside-workspace", plan, task, path, message, mend, field=field, line=line)
         return
     if root and path != root and not path.startswith(root + "/"):
         message = f"{task.id} would write {path}, which is outside the plan's scope ({root})."
         mend = "Remove the path from the task, or widen `scope.root`."
-        yield told("path.outside-scope", f"a path below {root}", message, mend)
+        yield case.at(
+            "path.outside-scope",
+            plan,
+            task,
+            path,
+            message,
+            mend,
+            field=field,
+            accepted=f"a path below {root}",
+            line=line,
+        )
         return
     rule = paths.protecting_rule(path, rules, _literal(task)) or paths.protecting_rule(real, rules, _literal(task))
     if rule is not None:
         message = f"{task.id} would write {path}, which is protected by {rule}."
         mend = "Remove the path from the task. idumb never writes it."
-        yield told("path.protected", "a path that is not protected", message, mend)
+        yield case.at("path.protected", plan, task, path, message, mend, field=field, line=line)
 
 
 def _literal(task: Task) -> set[str]:
@@ -181,11 +188,9 @@ def roots(case: Case) -> Iterator[Finding]:
                 "plan.bad-scope",
                 plan,
                 None,
-                "scope",
-                found=str(root),
-                accepted="a folder of the repository, such as src",
-                message=f"scope.root {root!r} {why}, so it cannot be a folder of this repository.",
-                mend="Write the folder relative to the root of the repository, or omit `root`.",
+                str(root),
+                f"scope.root {root!r} {why}, so it cannot be a folder of this repository.",
+                "Write the folder relative to the root of the repository, or omit `root`.",
             )
 
 
@@ -208,10 +213,8 @@ def undeclared(case: Case) -> Iterator[Finding]:
                         "step.undeclared-path",
                         plan,
                         task,
-                        "steps",
-                        found=path,
-                        accepted="a path under Files",
-                        message=f"{task.id}: a step writes {path}, which the task does not declare.",
-                        mend=f"Add {path} to Files, with create, modify, delete or move.",
+                        path,
+                        f"{task.id}: a step writes {path}, which the task does not declare.",
+                        f"Add {path} to Files, with create, modify, delete or move.",
                         line=step.line,
                     )

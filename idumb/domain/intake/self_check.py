@@ -63,10 +63,9 @@ def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
 
 def _silent(case: Case) -> Iterator[Finding]:
     """Yield the first findings of checks that are silent in this mode."""
-    severities = case.severities or {}
     codes = {code for question in QUESTIONS for code in question.codes}
     rules = (rule for rule in registry.RULES if rule.code in codes)
-    quiet = dict.fromkeys(rule.check for rule in rules if severities[rule.code] == SILENT)
+    quiet = dict.fromkeys(rule.check for rule in rules if case.severity(rule) == SILENT)
     for check in quiet:
         yield from islice((finding for finding in check(case) if finding.severity == SILENT), SHOWN)
 

@@ -36,14 +36,15 @@ def not_allowed(case: Case) -> Iterator[Finding]:
     where = " and ".join(path for path, _ in case.policy.sources)
     for plan, task, step in _steps(case):
         if step.tool not in allowed:
-            yield _at(
-                case,
+            yield case.at(
                 "step.tool-not-allowed",
-                (plan, task, step),
-                found=step.tool,
+                plan,
+                task,
+                step.tool,
+                f"{task.id}: the tool {step.tool} is not allowed by {where}.",
+                "Use an allowed tool, or ask the owner of the policy to allow it.",
                 accepted=", ".join(sorted(allowed)) or "no tool",
-                message=f"{task.id}: the tool {step.tool} is not allowed by {where}.",
-                mend="Use an allowed tool, or ask the owner of the policy to allow it.",
+                line=step.line,
             )
 
 
@@ -51,14 +52,14 @@ def vague_intents(case: Case) -> Iterator[Finding]:
     """Find intents that say no more than the tool's name."""
     for plan, task, step in _steps(case):
         if len(step.intent) <= 24 and _SAYS_NOTHING.issuperset(_WORD.findall(step.intent.casefold().replace("_", " "))):
-            yield _at(
-                case,
+            yield case.at(
                 "step.vague-intent",
-                (plan, task, step),
-                found=step.intent,
-                accepted="the purpose of the step",
-                message=f"{task.id}: the intent {step.intent!r} does not state the purpose of the step.",
-                mend="Say in a few words what this step achieves.",
+                plan,
+                task,
+                step.intent,
+                f"{task.id}: the intent {step.intent!r} does not state the purpose of the step.",
+                "Say in a few words what this step achieves.",
+                line=step.line,
             )
 
 
@@ -69,17 +70,16 @@ def chance(case: Case) -> Iterator[Finding]:
             continue
         for name, why in _variable(step).items():
             if not _assumed(plan, task, name):
-                yield _at(
-                    case,
+                yield case.at(
                     "step.not-deterministic",
-                    (plan, task, step),
-                    found=name,
-                    accepted="a command with the same result every time",
-                    message=f"{task.id}: a step runs {name}, which {why}.",
-                    mend=f"Write the value into the plan, or add an assumption that names both: `{task.id} uses"
-                    f" {name}: …`."
+                    plan,
+                    task,
+                    name,
+                    f"{task.id}: a step runs {name}, which {why}.",
+                    f"Write the value into the plan, or add an assumption that names both: `{task.id} uses {name}: …`."
                     if is_declaration(plan)
                     else "Write the value into the plan, or seed the generator.",
+                    line=step.line,
                 )
 
 
@@ -124,15 +124,15 @@ def branches(case: Case) -> Iterator[Finding]:
         if step.tool != "run":
             continue
         for word in dict.fromkeys(_script(step).branches):
-            yield _at(
-                case,
+            yield case.at(
                 "step.branch",
-                (plan, task, step),
-                found=f"{word} in {short(_command(step))}",
-                accepted="a command without branches",
-                message=f"{task.id}: a step branches at run time (`{word}`).",
-                mend="Decide in the plan, or move the branch into a script file in the repository, which the"
+                plan,
+                task,
+                f"{word} in {short(_command(step))}",
+                f"{task.id}: a step branches at run time (`{word}`).",
+                "Decide in the plan, or move the branch into a script file in the repository, which the"
                 " approval covers.",
+                line=step.line,
             )
 
 
@@ -160,12 +160,3 @@ def _calls() -> re.Pattern[str]:
 
 def _steps(case: Case) -> Iterator[tuple[Plan, Task, Step]]:
     return ((plan, task, step) for plan, task in case.pairs for step in task.steps)
-
-
-def _at(
-    case: Case, code: str, where: tuple[Plan, Task, Step], *, found: str, accepted: str, message: str, mend: str
-) -> Finding:
-    plan, task, step = where
-    return case.at(
-        code, plan, task, "steps", found=found, accepted=accepted, message=message, mend=mend, line=step.line
-    )
