@@ -27,15 +27,9 @@ def builders(case: Case) -> Iterator[Finding]:
             yield _nobody(case, plan, task, name)
         elif name not in bindings and name not in BUILT_IN:
             near = nearest(name, [*bindings, *BUILT_IN])
-            yield case.at(
-                "task.unknown-builder",
-                plan,
-                task,
-                name,
-                f"{task.id} names the builder {name}, which .idumb/config.yaml does not define.",
-                f"Did you mean {near}?" if near else "Define it under `bindings`.",
-                accepted=near or "",
-            )
+            message = f"{task.id} names the builder {name}, which .idumb/config.yaml does not define."
+            mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
+            yield case.at("task.unknown-builder", plan, task, name, message, mend, accepted=near or "")
 
 
 def _nobody(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
@@ -57,15 +51,9 @@ def validators(case: Case) -> Iterator[Finding]:
             continue
         if name not in names:
             near = nearest(name, names)
-            yield case.at(
-                "task.unknown-validator",
-                plan,
-                task,
-                name,
-                f"{task.id} names the validator {name}, which .idumb/config.yaml does not define.",
-                f"Did you mean {near}?" if near else "Define it under `bindings`.",
-                accepted=near or "",
-            )
+            message = f"{task.id} names the validator {name}, which .idumb/config.yaml does not define."
+            mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
+            yield case.at("task.unknown-validator", plan, task, name, message, mend, accepted=near or "")
         elif _leaves_clones(case.settings) and _asks_and_leaves(case.settings.bindings.get(name)):
             yield case.at(
                 "task.validator-elsewhere",
@@ -126,15 +114,9 @@ def receivers(case: Case) -> Iterator[Finding]:
         for receiver in task.handoff_to:
             if receiver.agent not in names and handoff.type_of(receiver.type) != handoff.NEVER:
                 near = nearest(receiver.agent, names)
-                yield case.at(
-                    "handoff.unknown-agent",
-                    plan,
-                    task,
-                    receiver.agent,
-                    f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role.",
-                    f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`.",
-                    accepted=near or "",
-                )
+                message = f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role."
+                mend = f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`."
+                yield case.at("handoff.unknown-agent", plan, task, receiver.agent, message, mend, accepted=near or "")
 
 
 def types(case: Case) -> Iterator[Finding]:

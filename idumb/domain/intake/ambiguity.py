@@ -177,16 +177,9 @@ def _plain_words() -> re.Pattern[str]:
 
 def _doubted(case: Case, where: Text, found: str, place: str) -> Finding:
     plan, task, field, text, line = where
-    return case.at(
-        "text.quoted",
-        plan,
-        task,
-        short(text),
-        f"{task.id if task else 'The plan'}: `{found}` appears {place}.",
-        "If you mean this text literally, leave it. Otherwise decide, and write down the decision.",
-        field=field,
-        line=line,
-    )
+    message = f"{task.id if task else 'The plan'}: `{found}` appears {place}."
+    mend = "If you mean this text literally, leave it. Otherwise decide, and write down the decision."
+    return case.at("text.quoted", plan, task, short(text), message, mend, field=field, line=line)
 
 
 @functools.cache
@@ -241,11 +234,6 @@ def estimates(case: Case) -> Iterator[Finding]:
     for plan, task in case.pairs:
         if task.estimate is not None and task.estimate > LONGEST and not task.is_human:
             hours = f"{task.estimate / 3600:.1f}".removesuffix(".0")
-            yield case.at(
-                "task.long-estimate",
-                plan,
-                task,
-                f"{hours} hours",
-                f"{task.id} is estimated at {hours} hours.",
-                "Split it into tasks that can be proven separately.",
-            )
+            message = f"{task.id} is estimated at {hours} hours."
+            mend = "Split it into tasks that can be proven separately."
+            yield case.at("task.long-estimate", plan, task, f"{hours} hours", message, mend)

@@ -21,14 +21,9 @@ def requirements(case: Case) -> Iterator[Finding]:
     for plan in case.contract.plans:
         for id, text in plan.requirements.items():
             if id not in served:
-                yield case.at(
-                    "requirement.no-task",
-                    plan,
-                    None,
-                    f"{id}: {text}" if text else id,
-                    f"No task serves the requirement {id}.",
-                    f"Add a task with `- **Requirements:** {id}`, or remove the requirement.",
-                )
+                message = f"No task serves the requirement {id}."
+                mend = f"Add a task with `- **Requirements:** {id}`, or remove the requirement."
+                yield case.at("requirement.no-task", plan, None, f"{id}: {text}" if text else id, message, mend)
 
 
 def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
@@ -43,14 +38,9 @@ def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
 
 def listed(case: Case) -> Iterator[Finding]:
     for plan, id in unlisted(case):
-        yield case.at(
-            "requirement.unlisted",
-            plan,
-            None,
-            id,
-            f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id.",
-            f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md.",
-        )
+        message = f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id."
+        mend = f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md."
+        yield case.at("requirement.unlisted", plan, None, id, message, mend)
 
 
 def reasons(case: Case) -> Iterator[Finding]:
@@ -58,52 +48,31 @@ def reasons(case: Case) -> Iterator[Finding]:
     for plan, task in case.pairs:
         if plan.requirements and not task.requirements:
             declared = ", ".join(list(plan.requirements)[:8])
-            yield case.at(
-                "task.no-requirement",
-                plan,
-                task,
-                "no requirement",
-                f"{task.id} serves no requirement of the plan.",
-                f"Add `- **Requirements:**` with one of {declared}, or remove the task.",
-                accepted=declared,
-            )
+            message = f"{task.id} serves no requirement of the plan."
+            mend = f"Add `- **Requirements:**` with one of {declared}, or remove the task."
+            yield case.at("task.no-requirement", plan, task, "no requirement", message, mend, accepted=declared)
 
 
 def required(case: Case) -> Iterator[Finding]:
     """Find what a plan lacks that strict mode requires: requirements and success criteria."""
     for plan in filter(is_declaration, case.contract.plans):
         if "requirements" not in plan.spans:
-            yield case.at(
-                "plan.no-requirements",
-                plan,
-                None,
-                "no requirements",
-                "The plan does not say which requirements it serves.",
-                "Add `requirements` to the frontmatter, and name them in the tasks that serve them.",
-            )
+            message = "The plan does not say which requirements it serves."
+            mend = "Add `requirements` to the frontmatter, and name them in the tasks that serve them."
+            yield case.at("plan.no-requirements", plan, None, "no requirements", message, mend)
         if not plan.success_criteria:
-            yield case.at(
-                "plan.no-success-criteria",
-                plan,
-                None,
-                "no success criteria",
-                "The plan has no success criteria: it does not say what must hold when all tasks are done.",
-                "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter.",
-            )
+            message = "The plan has no success criteria: it does not say what must hold when all tasks are done."
+            mend = "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter."
+            yield case.at("plan.no-success-criteria", plan, None, "no success criteria", message, mend)
 
 
 def non_goals(case: Case) -> Iterator[Finding]:
     """Find plans without non-goals; an empty list is a declaration."""
     for plan in case.contract.plans:
         if is_declaration(plan) and "non_goals" not in plan.spans:
-            yield case.at(
-                "plan.no-non-goals",
-                plan,
-                None,
-                "no non_goals",
-                "The plan does not declare its non-goals.",
-                "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`.",
-            )
+            message = "The plan does not declare its non-goals."
+            mend = "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`."
+            yield case.at("plan.no-non-goals", plan, None, "no non_goals", message, mend)
 
 
 def invariants(case: Case) -> Iterator[Finding]:
@@ -111,14 +80,9 @@ def invariants(case: Case) -> Iterator[Finding]:
     for plan in case.contract.plans:
         task = next((task for task in plan.tasks if task.interfaces), None)
         if task is not None and "invariants" not in plan.spans:
-            yield case.at(
-                "plan.no-invariants",
-                plan,
-                task,
-                f"interfaces in {task.id}, no invariants",
-                "The plan declares public interfaces but no invariants to protect them.",
-                "Add `invariants` to the frontmatter, each with a command that checks it.",
-            )
+            message = "The plan declares public interfaces but no invariants to protect them."
+            mend = "Add `invariants` to the frontmatter, each with a command that checks it."
+            yield case.at("plan.no-invariants", plan, task, f"interfaces in {task.id}, no invariants", message, mend)
 
 
 def changes(case: Case) -> Iterator[Finding]:
@@ -134,14 +98,9 @@ def changes(case: Case) -> Iterator[Finding]:
 
 
 def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Finding:
-    return case.at(
-        "task.no-change-class",
-        plan,
-        task,
-        found,
-        f"{subject} not say whether the change preserves, extends, modifies or breaks behaviour.",
-        "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
-    )
+    message = f"{subject} not say whether the change preserves, extends, modifies or breaks behaviour."
+    mend = "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task."
+    return case.at("task.no-change-class", plan, task, found, message, mend)
 
 
 def interfaces(case: Case) -> Iterator[Finding]:
@@ -165,11 +124,6 @@ def irreversible(case: Case) -> Iterator[Finding]:
     """Find irreversible tasks, whatever is accepted later."""
     for plan, task in case.pairs:
         if task.rollback.kind == IRREVERSIBLE:
-            yield case.at(
-                "task.irreversible",
-                plan,
-                task,
-                task.rollback.reason,
-                f"{task.id} cannot be rolled back: {task.rollback.reason}",
-                "Make it compensatable with commands, or accept this task as irreversible when you approve.",
-            )
+            message = f"{task.id} cannot be rolled back: {task.rollback.reason}"
+            mend = "Make it compensatable with commands, or accept this task as irreversible when you approve."
+            yield case.at("task.irreversible", plan, task, task.rollback.reason, message, mend)

@@ -132,15 +132,10 @@ def links(case: Case) -> Iterator[Finding]:
             behind = folder in case.links
             what = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
             then = "git does not follow it" if behind else "the task would replace the link or write through it"
+            message = f"{task.id} would write {path}, which {what}; {then}."
+            mend = f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace."
             yield case.at(
-                "path.through-link",
-                plan,
-                task,
-                path,
-                f"{task.id} would write {path}, which {what}; {then}.",
-                f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace.",
-                field="steps" if line else "files",
-                line=line,
+                "path.through-link", plan, task, path, message, mend, field="steps" if line else "files", line=line
             )
 
 
@@ -196,14 +191,9 @@ def protected(case: Case) -> Iterator[Finding]:
             ]
             if covered:
                 path, rule = covered[0]
-                yield case.at(
-                    "path.covers-protected",
-                    plan,
-                    task,
-                    glob,
-                    f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}.",
-                    "Narrow the glob. A change to a protected path stops the run.",
-                )
+                message = f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}."
+                mend = "Narrow the glob. A change to a protected path stops the run."
+                yield case.at("path.covers-protected", plan, task, glob, message, mend)
 
 
 def _sample(rule: str) -> str:
@@ -343,16 +333,9 @@ def _is_unfilled(text: str) -> bool:
 
 
 def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, line: int = 0) -> Finding:
-    return case.at(
-        "text.unfilled",
-        plan,
-        task,
-        short(text),
-        f"{task.id if task else 'The plan'} still contains template text: {short(text)}",
-        "Replace it with the text of this plan.",
-        field=field,
-        line=line,
-    )
+    message = f"{task.id if task else 'The plan'} still contains template text: {short(text)}"
+    mend = "Replace it with the text of this plan."
+    return case.at("text.unfilled", plan, task, short(text), message, mend, field=field, line=line)
 
 
 """Warnings in both modes, because files can change between the check and the run."""

@@ -106,11 +106,8 @@ def without_artifact(case: Case) -> Iterator[Finding]:
             continue
         if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
             continue  # already reported as unproven
+        message = f"{task.id} leaves no result that anyone could inspect."
+        mend = "Declare the files that it writes, or add a command that checks its result."
         yield case.at(
-            "task.no-artifact",
-            plan,
-            task,
-            "no written file, no command and no person to check it",
-            f"{task.id} leaves no result that anyone could inspect.",
-            "Declare the files that it writes, or add a command that checks its result.",
+            "task.no-artifact", plan, task, "no written file, no command and no person to check it", message, mend
         )

@@ -184,14 +184,9 @@ def roots(case: Case) -> Iterator[Finding]:
         root = plan.scope.root
         why = None if root is None or not _root(plan) else _root_problem(root)
         if why is not None:
-            yield case.at(
-                "plan.bad-scope",
-                plan,
-                None,
-                str(root),
-                f"scope.root {root!r} {why}, so it cannot be a folder of this repository.",
-                "Write the folder relative to the root of the repository, or omit `root`.",
-            )
+            message = f"scope.root {root!r} {why}, so it cannot be a folder of this repository."
+            mend = "Write the folder relative to the root of the repository, or omit `root`."
+            yield case.at("plan.bad-scope", plan, None, str(root), message, mend)
 
 
 def _root_problem(root: str) -> str | None:
@@ -209,12 +204,6 @@ def undeclared(case: Case) -> Iterator[Finding]:
                 continue  # git does not track empty folders
             for path in step_paths(step):
                 if not covered(path) and not any(_one(case, plan, task, "steps", path, _rules(case, plan))):
-                    yield case.at(
-                        "step.undeclared-path",
-                        plan,
-                        task,
-                        path,
-                        f"{task.id}: a step writes {path}, which the task does not declare.",
-                        f"Add {path} to Files, with create, modify, delete or move.",
-                        line=step.line,
-                    )
+                    message = f"{task.id}: a step writes {path}, which the task does not declare."
+                    mend = f"Add {path} to Files, with create, modify, delete or move."
+                    yield case.at("step.undeclared-path", plan, task, path, message, mend, line=step.line)

@@ -52,15 +52,9 @@ def vague_intents(case: Case) -> Iterator[Finding]:
     """Find intents that say no more than the tool's name."""
     for plan, task, step in _steps(case):
         if len(step.intent) <= 24 and _SAYS_NOTHING.issuperset(_WORD.findall(step.intent.casefold().replace("_", " "))):
-            yield case.at(
-                "step.vague-intent",
-                plan,
-                task,
-                step.intent,
-                f"{task.id}: the intent {step.intent!r} does not state the purpose of the step.",
-                "Say in a few words what this step achieves.",
-                line=step.line,
-            )
+            message = f"{task.id}: the intent {step.intent!r} does not state the purpose of the step."
+            mend = "Say in a few words what this step achieves."
+            yield case.at("step.vague-intent", plan, task, step.intent, message, mend, line=step.line)
 
 
 def chance(case: Case) -> Iterator[Finding]:

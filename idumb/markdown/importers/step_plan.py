@@ -29,15 +29,10 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     text, source, problems = plan_parser.decoded(data, path)
     phase = step_plan.phase_of(path)
     if phase is None:
-        problems.error(
-            "plan.bad-name",
-            0,
-            f"{path!r} is not a valid path of a step plan",
-            field="path",
-            found=path,
-            accepted="a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json",
-            mend="rename the file",
-        )
+        message = f"{path!r} is not a valid path of a step plan"
+        mend = "rename the file"
+        accepted = "a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json"
+        problems.error("plan.bad-name", 0, message, field="path", found=path, accepted=accepted, mend=mend)
     if phase is None or problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
     read: _Reader = json_nodes.read if path.endswith(".json") else yaml_nodes.read

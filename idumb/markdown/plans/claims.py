@@ -83,12 +83,8 @@ class _Claims:
                     self._error("field.unexpected-content", stray.start, "A path cannot have nested bullets", "")
                 self._text(child.text, verb)
         else:
-            self._error(
-                "field.unexpected-content",
-                bullet.start,
-                "Only a bullet that holds just a verb can have nested bullets",
-                verb,
-            )
+            message = "Only a bullet that holds just a verb can have nested bullets"
+            self._error("field.unexpected-content", bullet.start, message, verb)
 
     def _text(self, text: Text, verb: str | None) -> None:
         if text.literal and verb and verb != "move":
@@ -139,13 +135,9 @@ class _Claims:
 
     def _no_verb(self, word: str, at: int) -> None:
         near = nearest(word, self.verbs)
-        self._error(
-            "field.no-verb",
-            at,
-            f"`{word}` has no verb before it",
-            word,
-            f"did you mean {near}?" if near else "write a verb before it, such as " + self.verbs[0],
-        )
+        message = f"`{word}` has no verb before it"
+        accepted = f"did you mean {near}?" if near else "write a verb before it, such as " + self.verbs[0]
+        self._error("field.no-verb", at, message, word, accepted)
 
     def _error(self, code: str, at: int, message: str, found: str, mend: str = "") -> None:
         accepted = ", ".join(self.verbs) + " and paths" if self.verbs is FILE_VERBS else "add or remove, and names"

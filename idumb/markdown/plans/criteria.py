@@ -70,13 +70,8 @@ def _without_box(text: Text, start: int, rules: Rules) -> Text | None:
     box = BOX.match(text.s)
     if box:
         if box[1] != " ":
-            rules.warning(
-                "criterion.ticked",
-                start,
-                "This criterion is ticked, but plans do not record status",
-                box[0].strip(),
-                "write [ ]",
-            )
+            message = "This criterion is ticked, but plans do not record status"
+            rules.warning("criterion.ticked", start, message, box[0].strip(), "write [ ]")
         return text.part(box.end())
     if BROKEN_BOX.match(text.s) or _MARKED_BOX.match(text.s):
         broken_box(text.at(0), text.s[:40], rules)
@@ -103,14 +98,8 @@ def from_text(text: Text, rules: Rules, fences: Bullet | None = None) -> Draft |
     _strays(draft, text, rules)
     if draft.text:
         return draft
-    rules.error(
-        "criterion.no-text",
-        text.at(0),
-        "This criterion has no text",
-        text.s,
-        "- [ ] text — proof",
-        "write what must be true",
-    )
+    message = "This criterion has no text"
+    rules.error("criterion.no-text", text.at(0), message, text.s, "- [ ] text — proof", "write what must be true")
     return None
 
 
@@ -119,14 +108,9 @@ def _number(text: Text, rules: Rules) -> tuple[str, Text]:
     if m:
         return m[0].strip().removesuffix(":"), text.part(m.end())
     if _NEAR_ID.match(text.s):
-        rules.error(
-            "criterion.bad-id",
-            text.at(0),
-            "This looks like a criterion id but is not one",
-            text.s[:40],
-            "AC-1: text",
-            "write AC-, a number and a colon, without bold or brackets",
-        )
+        message = "This looks like a criterion id but is not one"
+        mend = "write AC-, a number and a colon, without bold or brackets"
+        rules.error("criterion.bad-id", text.at(0), message, text.s[:40], "AC-1: text", mend)
     return "", text
 
 
@@ -156,14 +140,10 @@ def _check(text: Text, rules: Rules, fences: Bullet | None) -> str | None:
 
 
 def _near_miss(tail: Text, rules: Rules) -> None:
-    rules.error(
-        "criterion.bad-proof",
-        tail.at(0),
-        f"`{tail.s}` looks like a proof but is not one",
-        tail.s,
-        PROOFS if rules.task else PROOFS.replace("— verify, ", ""),
-        "write the proof exactly as shown, or put the word in backticks",
-    )
+    message = f"`{tail.s}` looks like a proof but is not one"
+    mend = "write the proof exactly as shown, or put the word in backticks"
+    accepted = PROOFS if rules.task else PROOFS.replace("— verify, ", "")
+    rules.error("criterion.bad-proof", tail.at(0), message, tail.s, accepted, mend)
 
 
 def _strays(draft: Draft, text: Text, rules: Rules) -> None:
@@ -174,14 +154,9 @@ def _strays(draft: Draft, text: Text, rules: Rules) -> None:
     second = next((d for d, end in parts if _is_proof(blotted[d.end() : end].strip())), None) if draft.proof else None
     stray = None if second else _STRAY.search(blotted)
     if second:
-        rules.error(
-            "criterion.two-proofs",
-            text.at(second.start()),
-            "This criterion has two proofs",
-            text.s,
-            "one proof",
-            "split it into two criteria, or join the commands with &&",
-        )
+        message = "This criterion has two proofs"
+        mend = "split it into two criteria, or join the commands with &&"
+        rules.error("criterion.two-proofs", text.at(second.start()), message, text.s, "one proof", mend)
     elif stray and draft.proof != plan.UNPROVEN:
         draft.proof = draft.proof or plan.UNPROVEN  # reported here; do not also report it as unproven
         _near_miss(text.part(stray.start()), rules)
@@ -216,25 +191,15 @@ def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules) -> N
         draft.proof = plan.CHECK
         draft.command = _check(command, rules, child)
         return
-    rules.error(
-        "criterion.two-proofs",
-        child.start,
-        "This criterion has two proofs",
-        child.text.s,
-        "one proof",
-        "split it into two criteria, or join the commands with &&",
-    )
+    message = "This criterion has two proofs"
+    mend = "split it into two criteria, or join the commands with &&"
+    rules.error("criterion.two-proofs", child.start, message, child.text.s, "one proof", mend)
 
 
 def _nested_box(child: Bullet, rules: Rules) -> None:
-    rules.error(
-        "criterion.nested-box",
-        child.start,
-        "This checkbox is below a criterion and would be ignored",
-        child.text.s,
-        "bullets without a checkbox",
-        "make it a separate criterion, or remove its checkbox",
-    )
+    message = "This checkbox is below a criterion and would be ignored"
+    mend = "make it a separate criterion, or remove its checkbox"
+    rules.error("criterion.nested-box", child.start, message, child.text.s, "bullets without a checkbox", mend)
 
 
 def _remarks(child: Bullet, rules: Rules, depth: int = 0) -> list[str]:
@@ -264,14 +229,9 @@ def settle(drafts: list[Draft], rules: Rules) -> tuple[Criterion, ...]:
 
 
 def _nothing_to_verify(draft: Draft, rules: Rules) -> None:
-    rules.error(
-        "criterion.nothing-to-verify",
-        draft.at,
-        "This criterion is proven by Verify, but the task has no Verify",
-        "verify",
-        "a field Verify with commands",
-        "add - **Verify:** and a command",
-    )
+    message = "This criterion is proven by Verify, but the task has no Verify"
+    mend = "add - **Verify:** and a command"
+    rules.error("criterion.nothing-to-verify", draft.at, message, "verify", "a field Verify with commands", mend)
 
 
 def _unproven(draft: Draft, rules: Rules) -> None:
@@ -288,24 +248,14 @@ def _ids(drafts: list[Draft], rules: Rules) -> list[str]:
             continue
         number = whole_numbers.parse(draft.number[3:])
         if number is None:
-            rules.error(
-                "criterion.bad-id",
-                draft.at,
-                "The number of this criterion is too large",
-                draft.number,
-                "AC- and at most 18 digits",
-                "give it another number",
-            )
+            message = "The number of this criterion is too large"
+            mend = "give it another number"
+            rules.error("criterion.bad-id", draft.at, message, draft.number, "AC- and at most 18 digits", mend)
         elif number in taken:
             first = taken[number].span.line
-            rules.error(
-                "criterion.duplicate-id",
-                draft.at,
-                f"Duplicate id {draft.number}, first used on line {first}",
-                draft.number,
-                "unique ids",
-                "give it another number",
-            )
+            message = f"Duplicate id {draft.number}, first used on line {first}"
+            mend = "give it another number"
+            rules.error("criterion.duplicate-id", draft.at, message, draft.number, "unique ids", mend)
         taken.setdefault(number, draft)
     ids = []
     free = 1

@@ -152,14 +152,11 @@ def _other(block: Block, checker: NearMissChecker) -> None:
     if isinstance(block, Item) and block.ordered:
         text, label = _first(block)
         if label and label.name and label.colon:
+            message = f"{label.shown} is in a numbered list"
+            mend = f"write - **{label.shown}:** in a bullet"
+            accepted = "- **Label:** value"
             problems.error(
-                "field.numbered",
-                block.start,
-                f"{label.shown} is in a numbered list",
-                field=label.shown,
-                found=text.s,
-                accepted="- **Label:** value",
-                mend=f"write - **{label.shown}:** in a bullet",
+                "field.numbered", block.start, message, field=label.shown, found=text.s, accepted=accepted, mend=mend
             )
     elif isinstance(block, Paragraph):
         for offset, line in block.pieces:
@@ -170,26 +167,17 @@ def _other(block: Block, checker: NearMissChecker) -> None:
 
 
 def _no_bullet(at: int, label: str, line: str, problems: Problems) -> None:
-    problems.error(
-        "field.no-bullet",
-        at,
-        f"{label} is bold but not in a bullet",
-        field=label,
-        found=line,
-        accepted=f"- **{label}:** value",
-        mend="write - before it",
-    )
+    message = f"{label} is bold but not in a bullet"
+    mend = "write - before it"
+    problems.error("field.no-bullet", at, message, field=label, found=line, accepted=f"- **{label}:** value", mend=mend)
 
 
 def _no_colon(item: Item, label: Label, problems: Problems) -> None:
+    message = f"{label.shown} has no colon after it"
+    mend = f"write - **{label.shown}:**"
+    accepted = f"- **{label.shown}:** value"
     problems.error(
-        "field.no-colon",
-        item.start,
-        f"{label.shown} has no colon after it",
-        field=label.shown,
-        found=label.shown,
-        accepted=f"- **{label.shown}:** value",
-        mend=f"write - **{label.shown}:**",
+        "field.no-colon", item.start, message, field=label.shown, found=label.shown, accepted=accepted, mend=mend
     )
 
 

@@ -43,13 +43,9 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
     begin = source.starts[1]
     text = source.text[begin : source.starts[end]]
     if len(text.encode()) > MAX_BYTES:
-        problems.error(
-            "plan.frontmatter-too-large",
-            source.starts[0],
-            "The frontmatter is larger than 64 KiB",
-            accepted="at most 64 KiB",
-            mend="move long texts into the body of the plan",
-        )
+        message = "The frontmatter is larger than 64 KiB"
+        mend = "move long texts into the body of the plan"
+        problems.error("plan.frontmatter-too-large", source.starts[0], message, accepted="at most 64 KiB", mend=mend)
         return found
     node = yaml_nodes.read(text, lambda index: begin + index, problems, "frontmatter")
     if isinstance(node, Mapping):
@@ -68,27 +64,17 @@ _ADD = "start the file with ---, type: plan, phase, plan, title, goal and ---"
 def _closing(source: Source, problems: Problems) -> int | None:
     lines = source.lines
     if lines[0].rstrip(" \t") != "---":
-        problems.error(
-            "plan.no-frontmatter",
-            source.starts[0],
-            "The plan does not start with frontmatter",
-            found=lines[0],
-            accepted="---",
-            mend=_MARGIN.format(1) if lines[0].strip() == "---" else _ADD,
-        )
+        message = "The plan does not start with frontmatter"
+        mend = _MARGIN.format(1) if lines[0].strip() == "---" else _ADD
+        problems.error("plan.no-frontmatter", source.starts[0], message, found=lines[0], accepted="---", mend=mend)
         return None
     for n in range(1, len(lines)):
         if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):
             return n
     indented = next((n for n, line in enumerate(lines[1:], 2) if line.strip() == "---"), 0)
-    problems.error(
-        "plan.frontmatter-never-closed",
-        source.starts[0],
-        "The frontmatter is never closed",
-        found="---",
-        accepted="---",
-        mend=_MARGIN.format(indented) if indented else "close it with --- on a separate line",
-    )
+    message = "The frontmatter is never closed"
+    mend = _MARGIN.format(indented) if indented else "close it with --- on a separate line"
+    problems.error("plan.frontmatter-never-closed", source.starts[0], message, found="---", accepted="---", mend=mend)
     return None
 
 

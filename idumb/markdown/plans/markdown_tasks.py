@@ -75,14 +75,10 @@ def _group(blocks: list[Block], checker: NearMissChecker) -> None:
     """Report data under a group heading, which belongs to no task."""
     body = fields.read(blocks, checker, fields_here=False)
     for fence in body.steps:
+        message = "These steps are under a group heading, outside a task"
+        mend = "move them into a task"
         checker.problems.error(
-            "steps.no-task",
-            fence.start,
-            "These steps are under a group heading, outside a task",
-            field="steps",
-            found=fence.info,
-            accepted="a task",
-            mend="move them into a task",
+            "steps.no-task", fence.start, message, field="steps", found=fence.info, accepted="a task", mend=mend
         )
 
 

@@ -129,14 +129,9 @@ class NearMissChecker(Field):
             if (number or first) and self.like_start(text):
                 self.unread(offset, text)
             elif _TAG.match(text):
-                self.error(
-                    "task.foreign-tag",
-                    offset,
-                    "This task is in the tag format of GSD, which idumb does not read",
-                    text,
-                    f"### {self.free}: Title",
-                    f"write it as ### {self.free}: and the title, with its fields below",
-                )
+                message = "This task is in the tag format of GSD, which idumb does not read"
+                mend = f"write it as ### {self.free}: and the title, with its fields below"
+                self.error("task.foreign-tag", offset, message, text, f"### {self.free}: Title", mend)
         lines = [text.strip() for _, text in block.pieces]
         if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and like_yaml_task(lines):
             self.unread(*block.pieces[0])
@@ -151,14 +146,10 @@ class NearMissChecker(Field):
         )
 
     def unread(self, at: int, text: str) -> None:
-        self.error(
-            "task.unread",
-            at,
-            f"`{text[:60]}` looks like a task but is not one",
-            text,
-            f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}",
-            "write the marker of a task before it, or put it in a fence `example`",
-        )
+        message = f"`{text[:60]}` looks like a task but is not one"
+        mend = "write the marker of a task before it, or put it in a fence `example`"
+        accepted = f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}"
+        self.error("task.unread", at, message, text, accepted, mend)
 
     def _unread_fence(self, fence: Fence) -> None:
         meant = in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"), self.prefix)
@@ -176,36 +167,22 @@ class NearMissChecker(Field):
         )
 
     def _no_heading(self, offset: int, text: str) -> None:
-        self.error(
-            "task.not-a-heading",
-            offset,
-            "This looks like a task heading but is not a Markdown heading",
-            text,
-            f"### {self.free}: Title",
-            "start it in the first column, with one space after the #",
-        )
+        message = "This looks like a task heading but is not a Markdown heading"
+        mend = "start it in the first column, with one space after the #"
+        self.error("task.not-a-heading", offset, message, text, f"### {self.free}: Title", mend)
 
     def _box(self, at: int, text: str, *, boxes: bool) -> None:
         box = criteria.BOX.match(text) or criteria.BROKEN_BOX.match(text)
         if box and (boxes or self.like_id(text[box.end() :])):
-            self.error(
-                "box.unexpected",
-                at,
-                "This checkbox is outside a task and would be ignored",
-                text,
-                "checkboxes of tasks in the first column, checkboxes of criteria under Acceptance",
-                "make it a criterion, a task in the first column, or a bullet without a checkbox",
-            )
+            message = "This checkbox is outside a task and would be ignored"
+            mend = "make it a criterion, a task in the first column, or a bullet without a checkbox"
+            accepted = "checkboxes of tasks in the first column, checkboxes of criteria under Acceptance"
+            self.error("box.unexpected", at, message, text, accepted, mend)
 
     def _nested(self, at: int, text: str) -> None:
-        self.error(
-            "task.nested",
-            at,
-            "This task is inside a list or a quote",
-            text,
-            f"### {self.free}: Title in the first column",
-            "start it in the first column",
-        )
+        message = "This task is inside a list or a quote"
+        mend = "start it in the first column"
+        self.error("task.nested", at, message, text, f"### {self.free}: Title in the first column", mend)
 
 
 def checker(phase: str | None, problems: Problems) -> NearMissChecker:

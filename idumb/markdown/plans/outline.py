@@ -167,13 +167,9 @@ class _Outliner:
             self._no_id_heading(heading)
             return True
         item, name = labelled[0]
-        self._error(
-            "field.no-task",
-            item.start,
-            f"{labels.SHOWN.get(name, name)} is in `## Tasks` but belongs to no task",
-            self.source.lines[item.line].strip(),
-            "write the heading of the task above this field",
-        )
+        message = f"{labels.SHOWN.get(name, name)} is in `## Tasks` but belongs to no task"
+        mend = "write the heading of the task above this field"
+        self._error("field.no-task", item.start, message, self.source.lines[item.line].strip(), mend)
         return True
 
     def _titled_line(self) -> bool:
@@ -206,14 +202,10 @@ class _Outliner:
         if heading.line in self.reported_lines:
             return
         self.reported_lines.add(heading.line)
-        self._error(
-            "task.heading-without-id",
-            heading.start,
-            "This heading has no task id, so the fields below it belong to no task",
-            heading.text,
-            f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text",
-            f"{'#' * max(heading.level, 3)} {self._free}: Title",
-        )
+        message = "This heading has no task id, so the fields below it belong to no task"
+        mend = f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text"
+        accepted = f"{'#' * max(heading.level, 3)} {self._free}: Title"
+        self._error("task.heading-without-id", heading.start, message, heading.text, mend, accepted)
 
     def _fast_task(self, block: FastTask) -> None:
         m = block.match
@@ -261,14 +253,9 @@ class _Outliner:
             self.outline.success_line = heading.line
 
     def _second(self, code: str, heading: Heading, title: str, first: int) -> None:
-        self._error(
-            code,
-            heading.start,
-            f"Duplicate section `{title}`, first used on line {first + 1}",
-            heading.text,
-            "move everything into one section",
-            f"one section `{title}`",
-        )
+        message = f"Duplicate section `{title}`, first used on line {first + 1}"
+        mend = "move everything into one section"
+        self._error(code, heading.start, message, heading.text, mend, f"one section `{title}`")
 
     def _task_heading(self, heading: Heading) -> None:
         m = _HEADING.fullmatch(heading.text)
@@ -384,14 +371,8 @@ class _Outliner:
         if above is not None and label:
             spaces = indentation.spaces(above.column - self._indent(above))
             mend = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
-        self._error(
-            "task.box-without-id",
-            item.start,
-            "This checkbox in `## Tasks` has no task id",
-            text,
-            mend,
-            f"- [ ] {self._free} Title",
-        )
+        message = "This checkbox in `## Tasks` has no task id"
+        self._error("task.box-without-id", item.start, message, text, mend, f"- [ ] {self._free} Title")
 
     def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
         m = _BOX.fullmatch(rest)
@@ -403,13 +384,8 @@ class _Outliner:
         if item.ordered:
             self._numbered(item, rest)
         if box[1] != " ":
-            self.checker.warning(
-                "task.ticked",
-                item.start,
-                "This task is ticked, but plans do not record status",
-                box[0].strip(),
-                "write [ ]",
-            )
+            message = "This task is ticked, but plans do not record status"
+            self.checker.warning("task.ticked", item.start, message, box[0].strip(), "write [ ]")
         assert m  # noqa: S101 (one of the two matched)
         draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, item=item)
         first = item.children[0]
@@ -428,14 +404,8 @@ class _Outliner:
             if self.task:
                 self.task.body.append(fence)
             else:
-                self._error(
-                    "steps.no-task",
-                    fence.start,
-                    "These steps are outside a task",
-                    fence.info,
-                    "move them into a task",
-                    "a task",
-                )
+                message = "These steps are outside a task"
+                self._error("steps.no-task", fence.start, message, fence.info, "move them into a task", "a task")
             return
         self._keep(fence)
 

@@ -96,13 +96,10 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
         fence = fences[at - 1] if (at := bisect_left(fences, n, key=lambda f: f.line)) else None
         if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
             continue
-        problems.error(
-            "plan.line-too-long",
-            source.starts[n],
-            "The line is longer than 64 KiB",
-            accepted="at most 64 KiB, except in step fences",
-            mend="break the line, or move the text into a file",
-        )
+        message = "The line is longer than 64 KiB"
+        mend = "break the line, or move the text into a file"
+        accepted = "at most 64 KiB, except in step fences"
+        problems.error("plan.line-too-long", source.starts[n], message, accepted=accepted, mend=mend)
 
 
 def _step_fences(found: list[Block]) -> Iterator[Fence]:
@@ -137,12 +134,10 @@ def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> No
     """Check the tasks as a set: there is at least one, not too many, and no duplicate id."""
     problems = context.problems
     if not read and not drawn.tasks:
+        mend = "write a task"
+        accepted = f"### {context.checker.free}: Title in a section ## Tasks"
         problems.error(
-            "plan.no-tasks",
-            problems.source.starts[0],
-            "The plan has no tasks",
-            accepted=f"### {context.checker.free}: Title in a section ## Tasks",
-            mend="write a task",
+            "plan.no-tasks", problems.source.starts[0], "The plan has no tasks", accepted=accepted, mend=mend
         )
     if len(read) > MAX_TASKS:
         message = f"The plan has {len(read)} tasks"

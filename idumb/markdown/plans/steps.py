@@ -190,14 +190,9 @@ def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
         for item in node.items:
             yield item.start, item
         return
-    problems.error(
-        "steps.not-a-list",
-        node.start,
-        "Steps must be a list",
-        field="steps",
-        accepted="- tool: …",
-        mend="start each step with -",
-    )
+    message = "Steps must be a list"
+    mend = "start each step with -"
+    problems.error("steps.not-a-list", node.start, message, field="steps", accepted="- tool: …", mend=mend)
 
 
 # Checking

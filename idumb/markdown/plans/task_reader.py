@@ -78,14 +78,11 @@ def read_field(reading: Reading, value: Value, context: Context) -> None:
 def _twice(reading: Reading, value: Value, problems: Problems) -> None:
     first = problems.source.place(reading.spans[value.name][0])[0]
     shown = labels.SHOWN.get(value.name, value.label)
+    message = f"Duplicate field {value.label} in {reading.id}, first used on line {first}"
+    mend = "merge the two"
+    accepted = "each field once"
     problems.error(
-        "task.duplicate-label",
-        value.label_at,
-        f"Duplicate field {value.label} in {reading.id}, first used on line {first}",
-        field=shown,
-        found=value.label,
-        accepted="each field once",
-        mend="merge the two",
+        "task.duplicate-label", value.label_at, message, field=shown, found=value.label, accepted=accepted, mend=mend
     )
 
 
@@ -103,14 +100,11 @@ def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str
 
 
 def _bad_dependency(one: str, at: int, context: Context) -> None:
+    message = f"`{one}` is not a task id of phase {context.phase}"
+    mend = "name tasks; to depend on another plan, write depends_on in the frontmatter"
+    accepted = f"T{context.phase}-01, …, or none"
     context.problems.error(
-        "task.bad-dependency",
-        at,
-        f"`{one}` is not a task id of phase {context.phase}",
-        field="Depends on",
-        found=one,
-        accepted=f"T{context.phase}-01, …, or none",
-        mend="name tasks; to depend on another plan, write depends_on in the frontmatter",
+        "task.bad-dependency", at, message, field="Depends on", found=one, accepted=accepted, mend=mend
     )
 
 
@@ -118,14 +112,11 @@ def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> No
     for fence in fences:
         if "steps" in reading.spans:
             first = problems.source.place(reading.spans["steps"][0])[0]
+            message = f"{reading.id} has two step fences, the first on line {first}"
+            mend = "merge the two"
+            accepted = "one step fence per task"
             problems.error(
-                "steps.two-fences",
-                fence.start,
-                f"{reading.id} has two step fences, the first on line {first}",
-                field="steps",
-                found=fence.info,
-                accepted="one step fence per task",
-                mend="merge the two",
+                "steps.two-fences", fence.start, message, field="steps", found=fence.info, accepted=accepted, mend=mend
             )
             continue
         reading.spans["steps"] = (fence.start, problems.source.end_of(fence.end_line - 1))
@@ -172,14 +163,11 @@ def finished(reading: Reading, context: Context) -> Task:
     problems = context.problems
     given = reading.given
     if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
+        message = f"{reading.id} has no title"
+        mend = "write a title after the id"
+        accepted = f"{reading.id}: Title"
         problems.error(
-            "task.no-title",
-            reading.start,
-            f"{reading.id} has no title",
-            field="title",
-            found=reading.id,
-            accepted=f"{reading.id}: Title",
-            mend="write a title after the id",
+            "task.no-title", reading.start, message, field="title", found=reading.id, accepted=accepted, mend=mend
         )
     given["acceptance"] = _acceptance(reading, context)
     source = problems.source
@@ -213,14 +201,10 @@ def _criteria(value: Value, rules: criteria.Rules) -> list[criteria.Draft]:
 
 
 def _no_acceptance(reading: Reading, problems: Problems) -> None:
-    problems.error(
-        "task.no-acceptance",
-        reading.start,
-        f"{reading.id} has no acceptance criterion",
-        field="Acceptance",
-        accepted="- **Acceptance:** with checkboxes below it",
-        mend="add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks",
-    )
+    message = f"{reading.id} has no acceptance criterion"
+    mend = "add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks"
+    accepted = "- **Acceptance:** with checkboxes below it"
+    problems.error("task.no-acceptance", reading.start, message, field="Acceptance", accepted=accepted, mend=mend)
 
 
 class Spans(Mapping[str, Span]):
@@ -263,14 +247,9 @@ def usable(value: Value) -> bool:
             _empty_value(value)
             return False
     elif value.inline.s and value.bullets and value.name not in _BOTH:
-        value.error(
-            "field.two-places",
-            value.label_at,
-            f"{value.label} has both a value on its line and bullets below it",
-            value.inline.s,
-            "one of them",
-            "move everything into the bullets",
-        )
+        message = f"{value.label} has both a value on its line and bullets below it"
+        mend = "move everything into the bullets"
+        value.error("field.two-places", value.label_at, message, value.inline.s, "one of them", mend)
         return False
     return _no_strays(value)
 
@@ -281,24 +260,17 @@ def _no_strays(value: Value) -> bool:
     if value.name != "acceptance":
         strays += [value.problems.source.starts[b.line] for bullet in value.bullets for b in bullet.others]
     for at in strays[:1]:
-        value.error(
-            "field.unexpected-content",
-            at,
-            f"{value.label} cannot hold this content",
-            accepted="a value on the line, or bullets below it",
-            mend="write it as bullets, or move it into the description",
-        )
+        message = f"{value.label} cannot hold this content"
+        mend = "write it as bullets, or move it into the description"
+        accepted = "a value on the line, or bullets below it"
+        value.error("field.unexpected-content", at, message, accepted=accepted, mend=mend)
     return not strays
 
 
 def _empty_value(value: Value) -> None:
-    value.error(
-        "field.empty",
-        value.label_at,
-        f"{value.label} has no value",
-        accepted="a value, or none",
-        mend=f"{'indent its value below it, or ' * (value.node is not None)}write none",
-    )
+    message = f"{value.label} has no value"
+    mend = f"{'indent its value below it, or ' * (value.node is not None)}write none"
+    value.error("field.empty", value.label_at, message, accepted="a value, or none", mend=mend)
 
 
 # Fields whose YAML value may be a mapping.
@@ -323,11 +295,7 @@ def _usable_node(value: Value) -> bool:
 
 def _bad_node(value: Value, node: yaml_nodes.Node | None) -> bool:
     accepted = "a map of verbs to lists of paths" if value.name == "files" else "a text or a list of texts"
-    value.error(
-        "field.not-text",
-        node.start if node else value.label_at,
-        f"{value.label} must be {accepted}",
-        accepted=accepted,
-        mend=f"write {accepted}",
-    )
+    message = f"{value.label} must be {accepted}"
+    mend = f"write {accepted}"
+    value.error("field.not-text", node.start if node else value.label_at, message, accepted=accepted, mend=mend)
     return False

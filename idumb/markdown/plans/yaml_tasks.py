@@ -30,13 +30,10 @@ def read(draft: Draft, context: Context) -> list[Task]:
 
 
 def _not_a_task(at: int, context: Context) -> None:
-    context.checker.error(
-        "task.not-a-mapping",
-        at,
-        "A YAML task must be a mapping",
-        accepted="a mapping with id, title and fields, or a list of such mappings",
-        mend="write id: and title:",
-    )
+    message = "A YAML task must be a mapping"
+    mend = "write id: and title:"
+    accepted = "a mapping with id, title and fields, or a list of such mappings"
+    context.checker.error("task.not-a-mapping", at, message, accepted=accepted, mend=mend)
 
 
 def _yaml_node(draft: Draft, problems: Problems) -> yaml_nodes.Node | None:
@@ -84,27 +81,22 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
     if isinstance(value, yaml_nodes.Scalar) and value.value.strip():
         return value.value.strip()
     given = f"{name}: {context.checker.free}" if name == "id" else f"{name}:"
+    message = f"This YAML task has no `{name}`"
+    mend = f"add {given}"
+    accepted = f"{name}: and a text"
     context.problems.error(
-        f"task.no-{name}",
-        value.start if value else node.start,
-        f"This YAML task has no `{name}`",
-        field=name,
-        accepted=f"{name}: and a text",
-        mend=f"add {given}",
+        f"task.no-{name}", value.start if value else node.start, message, field=name, accepted=accepted, mend=mend
     )
     return None
 
 
 def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
     if task.id and context.phase is not None and not labels.is_task_id(task.id, context.phase):
+        message = f"`{task.id}` is not a task id of phase {context.phase}"
+        mend = f"write T{context.phase}-, two or more digits and optionally a lower-case letter"
+        accepted = context.checker.free
         context.problems.error(
-            "task.bad-id",
-            pairs["id"][1].start,
-            f"`{task.id}` is not a task id of phase {context.phase}",
-            field="id",
-            found=task.id,
-            accepted=context.checker.free,
-            mend=f"write T{context.phase}-, two or more digits and optionally a lower-case letter",
+            "task.bad-id", pairs["id"][1].start, message, field="id", found=task.id, accepted=accepted, mend=mend
         )
 
 
@@ -123,14 +115,10 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
         task_reader.read_field(task, structured_values.yaml_value(name, key, node, problems), context)
     else:
         near = labels.nearest_key(key.value, _YAML_ONLY)
-        context.checker.error(
-            "task.unknown-label",
-            key.start,
-            f"Unknown key `{key.value}` in a task",
-            key.value,
-            ", ".join([*_YAML_ONLY, *labels.FIELDS]),
-            f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…",
-        )
+        message = f"Unknown key `{key.value}` in a task"
+        mend = f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…"
+        accepted = ", ".join([*_YAML_ONLY, *labels.FIELDS])
+        context.checker.error("task.unknown-label", key.start, message, key.value, accepted, mend)
 
 
 def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> None:

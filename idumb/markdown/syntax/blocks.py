@@ -141,14 +141,9 @@ class _Scanner:
 
     def finish(self) -> None:
         if self.comment >= 0:
-            self.problems.error(
-                "comment.never-closed",
-                self.comment,
-                "This comment is never closed",
-                found="<!--",
-                accepted="-->",
-                mend="write --> at the end of a line",
-            )
+            message = "This comment is never closed"
+            mend = "write --> at the end of a line"
+            self.problems.error("comment.never-closed", self.comment, message, found="<!--", accepted="-->", mend=mend)
         self._close_leaf()
         for paragraph in self.commented:
             comments.cut(paragraph, self.source, self.problems)
@@ -313,13 +308,10 @@ class _Scanner:
         self.leaf = None
 
     def _unclosed(self, fence: Fence) -> None:
+        message = "This fence is never closed"
+        mend = f"close it with {fence.mark} on a separate line, indented by at most three spaces"
         self.problems.error(
-            "fence.never-closed",
-            fence.start,
-            "This fence is never closed",
-            found=fence.mark + fence.info,
-            accepted=fence.mark,
-            mend=f"close it with {fence.mark} on a separate line, indented by at most three spaces",
+            "fence.never-closed", fence.start, message, found=fence.mark + fence.info, accepted=fence.mark, mend=mend
         )
 
     def _atx(self, rest: str, indent: int) -> int | None:
@@ -427,12 +419,10 @@ class _Scanner:
 
     def _push(self, container: Item | Quote, indent: int) -> bool:
         if len(self.stack[: self.matched]) >= MAX_NESTING:
+            message = f"Lists and quotes are nested more than {MAX_NESTING} levels deep"
+            accepted = f"at most {MAX_NESTING} levels"
             self.problems.error(
-                "plan.too-deep",
-                self._offset(self.idx + indent),
-                f"Lists and quotes are nested more than {MAX_NESTING} levels deep",
-                accepted=f"at most {MAX_NESTING} levels",
-                mend="nest less",
+                "plan.too-deep", self._offset(self.idx + indent), message, accepted=accepted, mend="nest less"
             )
             return False
         self._close_unmatched()

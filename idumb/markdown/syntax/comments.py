@@ -14,14 +14,10 @@ def cut(paragraph: Paragraph, source: Source, problems: Problems) -> None:
     """Remove the comments from a paragraph or heading."""
     ranges, unclosed = cut_comments(paragraph.pieces)
     if unclosed is not None:
-        problems.error(
-            "comment.inside-line",
-            unclosed,
-            "This comment starts inside a line and does not end on it",
-            found="<!--",
-            accepted="a comment on one line, or at the start of a line",
-            mend="start the comment on a new line",
-        )
+        message = "This comment starts inside a line and does not end on it"
+        mend = "start the comment on a new line"
+        accepted = "a comment on one line, or at the start of a line"
+        problems.error("comment.inside-line", unclosed, message, found="<!--", accepted=accepted, mend=mend)
     for (offset, _), cuts in zip(paragraph.pieces, ranges, strict=True):
         if cuts:
             _cut_line(source, offset, cuts)
@@ -43,11 +39,7 @@ def _without(text: str, cuts: list[tuple[int, int]]) -> str:
 def check_end(rest: str, begin: int, problems: Problems) -> None:
     """Report text after a comment that starts its line; more comments are allowed."""
     if re.sub(r"<!--.*?-->", "", rest).strip(" \t"):
-        problems.error(
-            "comment.text-after",
-            begin,
-            "Text after a comment that starts a line is not rendered as Markdown",
-            found=rest.strip(),
-            accepted="nothing after the comment",
-            mend="move the text to a new line",
-        )
+        message = "Text after a comment that starts a line is not rendered as Markdown"
+        mend = "move the text to a new line"
+        accepted = "nothing after the comment"
+        problems.error("comment.text-after", begin, message, found=rest.strip(), accepted=accepted, mend=mend)

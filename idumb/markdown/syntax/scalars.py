@@ -34,14 +34,8 @@ def single(value: Value, accepted: str) -> Text | None:
     texts = list(value.texts())
     if len(texts) == 1 and not any(b.children or b.fences or b.others for b in value.bullets):
         return Text(inline.unquote(texts[0].s), texts[0].marks)
-    value.error(
-        "field.one-value",
-        value.label_at,
-        f"{value.label} takes one value",
-        ", ".join(t.s for t in texts),
-        accepted,
-        "keep one of them",
-    )
+    message = f"{value.label} takes one value"
+    value.error("field.one-value", value.label_at, message, ", ".join(t.s for t in texts), accepted, "keep one of them")
     return None
 
 
@@ -51,14 +45,9 @@ def duration(value: Value) -> int | None:
         return None
     found = seconds(text.s)
     if found is None:
-        value.error(
-            "field.bad-duration",
-            text.at(0),
-            f"`{text.s}` is not a duration",
-            text.s,
-            DURATIONS,
-            "write hours, minutes and seconds as whole numbers, such as 1h30m",
-        )
+        message = f"`{text.s}` is not a duration"
+        mend = "write hours, minutes and seconds as whole numbers, such as 1h30m"
+        value.error("field.bad-duration", text.at(0), message, text.s, DURATIONS, mend)
     return found
 
 
@@ -71,14 +60,9 @@ def chosen(text: Text, field: Field, choices: tuple[str, ...]) -> str | None:
     if text.s in choices:
         return text.s
     near = nearest(text.s, choices)
-    field.error(
-        "field.bad-choice",
-        text.at(0),
-        f"`{text.s}` is not a valid value of {field.label}",
-        text.s,
-        ", ".join(choices),
-        f"write {near}" if near else f"write one of {', '.join(choices)}",
-    )
+    message = f"`{text.s}` is not a valid value of {field.label}"
+    mend = f"write {near}" if near else f"write one of {', '.join(choices)}"
+    field.error("field.bad-choice", text.at(0), message, text.s, ", ".join(choices), mend)
     return None
 
 
@@ -91,14 +75,8 @@ def name(value: Value) -> str | None:
         return None
     if _NAME.fullmatch(text.s):
         return text.s
-    value.error(
-        "field.bad-name",
-        text.at(0),
-        f"`{text.s}` is not a name: a name cannot contain spaces or commas",
-        text.s,
-        "one name",
-        "write the name of one role binding",
-    )
+    message = f"`{text.s}` is not a name: a name cannot contain spaces or commas"
+    value.error("field.bad-name", text.at(0), message, text.s, "one name", "write the name of one role binding")
     return None
 
 
@@ -117,13 +95,9 @@ def below(value: Value) -> None:
 
 
 def _unexpected(field: Field, at: int) -> None:
-    field.error(
-        "field.unexpected-content",
-        at,
-        f"{field.label} cannot hold this content",
-        accepted="one value per bullet",
-        mend="move it into the description of the task",
-    )
+    message = f"{field.label} cannot hold this content"
+    mend = "move it into the description of the task"
+    field.error("field.unexpected-content", at, message, accepted="one value per bullet", mend=mend)
 
 
 def split(text: Text, field: Field) -> Iterator[Text]:
@@ -139,13 +113,11 @@ def split(text: Text, field: Field) -> Iterator[Text]:
         if start < end:
             yield text.part(start, end)
         else:
+            message = f"{field.label} has an empty item between commas"
+            mend = "remove the comma, or write the missing item"
+            accepted = "items between commas"
             field.error(
-                "field.empty-item",
-                text.at(min(start, max(len(text.s) - 1, 0))),
-                f"{field.label} has an empty item between commas",
-                text.s,
-                "items between commas",
-                "remove the comma, or write the missing item",
+                "field.empty-item", text.at(min(start, max(len(text.s) - 1, 0))), message, text.s, accepted, mend
             )
 
 
@@ -169,14 +141,10 @@ def paths(value: Value) -> tuple[str, ...]:
 
 
 def _blank_in_path(text: Text, field: Field) -> None:
-    field.error(
-        "field.bare-blank",
-        text.at(0),
-        f"`{text.s}` contains a space",
-        text.s,
-        "paths separated by commas; paths with spaces in backticks",
-        f"for one path, write `{text.s}` in backticks; for several, separate them with commas",
-    )
+    message = f"`{text.s}` contains a space"
+    mend = f"for one path, write `{text.s}` in backticks; for several, separate them with commas"
+    accepted = "paths separated by commas; paths with spaces in backticks"
+    field.error("field.bare-blank", text.at(0), message, text.s, accepted, mend)
 
 
 def commands(value: Value) -> tuple[str, ...]:
@@ -223,14 +191,9 @@ def one_command(text: Text, field: Field) -> str | None:
 
 
 def bare_command(text: Text, field: Field, *, empty: bool = False) -> None:
-    field.error(
-        "command.empty" if empty else "command.bare",
-        text.at(0),
-        "The command is empty" if empty else f"`{text.s}` is not one command in backticks",
-        text.s,
-        COMMANDS,
-        "put the whole command in backticks; if it contains backticks, use double ones",
-    )
+    message = "The command is empty" if empty else f"`{text.s}` is not one command in backticks"
+    mend = "put the whole command in backticks; if it contains backticks, use double ones"
+    field.error("command.empty" if empty else "command.bare", text.at(0), message, text.s, COMMANDS, mend)
 
 
 def fenced(fence: Fence, field: Field) -> str | None:
@@ -238,14 +201,9 @@ def fenced(fence: Fence, field: Field) -> str | None:
     command = fence_text(fence, field.problems.source)
     if fence.info == "sh" and command.strip():
         return command
-    field.error(
-        "command.fence",
-        fence.start,
-        "A command of several lines must be in a fence `sh`" if fence.info != "sh" else "The command is empty",
-        fence.mark + fence.info,
-        "```sh",
-        "write sh after the opening backticks, and the command inside the fence",
-    )
+    message = "A command of several lines must be in a fence `sh`" if fence.info != "sh" else "The command is empty"
+    mend = "write sh after the opening backticks, and the command inside the fence"
+    field.error("command.fence", fence.start, message, fence.mark + fence.info, "```sh", mend)
     return None
 
 
@@ -256,12 +214,8 @@ def declared_ids(value: Value, declared: Iterable[str], what: str) -> tuple[str,
         if one in declared_set:
             continue
         near = nearest(one, declared_set) if len(value.problems.findings) < _MANY else None
-        Field(f"{what.capitalize()}s", value.problems).error(
-            f"task.unknown-{what}",
-            at,
-            f"The {what} `{one}` is not declared in the frontmatter",
-            one,
-            ", ".join(sorted(declared_set)) or "none declared",
-            f"did you mean `{near}`?" if near else f"declare it under {what}s in the frontmatter",
-        )
+        message = f"The {what} `{one}` is not declared in the frontmatter"
+        mend = f"did you mean `{near}`?" if near else f"declare it under {what}s in the frontmatter"
+        accepted = ", ".join(sorted(declared_set)) or "none declared"
+        Field(f"{what.capitalize()}s", value.problems).error(f"task.unknown-{what}", at, message, one, accepted, mend)
     return tuple(one for one, _ in ids)

@@ -175,15 +175,9 @@ class _Reader:
 def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> None:
     """Report a duplicate key; `first` is the offset of its first use."""
     line = problems.source.place(first)[0]
-    problems.error(
-        "yaml.duplicate-key",
-        key.start,
-        f"Duplicate key `{key.value}`, first used on line {line}",
-        field=field,
-        found=key.value,
-        accepted=ACCEPTED,
-        mend="keep one of them",
-    )
+    message = f"Duplicate key `{key.value}`, first used on line {line}"
+    mend = "keep one of them"
+    problems.error("yaml.duplicate-key", key.start, message, field=field, found=key.value, accepted=ACCEPTED, mend=mend)
 
 
 def _mark_of(error: Any, text: str) -> int:
