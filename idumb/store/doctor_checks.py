@@ -59,7 +59,7 @@ class _Look:
         recoverable = rebuild.plan(self.common_dir, self.database.kept_refs) if error.code in _REBUILT else None
         possible = recoverable is not None and recoverable.possible
         means = recoverable.words if recoverable is not None else "no command that needs it runs"
-        mend = (rebuild.ANEW if recoverable is not None else error.hint or "") if not possible else ""
+        mend = (rebuild.RESTORE if recoverable is not None else error.hint or "") if not possible else ""
         return health.problem(error.message, means=means, mend=mend, mends=possible)
 
     def chain(self) -> Iterator[Symptom]:

@@ -55,7 +55,7 @@ class FileOwnership:
         with log_errors.translated(self._folder):
             user_folders.make_private(self._folder)
             lock = self._taken(force=force)
-            self._overtaken = self._still_there()
+            self._overtaken = self._live_owner()
         self._lost = False
         try:
             self._fence = self._announced(lock, command)
@@ -117,20 +117,20 @@ class FileOwnership:
 
         A stopped one cannot.
         """
-        self._leave_word(self._request, holder, by)
+        self._write_request(self._request, holder, by)
         if not self._signal(holder, signal.SIGTERM):
             return True
         if holder["standing"] == owner_card.STOPPED:
             return False
         for _ in range(int(ASKED_SECONDS * _LOOKS)):
-            if self._let_go(holder):
+            if self._has_released(holder):
                 return True
             host_identity.wait_for_end(holder["pid"], holder.get("started"), 1 / _LOOKS)
-        return self._let_go(holder)
+        return self._has_released(holder)
 
     def end(self, holder: Mapping[str, Any]) -> None:
         """Kill the owner, like a power cut, and everything that it started."""
-        if self._let_go(holder):
+        if self._has_released(holder):
             return  # its process number, and its children's, may be reused by now
         below = process_tree.descendants([holder["pid"]])[1:]
         started = {pid: host_identity.process_started(pid) for pid in below}
@@ -143,17 +143,21 @@ class FileOwnership:
 
     def asked(self) -> str | None:
         """Return who asked this owner to stop with `cancel`; None if nobody did."""
-        request = owner_card.read(self._request)
-        return str(request.get("by")) if self._fence and request.get("fence") == self._fence else None
+        request = self._own_request(self._request)
+        return str(request.get("by")) if request else None
 
     def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
-        self._leave_word(self._pause, holder, by, why=why)
+        self._write_request(self._pause, holder, by, why=why)
 
     def pause_asked(self) -> tuple[str, str] | None:
-        """Return (who, why) of a pause request. A request to an earlier owner has another token and is ignored."""
-        request = owner_card.read(self._pause)
-        is_ours = self._fence and request.get("fence") == self._fence
-        return (str(request.get("by")), str(request.get("why"))) if is_ours else None
+        """Return (who, why) of a pause request."""
+        request = self._own_request(self._pause)
+        return (str(request.get("by")), str(request.get("why"))) if request else None
+
+    def _own_request(self, path: str) -> owner_card.Card:
+        """Return a request to this owner, or nothing. One to an earlier owner has another token."""
+        request = owner_card.read(path)
+        return request if self._fence and request.get("fence") == self._fence else {}
 
     def _taken(self, *, force: bool) -> OwnerLock:
         card = owner_card.read(self._card)
@@ -162,7 +166,7 @@ class FileOwnership:
             return self._taken_from_elsewhere(card, force=force)
         lock = take(self._path)
         for _ in range(int(PATIENCE * _LOOKS)):
-            if lock is not None or self._lives():
+            if lock is not None or self._owner_lives():
                 break
             host_identity.pause(1 / _LOOKS)
             lock = take(self._path)
@@ -183,7 +187,7 @@ class FileOwnership:
             raise owner_card.elsewhere(card)
         return lock
 
-    def _still_there(self) -> Mapping[str, Any] | None:
+    def _live_owner(self) -> Mapping[str, Any] | None:
         """An owner removes its card before it releases the lock.
 
         If it lives and the card exists, its lock was taken.
@@ -193,7 +197,7 @@ class FileOwnership:
             return None
         return card if card.get("fence") else None  # without a token it never became the owner
 
-    def _lives(self) -> bool:
+    def _owner_lives(self) -> bool:
         card = owner_card.read(self._card)
         return bool(card) and owner_card.standing(card) != owner_card.DEAD
 
@@ -210,14 +214,14 @@ class FileOwnership:
             owner_card.write(self._card, command, since, fence, before)
         return fence
 
-    def _leave_word(self, path: str, holder: Mapping[str, Any], by: str, **more: str) -> None:
+    def _write_request(self, path: str, holder: Mapping[str, Any], by: str, **more: str) -> None:
         word = {"fence": holder.get("fence"), "by": by, "at": self._clock.now(), **more}
         with log_errors.translated(path):
             atomic_write.write(path, json.dumps(word).encode() + b"\n", durable=False, mode=0o600)
 
     def _signal(self, holder: Mapping[str, Any], number: int) -> bool:
         """Return whether the owner still lives. Only a process that holds the lock is ever signalled."""
-        if self._let_go(holder):
+        if self._has_released(holder):
             return False
         try:
             return host_identity.signal_process(holder["pid"], holder.get("started"), number)
@@ -228,14 +232,10 @@ class FileOwnership:
                 hint="idumb cancel, as that user",
             ) from None
 
-    def _let_go(self, holder: Mapping[str, Any]) -> bool:
+    def _has_released(self, holder: Mapping[str, Any]) -> bool:
         """Return whether the owner on the card has ended, or no longer has the lock."""
         card = owner_card.read(self._card)
-        if (card.get("pid"), card.get("started"), card.get("since")) != (
-            holder["pid"],
-            holder.get("started"),
-            holder.get("since"),
-        ):
+        if any(card.get(name) != holder.get(name) for name in ("pid", "started", "since")):
             return True
         if not host_identity.process_is(holder["pid"], holder.get("started")):
             return True

@@ -20,7 +20,7 @@ from idumb.store.event_chain import Placed
 from idumb.store.witnesses import AnchoredCopy, set_aside
 from idumb.system.files import atomic_write
 
-ANEW = (
+RESTORE = (
     "restore a backup of store.db; without one, idumb deinit saves everything that is left in a folder,"
     " and idumb init starts a new log"
 )
@@ -83,7 +83,7 @@ def rebuild(common_dir: str, kept_refs: Callable[[], bool]) -> Report:
         raise StoreError(
             "store.lost",
             f"the event log cannot be rebuilt: {recoverable.words}: {path}",
-            hint=ANEW,
+            hint=RESTORE,
             details={"path": path, "events": recoverable.events, "known": recoverable.known},
         )
     with log_errors.translated(path):

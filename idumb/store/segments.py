@@ -71,15 +71,21 @@ def hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
 
 def placed(folder: str, segment: Segment) -> Iterator[Placed]:
     """Yield its events in order, each checked; `folder` is `<common dir>/idumb`. Raises StoreError `store.segment`."""
-    seq, previous = segment.first, segment.previous
-    for text in _lines(folder, segment):
-        event = event_chain.row_of(text)
-        if event is None or event_chain.fault(event[0], seq, previous) is not None:
-            raise _damaged(folder, segment, f"event {seq} is not readable")
-        yield event
-        seq, previous = seq + 1, event[0][event_chain.HASH]
-    if (seq - 1, previous) != (segment.last, segment.head):
-        raise _damaged(folder, segment, f"event {seq} is missing")
+    path = os.path.join(folder, FOLDER, segment.name)
+    seq, head = segment.first - 1, segment.previous
+    try:
+        for event in _chained(path, seq, head):
+            yield event
+            seq, head = event[0][event_chain.SEQ], event[0][event_chain.HASH]
+        if (seq, head) != (segment.last, segment.head):
+            raise ValueError(f"event {seq + 1} is missing")
+    except _UNREADABLE as error:
+        raise StoreError(
+            "store.segment",
+            f"the archive of events {segment.first} to {segment.last} is damaged: {path}: {error}",
+            hint="idumb doctor --fix",
+            details={"path": path, "first": segment.first, "last": segment.last},
+        ) from error
 
 
 def readable(path: str) -> Iterator[Placed]:
@@ -95,21 +101,17 @@ def readable(path: str) -> Iterator[Placed]:
 
 def measured(folder: str, name: str, last: int, head: str) -> Segment | None:
     """Return the table's row for a file that follows event `last`; None if the file is not whole."""
-    seq, previous, at, number = last, head, "", int(name[:6]) if name[:6].isdigit() else 0
-    kinds: set[str] = set()
-    path = os.path.join(folder, FOLDER, name)
+    path, newest, kinds = os.path.join(folder, FOLDER, name), None, set()
     try:
-        for text in _unpacked(path):
-            event = event_chain.row_of(text)
-            if event is None or event_chain.fault(event[0], seq + 1, previous) is not None:
-                return None
-            seq, previous, at = seq + 1, event[0][event_chain.HASH], event[0][event_chain.AT]
-            kinds.add(event[0][event_chain.KIND])
+        for newest, _ in _chained(path, last, head):
+            kinds.add(newest[event_chain.KIND])
     except _UNREADABLE:
         return None
-    if seq == last:
+    if newest is None:
         return None
-    return Segment(number, name, last + 1, seq, head, previous, digest(path), at, " ".join(sorted(kinds)))
+    number = int(name[:6]) if name[:6].isdigit() else 0
+    seq, own, at = newest[event_chain.SEQ], newest[event_chain.HASH], newest[event_chain.AT]
+    return Segment(number, name, last + 1, seq, head, own, digest(path), at, " ".join(sorted(kinds)))
 
 
 def register(connection: sqlite3.Connection, segment: Segment) -> None:
@@ -127,14 +129,18 @@ def digest(path: str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-_UNREADABLE = (OSError, EOFError, zlib.error)
+_UNREADABLE = (OSError, EOFError, zlib.error, ValueError)
 
 
-def _lines(folder: str, segment: Segment) -> Iterator[bytes]:
-    try:
-        yield from _unpacked(os.path.join(folder, FOLDER, segment.name))
-    except _UNREADABLE as error:
-        raise _damaged(folder, segment, str(error)) from error
+def _chained(path: str, seq: int, head: str) -> Iterator[Placed]:
+    """Yield the events of a file, which follow event `seq`. ValueError where one is not as written."""
+    for text in _unpacked(path):
+        seq += 1
+        event = event_chain.row_of(text)
+        if event is None or event_chain.fault(event[0], seq, head) is not None:
+            raise ValueError(f"event {seq} is not readable")
+        yield event
+        head = event[0][event_chain.HASH]
 
 
 def _unpacked(path: str) -> Iterator[bytes]:
@@ -142,13 +148,3 @@ def _unpacked(path: str) -> Iterator[bytes]:
 
     with gzip.open(path, "rb") as stream:
         yield from stream
-
-
-def _damaged(folder: str, segment: Segment, why: str) -> StoreError:
-    path = os.path.join(folder, FOLDER, segment.name)
-    return StoreError(
-        "store.segment",
-        f"the archive of events {segment.first} to {segment.last} is damaged: {path}: {why}",
-        hint="idumb doctor --fix",
-        details={"path": path, "first": segment.first, "last": segment.last},
-    )

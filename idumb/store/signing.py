@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from idumb.domain.errors import Refusal
 from idumb.system.files import user_folders
@@ -111,20 +112,13 @@ def _list_path() -> str:
     return os.path.join(user_folders.configuration(), LIST)
 
 
-class _as_file:  # noqa: N801 - used like a function
+@contextlib.contextmanager
+def _as_file(signature: str) -> Iterator[str]:
     """Write a signature to a private file for the length of a block; ssh-keygen reads no signature from a pipe."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __enter__(self) -> str:
-        handle, self._path = tempfile.mkstemp(prefix="idumb-", suffix=".sig", dir=user_folders.prepare("signatures"))
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(self._text.encode("ascii", "replace")[:_LARGEST])
-        return self._path
-
-    def __exit__(self, *_: object) -> None:
-        os.unlink(self._path)
+    with tempfile.NamedTemporaryFile(prefix="idumb-", suffix=".sig", dir=user_folders.prepare("signatures")) as file:
+        file.write(signature.encode("ascii", "replace")[:_LARGEST])
+        file.flush()
+        yield file.name
 
 
 def _first_line(text: bytes) -> str:

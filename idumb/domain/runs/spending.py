@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from idumb.domain.agent import Usage
@@ -63,11 +63,7 @@ def is_amount(value: Any) -> bool:
 
 def plausible(usage: Usage) -> Usage:
     """Return the usage without implausible amounts, which become unknown."""
-
-    def amount(value: Any) -> Any:
-        return value if is_amount(value) else None
-
-    return Usage(amount(usage.tokens_in), amount(usage.tokens_out), amount(usage.cost_usd))
+    return Usage(*(value if is_amount(value) else None for value in astuple(usage)))
 
 
 def charge(accounts: dict[str, Spent], role: str, used: Spent) -> None:
@@ -104,17 +100,8 @@ class CeilingReached:
 
 def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
     """Return a ceiling that a person raised `times` times, each time by its own amount."""
-
-    def more(value: float | None) -> float | None:
-        return None if value is None else value * (1 + times)
-
-    attempts, seconds, tokens = more(ceiling.attempts), more(ceiling.seconds), more(ceiling.tokens)
-    return Ceiling(
-        None if attempts is None else int(attempts),
-        None if seconds is None else int(seconds),
-        None if tokens is None else int(tokens),
-        more(ceiling.cost_usd),
-    )
+    amounts: list[Any] = [None if value is None else value * (1 + times) for value in astuple(ceiling)]
+    return Ceiling(*amounts)
 
 
 def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
@@ -149,19 +136,8 @@ def remaining(ceiling: Ceiling, spent: Spent) -> Ceiling:
 
 def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
     """Return the lowest of each ceiling."""
-    every = tuple(ceilings)
-
-    def least(values: Iterable[float | None]) -> float | None:
-        return min((value for value in values if value is not None), default=None)
-
-    attempts, seconds = least(c.attempts for c in every), least(c.seconds for c in every)
-    tokens = least(c.tokens for c in every)
-    return Ceiling(
-        None if attempts is None else int(attempts),
-        None if seconds is None else int(seconds),
-        None if tokens is None else int(tokens),
-        least(c.cost_usd for c in every),
-    )
+    amounts: Iterable[tuple[Any, ...]] = zip(*map(astuple, ceilings), strict=True)
+    return Ceiling(*(min((value for value in values if value is not None), default=None) for values in amounts))
 
 
 def _unknown(calls: int) -> str:
