@@ -43,7 +43,7 @@ class StillTrees:
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         return tree
 
-    def uncovered(self, path: str) -> bool:
+    def unignored(self, path: str) -> bool:
         return False
 
     def read(self, oid: str) -> bytes:

@@ -78,16 +78,16 @@ class GitHistory:
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         return index_file.changes(self._place, index_file.kept(self.repository, snapshot), present)
 
-    def index_again(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+    def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
         return index_file.again(self._place, index_file.kept(self.repository, snapshot), paths)
 
-    def index_rows(self, entries: Mapping[str, Entry | None]) -> bytes:
+    def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
         return index_file.info(entries)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return index_file.staged(self._place, self.repository, paths)
 
-    def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
+    def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
         if not paths:
             return frozenset()
         listed = git_program.output(self._place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "--", *paths])
@@ -177,7 +177,7 @@ class GitHistory:
     def begin_branch(self, name: str) -> None:
         branch.begin(self._place, self.repository, name, self._head_commit())
 
-    def settle(self, made: str, paths: Sequence[str]) -> None:
+    def settle_index(self, made: str, paths: Sequence[str]) -> None:
         self._place.guard()
         index_file.settle(self._place, self.repository, made, paths)
 

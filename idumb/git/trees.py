@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 
-from idumb.app.ports.repository import Conflict, InnerChange, Snapshot
+from idumb.app.ports.repository import Conflict, NestedChange, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git import open_repository, snapshot
@@ -104,7 +104,7 @@ class GitTrees:
     def repositories(self) -> tuple[str, ...]:
         return self.scans.inventory.repositories
 
-    def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
+    def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
         before, kept = self.snapshots.inner(snapshot.commit)
         present = self._nested(before)
         return () if present is None else nested_repositories.changes(before, present, kept)
@@ -112,19 +112,19 @@ class GitTrees:
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.snapshots.refs(snapshot)
 
-    def kept_tree(self, snapshot: str) -> str:
+    def tree_at(self, snapshot: str) -> str:
         return self.snapshots.tree_of(snapshot)
 
-    def leads_out(self, link: str) -> str | None:
+    def outside_target(self, link: str) -> str | None:
         return path_state.outside_target(self.root, link)
 
-    def uncovered(self, path: str) -> bool:
+    def unignored(self, path: str) -> bool:
         try:
-            return self.scans.uncovered(path)
+            return self.scans.unignored(path)
         except OSError:
             return False
 
-    def left_out(self) -> Mapping[str, str]:
+    def omitted(self) -> Mapping[str, str]:
         inventory = self.scans.inventory
         dirty = (path for path in inventory.submodules if nested_repositories.is_dirty(self.root, path))
         return {
@@ -136,7 +136,7 @@ class GitTrees:
     def ignored(self) -> tuple[str, ...]:
         return tuple(path for path in self.scans.inventory.ignored if self._exists(path))
 
-    def gone(self) -> tuple[str, ...]:
+    def vanished(self) -> tuple[str, ...]:
         return tuple(path for path in self._ignored_before if not self._exists(path))
 
     def _exists(self, path: str) -> bool:

@@ -128,5 +128,5 @@ def test_the_index_follows_a_commit_when_git_could_not_write_it_for_good(sandbox
     (sandbox.git_dir / "index").write_bytes(stale)
     sandbox.write("b.txt", "three\n")
     sandbox.git("add", "b.txt")
-    history.settle(str(made.commit), paths)
+    history.settle_index(str(made.commit), paths)
     assert sandbox.status() == ["M  b.txt"]

@@ -37,7 +37,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         reason = f"{task.id}, attempt {known.attempt.number}, interrupted"
         snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
     else:  # what was in the clone; nothing of it is in the user's tree
-        snapshot = Snapshot(kept, services.trees.kept_tree(kept), ref)
+        snapshot = Snapshot(kept, services.trees.tree_at(kept), ref)
     changed = services.trees.changes(known.work.base, snapshot.tree) if here else ()
     covers = paths.cover(declared)
     head = services.history.head_tree() if changed else None
@@ -91,7 +91,7 @@ def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, 
     commit = context.services.history.refs(ref).get(ref)
     if commit is None:
         return ()
-    return tuple(one.path for one in context.services.trees.inner_changes(Snapshot(commit, "", ref)))
+    return tuple(one.path for one in context.services.trees.nested_changes(Snapshot(commit, "", ref)))
 
 
 def _note_others(context: RunContext, task: Task, others: list[str]) -> None:

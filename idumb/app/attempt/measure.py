@@ -23,7 +23,7 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     candidate, new_caches, changes = freeze(context, attempt)
     _report_lost(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    uncovered = {p for p in compared.strays if context.work.uncovered(p)}
+    uncovered = {p for p in compared.strays if context.work.unignored(p)}
     if uncovered:
         # A task that changes ignore rules did not make the files that git no longer ignores.
         changes = tuple(c for c in changes if c.path not in uncovered)
@@ -136,7 +136,7 @@ def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -
     """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
     if context.workspace.kind != "here":
         return compared
-    inner = context.services.trees.inner_changes(attempt.snapshot)
+    inner = context.services.trees.nested_changes(attempt.snapshot)
     if not inner:
         return compared
     listed = set(compared.paths(ledger.PROTECTED))
@@ -153,7 +153,7 @@ def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -
 def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     """Return a line for each new or changed link that leads out of the working tree, where no commit has the bytes."""
     links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
-    outside = [(path, target) for path in links if (target := context.work.leads_out(path)) is not None]
+    outside = [(path, target) for path in links if (target := context.work.outside_target(path)) is not None]
     way = "write the file itself, or make it a relative link that stays inside"
     return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in outside[:5]]
 
@@ -177,7 +177,7 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
 
 
 def _report_lost(context: RunContext, attempt: Built) -> None:
-    lost = context.services.trees.gone() if context.workspace.kind == "here" else ()
+    lost = context.services.trees.vanished() if context.workspace.kind == "here" else ()
     for path in [path for path in lost if not projection_paths.is_projection(path)][:_SHOWN]:
         words = f"{path} disappeared while {attempt.task.id} ran; git ignores it, so no snapshot has it"
         context.services.reporter.note(words)

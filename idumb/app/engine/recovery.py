@@ -167,7 +167,7 @@ def _recover(context: RunContext, task: Task, known: TaskState) -> None:
         commit = _commit_of(context, task.id, known)
         staged_changes.tell_again(context, task, known.attempt.number, committed=commit is not None)
         if commit is not None:
-            context.services.history.settle(commit, tuple(known.intended["paths"]))
+            context.services.history.settle_index(commit, tuple(known.intended["paths"]))
             _record(context, task, known, commit)
         elif _is_delivered(context, task, known):
             _commit_again(context, task, known)

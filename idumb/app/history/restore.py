@@ -261,7 +261,7 @@ def _commit(
     committable = projections.to_commit(services, state, reports)
     existing = _existing_commit(services, intended)
     if existing is not None:
-        services.history.settle(existing, (*paths, *reports))
+        services.history.settle_index(existing, (*paths, *reports))
         return existing, ()
     new = _missing_in_head(services, paths, intended["after_tree"])
     uncommitted = dict.fromkeys((*services.history.uncommitted(paths), *new))

@@ -46,7 +46,7 @@ def _only_staged(services: Services, before: Snapshot, target: Target) -> list[s
     trees = (before.tree, target.expected, target.target)
     other = [p for p, oid in staged.items() if oid is not None and oid not in [entry(t, p) for t in trees]]
     # With a filter, the index has other bytes than the file, but the same content.
-    differ = services.history.unlike_index(other)
+    differ = services.history.differing_from_index(other)
     return [p for p in other if p in differ]
 
 

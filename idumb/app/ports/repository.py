@@ -51,7 +51,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class InnerChange:
+class NestedChange:
     """A changed path in a submodule or nested repository, or the repository itself if its HEAD moved.
 
     `kept`: the snapshot has the bytes from before.
@@ -104,22 +104,22 @@ class Trees(Protocol):
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Store a `scan`, the index, HEAD and modes as a commit under `ref`, and read it back."""
 
-    def kept_tree(self, snapshot: str) -> str:
+    def tree_at(self, snapshot: str) -> str:
         """The tree of the working tree's files in a snapshot's commit."""
 
-    def leads_out(self, link: str) -> str | None:
+    def outside_target(self, link: str) -> str | None:
         """What a symbolic link leads to outside the workspace, directly or through others; None if it stays inside."""
 
-    def uncovered(self, path: str) -> bool:
+    def unignored(self, path: str) -> bool:
         """Whether an unchanged file was ignored at the last snapshot: the ignore rules changed, not the file."""
 
-    def left_out(self) -> Mapping[str, str]:
+    def omitted(self) -> Mapping[str, str]:
         """Path (folders end with `/`) to the reason why the last scan omitted it: ignored, special, a repository."""
 
     def ignored(self) -> tuple[str, ...]:
-        """The ignored paths of `left_out`, without those inside submodules."""
+        """The ignored paths of `omitted`, without those inside submodules."""
 
-    def gone(self) -> tuple[str, ...]:
+    def vanished(self) -> tuple[str, ...]:
         """Ignored paths that existed at the last snapshot and do not exist now. No snapshot has them."""
 
     def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
@@ -137,7 +137,7 @@ class Trees(Protocol):
     def repositories(self) -> tuple[str, ...]:
         """Submodules and nested repositories at the last scan."""
 
-    def inner_changes(self, snapshot: Snapshot) -> tuple[InnerChange, ...]:
+    def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
         """What changed in these repositories since a snapshot: HEAD, and files that differ or differed from HEAD."""
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
@@ -234,13 +234,13 @@ class History(Protocol):
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         """Paths whose index entries changed since a snapshot; cached file times do not count."""
 
-    def index_again(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+    def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
         """Input for `git update-index -z --index-info` that restores these entries from a snapshot.
 
         Also the commands, to run in the top folder, that set the flags which this cannot set.
         """
 
-    def index_rows(self, entries: Mapping[str, Entry | None]) -> bytes:
+    def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
         """The same input for known entries; None removes the path."""
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
@@ -249,7 +249,7 @@ class History(Protocol):
     def index_command(self, snapshot: str) -> str:
         """The command, to run in the top folder, that restores the index of a snapshot."""
 
-    def unlike_index(self, paths: Sequence[str]) -> frozenset[str]:
+    def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
         """The paths whose file differs from the index, after filters."""
 
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
@@ -302,7 +302,7 @@ class History(Protocol):
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
 
-    def settle(self, made: str, paths: Sequence[str]) -> None:
+    def settle_index(self, made: str, paths: Sequence[str]) -> None:
         """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
     def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:

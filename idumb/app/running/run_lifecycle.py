@@ -69,7 +69,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
-    for words in task_base.not_saved(services.trees.left_out()):
+    for words in task_base.not_saved(services.trees.omitted()):
         services.reporter.note(words)
     same_branch = previous is not None and previous.branch == head.branch
     reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()

@@ -32,7 +32,7 @@ def tell(context: RunContext, task: Task, number: int, snapshot: str, accepted: 
     changed = [path for path in moved if not covers(path)]
     if not changed:
         return
-    rows, flags = history.index_again(snapshot, changed)
+    rows, flags = history.index_restore_input(snapshot, changed)
     ref = attempt_ref(context.services, context.run, task.id, number, _CHANGED)
     context.services.trees.keep_blobs(ref, {_ROWS: context.services.trees.store(rows)}, f"the index before {task.id}")
     context.services.reporter.note(
@@ -49,7 +49,7 @@ def hold(
     found = services.history.staged(paths)
     staged = {path: one for path, one in found.items() if one not in [entry(tree, path) for tree in trees]}
     if staged:
-        rows = services.history.index_rows(staged)
+        rows = services.history.index_input(staged)
         blobs = {one.oid: one.oid for one in staged.values() if one is not None and one.mode != ledger.SUBMODULE}
         services.trees.keep_blobs(ref, {_ROWS: services.trees.store(rows), **blobs}, words)
     return staged

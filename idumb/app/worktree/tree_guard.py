@@ -134,10 +134,12 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
         saved = change.old is not None and change.old.mode != ledger.SUBMODULE
         back = drift.show_command(snapshot.ref, change.path) if saved else None
         rows.append({"path": change.path, "what": _what(change), "back": back})
-    for inner in services.trees.inner_changes(snapshot):
+    for inner in services.trees.nested_changes(snapshot):
         shown = f"git show {shlex.quote(drift.nested_place(snapshot.ref, inner.path))}" if inner.kept else None
         rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
-    rows += [{"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.gone()]
+    rows += [
+        {"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.vanished()
+    ]
     if not rows:
         return DriftReport()
     named = wording.listed(f"{row['path']} ({row['what']})" for row in rows)

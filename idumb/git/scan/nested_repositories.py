@@ -17,7 +17,7 @@ from typing import Any
 import pygit2
 from pygit2.enums import FileStatus, RepositoryOpenFlag
 
-from idumb.app.ports.repository import InnerChange
+from idumb.app.ports.repository import NestedChange
 from idumb.git.discover import Repository
 from idumb.git.objects import object_writer
 from idumb.git.objects.object_writer import Writer
@@ -108,7 +108,7 @@ def is_dirty(root: str, repository: str) -> bool:
     return next(iter(_uncommitted(os.path.join(root, repository))[1]), None) is not None
 
 
-def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool]) -> tuple[InnerChange, ...]:
+def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool]) -> tuple[NestedChange, ...]:
     """Return the paths whose facts differ, and each repository whose HEAD differs.
 
     `kept` names paths with stored bytes.
@@ -117,10 +117,10 @@ def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool])
     for repository in sorted({*before, *after.facts}):
         was, now = (side.get(repository) or {"head": None, "files": {}} for side in (before, after.facts))
         if was["head"] != now["head"]:
-            differing.append(InnerChange(repository, repository, kept=False))
+            differing.append(NestedChange(repository, repository, kept=False))
         left, right = was["files"], now["files"]
         other = (path for path in sorted({*left, *right}) if left.get(path) != right.get(path))
-        differing += [InnerChange(repository, path, kept=kept(path)) for path in other]
+        differing += [NestedChange(repository, path, kept=kept(path)) for path in other]
     return tuple(differing)
 
 

@@ -279,18 +279,18 @@ class Scanner:
         self._fresh = top is None
         self._first = True
         self.counted = 0
-        self._uncovered: set[str] = set()
+        self._unignored: set[str] = set()
         self._marked = 0
 
     def mark(self) -> None:
-        """From now on, `uncovered` tells which ignored paths existed."""
-        self._uncovered.clear()
+        """From now on, `unignored` tells which ignored paths existed."""
+        self._unignored.clear()
         self._marked = self._filesystem_time()
 
-    def uncovered(self, path: str) -> bool:
+    def unignored(self, path: str) -> bool:
         """Return whether a file is as it was at the mark and is visible only because the rules changed since."""
         above = path
-        while above and above not in self._uncovered:
+        while above and above not in self._unignored:
             above = above.rpartition("/")[0]
         return bool(above) and os.lstat(self._base + path).st_ctime_ns < self._marked
 
@@ -374,7 +374,7 @@ class Scanner:
             self._fresh = True
             return
         for prefix, folder in self.top.below():
-            self._uncovered.update(prefix + name for name in folder.ignored)
+            self._unignored.update(prefix + name for name in folder.ignored)
             folder.ignored.clear()
             folder.rules = None
 

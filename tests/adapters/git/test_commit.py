@@ -68,7 +68,7 @@ def test_an_index_that_git_could_not_write_follows_its_commit(
     sandbox.write("mine", "2\n")
     sandbox.git("add", "mine")
     assert made.commit is not None
-    history.settle(made.commit, ("a", "new", "gone"))
+    history.settle_index(made.commit, ("a", "new", "gone"))
     assert sandbox.status() == ["M  mine"]
 
 

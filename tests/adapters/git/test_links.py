@@ -24,23 +24,23 @@ def repo(sandbox: GitSandbox) -> GitSandbox:
 @pytest.mark.parametrize("target", INSIDE)
 def test_a_link_that_stays_inside_does_not_lead_out(repo: GitSandbox, trees: GitTrees, target: str) -> None:
     repo.link("link", target)
-    assert trees.leads_out("link") is None
+    assert trees.outside_target("link") is None
 
 
 @pytest.mark.parametrize("target", OUTSIDE)
 def test_a_link_that_leads_out_is_reported_with_its_cause(repo: GitSandbox, trees: GitTrees, target: str) -> None:
     repo.link("link", target)
     found = {"to-out": "/nonexistent", "d/to-out/x": "../.."}.get(target, target)
-    assert trees.leads_out("link") == found
+    assert trees.outside_target("link") == found
 
 
 def test_the_location_of_the_link_decides(repo: GitSandbox, trees: GitTrees) -> None:
     repo.link("d/e/up", "../../a.txt")
     repo.link("d/e/out", "../../../a.txt")
-    assert trees.leads_out("d/e/up") is None
-    assert trees.leads_out("d/e/out") == "../../../a.txt"
+    assert trees.outside_target("d/e/up") is None
+    assert trees.outside_target("d/e/out") == "../../../a.txt"
 
 
 def test_an_absolute_link_into_the_working_tree_leads_out_of_every_clone(repo: GitSandbox, trees: GitTrees) -> None:
     repo.link("link", str(repo.root / "a.txt"))
-    assert trees.leads_out("link") == str(repo.root / "a.txt")
+    assert trees.outside_target("link") == str(repo.root / "a.txt")

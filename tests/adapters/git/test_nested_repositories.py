@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.repository import InnerChange, Snapshot
+from idumb.app.ports.repository import NestedChange, Snapshot
 from idumb.domain import paths
 from idumb.git.history import GitHistory
 from idumb.git.scan import nested_repositories
@@ -43,7 +43,7 @@ def test_uncommitted_files_of_a_submodule_are_kept_byte_for_byte(
     kept = sandbox.git("ls-tree", "-r", "--name-only", f"{made.commit}:{nested_repositories.KEPT}").split()
     assert kept == ["lib/f", "lib/new"]
     assert trees.read(sandbox.git("rev-parse", f"{made.commit}:{nested_repositories.KEPT}/lib/f")) == b"\xff\0mine\r\n"
-    assert trees.inner_changes(made) == ()
+    assert trees.nested_changes(made) == ()
     assert (inside.ledger(), index.read_bytes()) == before
 
 
@@ -58,22 +58,22 @@ def test_every_kind_of_change_in_a_submodule_is_detected(trees: GitTrees, inside
     inside.write_all({"f": "mine", "new": "new"})
     made = snapshot(trees)
     inside.write("made/x", "what it ignores does not count")
-    assert trees.inner_changes(made) == ()
+    assert trees.nested_changes(made) == ()
     inside.git("add", "f")
-    assert trees.inner_changes(made) == (InnerChange("lib", "lib/f", kept=True),)
+    assert trees.nested_changes(made) == (NestedChange("lib", "lib/f", kept=True),)
     inside.git("reset", "--quiet", "--hard")
     inside.remove("new")
     inside.write("other", "other")
-    assert trees.inner_changes(made) == (
-        InnerChange("lib", "lib/f", kept=True),
-        InnerChange("lib", "lib/new", kept=True),
-        InnerChange("lib", "lib/other", kept=False),
+    assert trees.nested_changes(made) == (
+        NestedChange("lib", "lib/f", kept=True),
+        NestedChange("lib", "lib/new", kept=True),
+        NestedChange("lib", "lib/other", kept=False),
     )
     inside.remove("other")
     inside.write_all({"f": "mine", "new": "new"})
-    assert trees.inner_changes(made) == ()
+    assert trees.nested_changes(made) == ()
     inside.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "moved")
-    assert trees.inner_changes(made) == (InnerChange("lib", "lib", kept=False),)
+    assert trees.nested_changes(made) == (NestedChange("lib", "lib", kept=False),)
 
 
 def test_repositories_nested_in_nested_ones_count(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -83,7 +83,7 @@ def test_repositories_nested_in_nested_ones_count(sandbox: GitSandbox, trees: Gi
     deep.write("f", "1")
     made = snapshot(trees)
     deep.write("f", "2")
-    assert trees.inner_changes(made) == (InnerChange("outer/x/deep", "outer/x/deep/f", kept=True),)
+    assert trees.nested_changes(made) == (NestedChange("outer/x/deep", "outer/x/deep/f", kept=True),)
 
 
 def test_changes_too_large_to_keep_are_still_detected(
@@ -94,7 +94,7 @@ def test_changes_too_large_to_keep_are_still_detected(
     inside.write("f", "mine")
     made = snapshot(trees)
     inside.write("f", "gone")
-    assert trees.inner_changes(made) == (InnerChange("lib", "lib/f", kept=False),)
+    assert trees.nested_changes(made) == (NestedChange("lib", "lib/f", kept=False),)
 
 
 def test_ignored_files_are_distinguished_from_other_unsaved_files(
@@ -107,7 +107,7 @@ def test_ignored_files_are_distinguished_from_other_unsaved_files(
     GitSandbox.create(sandbox.root / "nested")
     trees.scan()
     assert trees.ignored() == ("build/", "d/y.log", "x.log")
-    left = trees.left_out()
+    left = trees.omitted()
     assert sorted(left) == ["build/", "d/y.log", "lib", "nested", "pipe", "x.log"]
     assert trees.ignored() == tuple(path for path, why in left.items() if why == paths.IGNORED_BY_GIT)
     sandbox.remove("x.log")

@@ -406,4 +406,4 @@ def test_files_uncovered_by_changed_rules_are_distinguished_from_new_ones(sandbo
     trees.snapshot("refs/idumb/test", "before")
     sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})
     assert names(sandbox, trees.scan()) == [".gitignore", "changed.log", "new.log", "old.log"]
-    assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.uncovered(name)] == ["old.log"]
+    assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.unignored(name)] == ["old.log"]
