@@ -13,6 +13,7 @@ from idumb.domain.runs import handoff
 from idumb.domain.settings import COMMIT_BUILDER, Binding, Settings
 
 HANDOFF = "handoff"
+_GONE = "The work is in a clone, which is deleted when the command ends, so every attempt would fail."
 _WITHOUT_GIT = frozenset({"http", "model", "replay", HANDOFF})
 _WITH_SHELL = frozenset({"claude", "gemini", "opencode", "copilot", "qwen"})
 """Agents that run commands only if their binding allows it."""
@@ -55,16 +56,11 @@ def validators(case: Case) -> Iterator[Finding]:
             mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
             yield case.at("task.unknown-validator", plan, task, name, message, mend, accepted=near or "")
         elif _leaves_clones(case.settings) and _asks_and_leaves(case.settings.bindings.get(name)):
-            yield case.at(
-                "task.validator-elsewhere",
-                plan,
-                task,
-                f"{name}, a handoff without `wait`",
-                f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict."
-                " The work is in a clone, which is deleted when the command ends, so every attempt would fail.",
-                f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`,"
-                " use `human` as validator, or set `run: {workspace: here}`.",
-            )
+            found = f"{name}, a handoff without `wait`"
+            message = f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict. {_GONE}"
+            wait = f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`"
+            mend = f"{wait}, use `human` as validator, or set `run: {{workspace: here}}`."
+            yield case.at("task.validator-elsewhere", plan, task, found, message, mend)
 
 
 def committing(case: Case) -> Iterator[Finding]:
@@ -76,14 +72,10 @@ def committing(case: Case) -> Iterator[Finding]:
         binding = case.settings.bindings.get(name or "")
         mend = None if binding is None or task.is_human else _no_git(binding)
         if binding is not None and mend is not None:
-            yield case.at(
-                "task.builder-cannot-commit",
-                plan,
-                task,
-                f"{name}, adapter {binding.adapter}",
-                f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git.",
-                f"{mend} or set `git: {{commit: task}}`, so that idumb commits.",
-            )
+            found = f"{name}, adapter {binding.adapter}"
+            message = f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git."
+            mend = f"{mend} or set `git: {{commit: task}}`, so that idumb commits."
+            yield case.at("task.builder-cannot-commit", plan, task, found, message, mend)
 
 
 def _no_git(binding: Binding) -> str | None:

@@ -217,16 +217,9 @@ def _told(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
     plan, task, place, text, line = where
     what, mend = _WORDS[phrase.code]
     whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
-    return case.at(
-        phrase.code,
-        plan,
-        task,
-        short(text),
-        f"{whose}: `{found}` in {_NAMES[place]} {what}.",
-        mend,
-        field=place if task or place != CRITERION else "success_criteria",
-        line=line,
-    )
+    message = f"{whose}: `{found}` in {_NAMES[place]} {what}."
+    field = place if task or place != CRITERION else "success_criteria"
+    return case.at(phrase.code, plan, task, short(text), message, mend, field=field, line=line)
 
 
 def estimates(case: Case) -> Iterator[Finding]:

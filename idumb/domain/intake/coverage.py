@@ -109,15 +109,11 @@ def interfaces(case: Case) -> Iterator[Finding]:
         for interface in task.interfaces:
             missing = [name for name in SPECIFIED if name not in interface.properties]
             if missing:
-                yield case.at(
-                    "interface.incomplete",
-                    plan,
-                    task,
-                    f"{interface.name} without {', '.join(missing)}",
-                    f"{task.id}: {interface.name} does not declare its {', '.join(missing)}.",
-                    "Add them below the name; `none` is allowed.",
-                    accepted=", ".join(SPECIFIED),
-                )
+                names = ", ".join(missing)
+                message = f"{task.id}: {interface.name} does not declare its {names}."
+                mend, accepted = "Add them below the name; `none` is allowed.", ", ".join(SPECIFIED)
+                found = f"{interface.name} without {names}"
+                yield case.at("interface.incomplete", plan, task, found, message, mend, accepted=accepted)
 
 
 def irreversible(case: Case) -> Iterator[Finding]:

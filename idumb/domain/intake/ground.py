@@ -233,20 +233,11 @@ def _commands(
         for program in programs(command):
             if program in gone and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
                 reported.add((program, field, line))
-                yield case.at(
-                    "check.no-program",
-                    plan,
-                    task,
-                    short(command),
-                    f"{task.id if task else 'The plan'}: a check starts {program}, which is not on PATH,"
-                    " and no task creates it."
-                    if "/" not in program
-                    else f"{task.id if task else 'The plan'}: a check starts {program}, which cannot be started, and no"
-                    " task creates it.",
-                    "Correct the name, install it, or declare the file under Files.",
-                    field=field,
-                    line=line,
-                )
+                problem = "cannot be started, and" if "/" in program else "is not on PATH, and"
+                subject = task.id if task else "The plan"
+                message = f"{subject}: a check starts {program}, which {problem} no task creates it."
+                mend = "Correct the name, install it, or declare the file under Files."
+                yield case.at("check.no-program", plan, task, short(command), message, mend, field=field, line=line)
 
 
 def checks(task: Task) -> list[tuple[str, int, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import Finding
-from idumb.domain.intake.rule import Case, short
+from idumb.domain.intake.rule import Case, field_of, short
 from idumb.domain.plans.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 
@@ -30,16 +30,10 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
             continue
         proven = proofs(task)
         if _opinion_at_best(proven) and not task.tests and validator_of(plan, task, case.settings) is None:
-            yield case.at(
-                "task.no-proof",
-                plan,
-                task,
-                "opinions only" if OPINION in proven.values() else "no criterion with a proof",
-                f"Nothing proves {task.id}: it has no check, no Verify command and no validator.",
-                _COVERED
-                if task.verify
-                else "Add — check: and a command in backticks to a criterion, or add a Verify field.",
-            )
+            found = "opinions only" if OPINION in proven.values() else "no criterion with a proof"
+            message = f"Nothing proves {task.id}: it has no check, no Verify command and no validator."
+            mend = "Add — check: and a command in backticks to a criterion, or add a Verify field."
+            yield case.at("task.no-proof", plan, task, found, message, _COVERED if task.verify else mend)
         else:
             yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
     for plan in case.contract.plans:
@@ -48,17 +42,13 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
 
 def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:
     """Return the finding at the criterion itself; success criteria have no Verify."""
-    return case.at(
-        "criterion.unproven",
-        plan,
-        task,
-        short(criterion.text),
-        f"Nothing proves {criterion.id} of {task.id if task else 'the plan'}: {short(criterion.text)}",
-        _COVERED if task and task.verify else "Add — check: and a command in backticks to it, or add — human.",
-        field="acceptance" if task else "success_criteria",
-        accepted="check, verify, human or opinion" if task else "check, human or opinion",
-        line=criterion.span.line if criterion.span else 0,
-    )
+    whose, text = task.id if task else "the plan", short(criterion.text)
+    message = f"Nothing proves {criterion.id} of {whose}: {text}"
+    mend = "Add — check: and a command in backticks to it, or add — human."
+    mend = _COVERED if task and task.verify else mend
+    field, line = field_of(task), criterion.span.line if criterion.span else 0
+    accepted = "check, verify, human or opinion" if task else "check, human or opinion"
+    return case.at("criterion.unproven", plan, task, text, message, mend, field=field, accepted=accepted, line=line)
 
 
 def _opinion_at_best(proven: dict[str, str]) -> bool:
@@ -67,34 +57,18 @@ def _opinion_at_best(proven: dict[str, str]) -> bool:
 
 def empty_criteria(case: Case) -> Iterator[Finding]:
     """Find criteria for a person or a model that name no observable result."""
-    for plan, task in case.pairs:
-        for criterion in task.acceptance:
-            if _is_empty(criterion):
-                yield _empty(case, plan, task, criterion)
-    for plan in case.contract.plans:
-        for criterion in plan.success_criteria:
-            if _is_empty(criterion):
-                yield _empty(case, plan, None, criterion)
+    for plan, task, criterion in case.criteria:
+        if _is_empty(criterion):
+            message = f"{criterion.id} of {task.id if task else 'the plan'} does not name an observable result."
+            mend = "Describe what one can see when it holds, or add a check."
+            field, line = field_of(task), criterion.span.line if criterion.span else 0
+            yield case.at("criterion.empty", plan, task, criterion.text, message, mend, field=field, line=line)
 
 
 def _is_empty(criterion: Criterion) -> bool:
     if len(criterion.text) > 40 or criterion.proof in (CHECK, VERIFY, STEPS) or criterion.instructions:
         return False
     return _SAYS_NOTHING.issuperset(_WORD.findall(criterion.text.casefold()))
-
-
-def _empty(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:
-    whose = task.id if task else "the plan"
-    return case.at(
-        "criterion.empty",
-        plan,
-        task,
-        criterion.text,
-        f"{criterion.id} of {whose} does not name an observable result.",
-        "Describe what one can see when it holds, or add a check.",
-        field="acceptance" if task else "success_criteria",
-        line=criterion.span.line if criterion.span else 0,
-    )
 
 
 def without_artifact(case: Case) -> Iterator[Finding]:

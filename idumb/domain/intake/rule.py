@@ -8,7 +8,7 @@ from functools import cached_property
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import Plan, Span, Task
+from idumb.domain.plans.plan import Criterion, Plan, Span, Task
 from idumb.domain.settings import Policy, Settings
 
 SILENT = "none"
@@ -60,6 +60,13 @@ class Case:
         """Every task with its plan, in the order of the documents."""
         return tuple((plan, task) for plan in self.contract.plans for task in plan.tasks)
 
+    @cached_property
+    def criteria(self) -> tuple[tuple[Plan, Task | None, Criterion], ...]:
+        """Every criterion with its plan and task, then every success criterion, without a task."""
+        of_tasks = ((plan, task, criterion) for plan, task in self.pairs for criterion in task.acceptance)
+        of_plans = ((plan, None, criterion) for plan in self.contract.plans for criterion in plan.success_criteria)
+        return (*of_tasks, *of_plans)
+
     def severity(self, rule: Rule) -> str:
         """Return the severity of a finding of this rule in the mode of the case."""
         return rule.strict if self.strict else rule.guided
@@ -96,6 +103,11 @@ class Rule:
     check: Check
     field: str = ""
     accepted: str = ""
+
+
+def field_of(task: Task | None) -> str:
+    """Return the field of criteria: of a task, or of the plan."""
+    return "acceptance" if task else "success_criteria"
 
 
 def short(text: str) -> str:

@@ -74,17 +74,11 @@ def other_repositories(case: Case) -> Iterator[Finding]:
             inner = paths.repository_of(path, case.repositories)
             inner = inner or paths.repository_of(_resolved(path, case.links), case.repositories)
             if inner is not None:
-                yield case.at(
-                    "path.other-repository",
-                    plan,
-                    task,
-                    path,
-                    f"{task.id} would write {path}, but {inner} is a submodule or a nested repository.",
-                    f"Remove the path from the task. To change it, use a plan inside {inner}.",
-                    field="steps" if line else "files",
-                    accepted=f"a path outside {inner}",
-                    line=line,
-                )
+                message = f"{task.id} would write {path}, but {inner} is a submodule or a nested repository."
+                mend = f"Remove the path from the task. To change it, use a plan inside {inner}."
+                field, accepted = "steps" if line else "files", f"a path outside {inner}"
+                code = "path.other-repository"
+                yield case.at(code, plan, task, path, message, mend, field=field, accepted=accepted, line=line)
 
 
 def places(contract: Contract) -> frozenset[str]:
@@ -153,17 +147,8 @@ def _one(
     if root and path != root and not path.startswith(root + "/"):
         message = f"{task.id} would write {path}, which is outside the plan's scope ({root})."
         mend = "Remove the path from the task, or widen `scope.root`."
-        yield case.at(
-            "path.outside-scope",
-            plan,
-            task,
-            path,
-            message,
-            mend,
-            field=field,
-            accepted=f"a path below {root}",
-            line=line,
-        )
+        code, accepted = "path.outside-scope", f"a path below {root}"
+        yield case.at(code, plan, task, path, message, mend, field=field, accepted=accepted, line=line)
         return
     rule = paths.protecting_rule(path, rules, _literal(task)) or paths.protecting_rule(real, rules, _literal(task))
     if rule is not None:

@@ -24,6 +24,7 @@ _NETWORK = frozenset({
 })
 _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "SECONDS"})
 # fmt: on
+_NO_BRANCH = "Decide in the plan, or move the branch into a script file in the repository, which the approval covers."
 _CHANCE = "gives a different result every time"
 _WORD = re.compile(r"\w+")
 
@@ -36,16 +37,10 @@ def not_allowed(case: Case) -> Iterator[Finding]:
     where = " and ".join(path for path, _ in case.policy.sources)
     for plan, task, step in _steps(case):
         if step.tool not in allowed:
-            yield case.at(
-                "step.tool-not-allowed",
-                plan,
-                task,
-                step.tool,
-                f"{task.id}: the tool {step.tool} is not allowed by {where}.",
-                "Use an allowed tool, or ask the owner of the policy to allow it.",
-                accepted=", ".join(sorted(allowed)) or "no tool",
-                line=step.line,
-            )
+            message = f"{task.id}: the tool {step.tool} is not allowed by {where}."
+            mend = "Use an allowed tool, or ask the owner of the policy to allow it."
+            accepted, line = ", ".join(sorted(allowed)) or "no tool", step.line
+            yield case.at("step.tool-not-allowed", plan, task, step.tool, message, mend, accepted=accepted, line=line)
 
 
 def vague_intents(case: Case) -> Iterator[Finding]:
@@ -64,17 +59,12 @@ def chance(case: Case) -> Iterator[Finding]:
             continue
         for name, why in _variable(step).items():
             if not _assumed(plan, task, name):
-                yield case.at(
-                    "step.not-deterministic",
-                    plan,
-                    task,
-                    name,
-                    f"{task.id}: a step runs {name}, which {why}.",
-                    f"Write the value into the plan, or add an assumption that names both: `{task.id} uses {name}: …`."
-                    if is_declaration(plan)
-                    else "Write the value into the plan, or seed the generator.",
-                    line=step.line,
-                )
+                message = f"{task.id}: a step runs {name}, which {why}."
+                mend = "Write the value into the plan, or seed the generator."
+                if is_declaration(plan):
+                    assumption = f"`{task.id} uses {name}: …`"
+                    mend = f"Write the value into the plan, or add an assumption that names both: {assumption}."
+                yield case.at("step.not-deterministic", plan, task, name, message, mend, line=step.line)
 
 
 def _variable(step: Step) -> dict[str, str]:
@@ -118,16 +108,9 @@ def branches(case: Case) -> Iterator[Finding]:
         if step.tool != "run":
             continue
         for word in dict.fromkeys(_script(step).branches):
-            yield case.at(
-                "step.branch",
-                plan,
-                task,
-                f"{word} in {short(_command(step))}",
-                f"{task.id}: a step branches at run time (`{word}`).",
-                "Decide in the plan, or move the branch into a script file in the repository, which the"
-                " approval covers.",
-                line=step.line,
-            )
+            found = f"{word} in {short(_command(step))}"
+            message = f"{task.id}: a step branches at run time (`{word}`)."
+            yield case.at("step.branch", plan, task, found, message, _NO_BRANCH, line=step.line)
 
 
 def _script(step: Step) -> shell.Script:

@@ -14,10 +14,11 @@ from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
 from idumb.markdown.syntax import json_nodes, yaml_nodes
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Sequence
 
 KEYS = ("steps", "scope")
+_STEPS = "steps: a list of steps"
 LONGEST_TITLE = 120
 _HOUR = 60 * 60
 _MARGIN = 60
@@ -82,34 +83,21 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
     """Return the values of the known keys; None, with a problem, if the file is not a mapping."""
     if not isinstance(root, Mapping):
         if not problems.any_error:
-            problems.error(
-                "plan.no-steps",
-                root.start if root is not None else 0,
-                "A step plan must be a mapping with the key `steps`",
-                field="plan",
-                accepted="steps: a list of steps",
-                mend="put the list under `steps:`",
-            )
+            at = root.start if root is not None else 0
+            message = "A step plan must be a mapping with the key `steps`"
+            Field("plan", problems).error("plan.no-steps", at, message, "", _STEPS, "put the list under `steps:`")
         return None
     found: dict[str, Node] = {}
     for key, value in root.pairs:
         if key.value in KEYS:
             found[key.value] = value
             continue
-        problems.error(
-            "plan.unknown-key",
-            key.start,
-            f"Unknown key `{key.value}` in a step plan",
-            field=key.value[:80],
-            found=key.value,
-            accepted=", ".join(KEYS),
-            mend=did_you_mean(key.value, KEYS, "remove it"),
-        )
+        message, mend = f"Unknown key `{key.value}` in a step plan", did_you_mean(key.value, KEYS, "remove it")
+        field = Field(key.value[:80], problems)
+        field.error("plan.unknown-key", key.start, message, key.value, ", ".join(KEYS), mend)
     if "steps" not in found:
-        problems.error(
-            "plan.missing-key", root.start, "The step plan has no `steps`", field="steps",
-            accepted="steps: a list of steps", mend="add steps",
-        )  # fmt: skip
+        message = "The step plan has no `steps`"
+        Field("steps", problems).error("plan.missing-key", root.start, message, "", _STEPS, "add steps")
     return found
 
 
@@ -138,15 +126,10 @@ def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:
 def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]:
     claims = step_plan.claims(step)
     if claims is None:
-        problems.error(
-            "step.unreadable-patch",
-            node.start,
-            "The patch does not name a file",
-            field="steps",
-            found=str(step.arguments["patch"])[:80].partition("\n")[0],
-            accepted="a patch in the format of `git diff`",
-            mend="keep the lines that start with --- and +++",
-        )
+        shown = str(step.arguments["patch"])[:80].partition("\n")[0]
+        accepted, mend = "a patch in the format of `git diff`", "keep the lines that start with --- and +++"
+        message = "The patch does not name a file"
+        Field("steps", problems).error("step.unreadable-patch", node.start, message, shown, accepted, mend)
         return ()
     return claims
 

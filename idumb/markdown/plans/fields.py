@@ -11,7 +11,7 @@ from idumb.markdown.plans.near_misses import STEP_FENCES, NearMissChecker
 from idumb.markdown.syntax.field_values import Value, content, first_text
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 
 _BOLD = re.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
@@ -182,38 +182,28 @@ def _no_colon(item: Item, label: Label, problems: Problems) -> None:
 
 
 def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> None:
-    problems.error(
-        "field.misplaced",
-        item.start,
-        f"{label.shown} belongs to no task",
-        field=label.shown,
-        found=label.shown,
-        accepted="bullets below the checkbox of a task, or keys of a YAML task",
-        mend=f"indent it by {indent} spaces instead of {problems.source.place(item.start)[1] - 1}, below the task"
-        if indent
-        else "move it into the task",
-    )
+    message = f"{label.shown} belongs to no task"
+    mend = "move it into the task"
+    if indent:
+        column = problems.source.place(item.start)[1] - 1
+        mend = f"indent it by {indent} spaces instead of {column}, below the task"
+    accepted = "bullets below the checkbox of a task, or keys of a YAML task"
+    Field(label.shown, problems).error("field.misplaced", item.start, message, label.shown, accepted, mend)
 
 
 def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, above: Item | None) -> None:
-    shown = label.shown if label and label.colon else text.s
+    if label and label.colon:
+        code, shown = "task.unknown-label", label.shown
+        message = f"Unknown label `{shown}`"
+    else:
+        code, shown = "task.not-a-field", text.s
+        message = f"`{shown}` is not a field, but is among the fields of a task"
     near = labels.nearest_label(shown[:60])
-    known = ", ".join(labels.SHOWN.values())
     mend = f"did you mean `{near}`?" if near else "put a line of text between it and the fields, or rename it to x-…"
     if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
         spaces = above.column - problems.source.place(above.start)[1] + 1
         mend = f"if it is a value of {owner}, indent it by {spaces} spaces below that field"
-    problems.error(
-        "task.unknown-label" if label and label.colon else "task.not-a-field",
-        item.start,
-        f"Unknown label `{shown}`"
-        if label and label.colon
-        else f"`{shown}` is not a field, but is among the fields of a task",
-        field="task",
-        found=shown,
-        accepted=known,
-        mend=mend,
-    )
+    Field("task", problems).error(code, item.start, message, shown, ", ".join(labels.SHOWN.values()), mend)
 
 
 def lines_left(region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0) -> str:

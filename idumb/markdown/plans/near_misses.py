@@ -17,6 +17,7 @@ from idumb.markdown.syntax.problems import Field, Problems
 
 STEP_FENCES = ("yaml steps", "json steps")
 DATA_FENCES = ("yaml task", *STEP_FENCES)
+_FENCES_ACCEPTED = ", ".join(DATA_FENCES) + ", starting in the first column"
 _NEAR_FENCES = {
     "yamltask": "yaml task",
     "yamltasks": "yaml task",
@@ -156,14 +157,10 @@ class NearMissChecker(Field):
         if meant is None:
             return
         content = "a task" if meant == TASK else "steps"
-        self.problems.error(
-            "fence.unread",
-            fence.start,
-            f"This fence holds {content} but would be ignored",
-            field="fence",
-            found=fence.mark + fence.info,
-            accepted=", ".join(DATA_FENCES) + ", starting in the first column",
-            mend=f"write {fence.mark}{meant} in the first column, or {fence.mark}yaml example for an example",
+        message = f"This fence holds {content} but would be ignored"
+        mend = f"write {fence.mark}{meant} in the first column, or {fence.mark}yaml example for an example"
+        Field("fence", self.problems).error(
+            "fence.unread", fence.start, message, fence.mark + fence.info, _FENCES_ACCEPTED, mend
         )
 
     def _no_heading(self, offset: int, text: str) -> None:
@@ -194,16 +191,12 @@ def near_fence(info: str, at: int, problems: Problems) -> bool:
     meant = _NEAR_FENCES.get(re.sub(r"[\s_-]", "", info.casefold()).replace("yml", "yaml"))
     if meant is None:
         return False
-    exact = info in DATA_FENCES
-    problems.error(
-        "fence.misplaced" if exact else "fence.near-miss",
-        at,
-        "This fence is indented or nested" if exact else f"`{info}` looks like `{meant}`",
-        field="fence",
-        found=info,
-        accepted=", ".join(DATA_FENCES) + ", starting in the first column",
-        mend="start it in the first column" if exact else f"write {meant}, or use another word for an example",
-    )
+    if info in DATA_FENCES:
+        code, message, mend = "fence.misplaced", "This fence is indented or nested", "start it in the first column"
+    else:
+        code, message = "fence.near-miss", f"`{info}` looks like `{meant}`"
+        mend = f"write {meant}, or use another word for an example"
+    Field("fence", problems).error(code, at, message, info, _FENCES_ACCEPTED, mend)
     return True
 
 

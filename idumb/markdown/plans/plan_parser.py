@@ -27,7 +27,7 @@ from idumb.markdown.plans.outline import Outline
 from idumb.markdown.syntax import blocks, fast_path
 from idumb.markdown.syntax.field_values import from_item
 from idumb.markdown.syntax.nodes import Block, FastTask, Fence
-from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -133,30 +133,20 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
 def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> None:
     """Check the tasks as a set: there is at least one, not too many, and no duplicate id."""
     problems = context.problems
+    start = problems.source.starts[0]
     if not read and not drawn.tasks:
-        mend = "write a task"
         accepted = f"### {context.checker.free}: Title in a section ## Tasks"
-        problems.error(
-            "plan.no-tasks", problems.source.starts[0], "The plan has no tasks", accepted=accepted, mend=mend
-        )
+        problems.error("plan.no-tasks", start, "The plan has no tasks", accepted=accepted, mend="write a task")
     if len(read) > MAX_TASKS:
-        message = f"The plan has {len(read)} tasks"
-        problems.error(
-            "plan.too-many-tasks", problems.source.starts[0], message, accepted=f"at most {MAX_TASKS} tasks in a phase"
-        )
+        message, accepted = f"The plan has {len(read)} tasks", f"at most {MAX_TASKS} tasks in a phase"
+        problems.error("plan.too-many-tasks", start, message, accepted=accepted)
     first: dict[str, Task] = {}
     for task in read:
         if task.id in first and task.span:
             line = span.line if (span := first[task.id].span) else 0
-            problems.error(
-                "task.duplicate-id",
-                task.span.start,
-                f"Duplicate id {task.id}, first used on line {line}",
-                field="id",
-                found=task.id,
-                accepted="unique ids",
-                mend=f"give one of them the id {context.checker.free}",
-            )
+            message = f"Duplicate id {task.id}, first used on line {line}"
+            mend = f"give one of them the id {context.checker.free}"
+            Field("id", problems).error("task.duplicate-id", task.span.start, message, task.id, "unique ids", mend)
         if task.id:
             first.setdefault(task.id, task)
 
@@ -165,14 +155,9 @@ def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Cri
     rules = criteria.Rules("success_criteria", problems, task=False)
     source = problems.source
     if drawn.success is not None and head.criteria is not None:
-        problems.error(
-            "plan.criteria-twice",
-            source.starts[drawn.success_line],
-            "Success criteria are given twice: in the frontmatter and in a section",
-            field="success_criteria",
-            accepted="one of them",
-            mend="keep one of them",
-        )
+        message = "Success criteria are given twice: in the frontmatter and in a section"
+        at = source.starts[drawn.success_line]
+        rules.error("plan.criteria-twice", at, message, accepted="one of them", mend="keep one of them")
     drafts = head.criteria
     if drafts is None and drawn.success is not None:
         drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules)

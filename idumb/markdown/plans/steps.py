@@ -122,15 +122,12 @@ def _json(body: str, place: Callable[[int], int], problems: Problems) -> Iterato
             raise ValueError("unexpected closing bracket")
     except (ValueError, RecursionError) as error:
         at = getattr(error, "pos", position)
-        problems.error(
-            "json.unreadable",
-            place(min(at, max(len(body) - 1, 0))),
-            f"Invalid JSON: {getattr(error, 'msg', error)}",
-            field="steps",
-            found=body[position : position + 60].partition("\n")[0],
-            accepted="a list of objects, or one object per line",
-            mend="check quotes, commas and brackets",
-        )
+        message = f"Invalid JSON: {getattr(error, 'msg', error)}"
+        shown = body[position : position + 60].partition("\n")[0]
+        accepted = "a list of objects, or one object per line"
+        offset = place(min(at, max(len(body) - 1, 0)))
+        mend = "check quotes, commas and brackets"
+        Field("steps", problems).error("json.unreadable", offset, message, shown, accepted, mend)
 
 
 def _skip(body: str, at: int) -> int:
