@@ -61,6 +61,11 @@ def phase_hash(plans: Iterable[Plan]) -> str:
     return hash_of_sums((p.path, p.sha256) for p in plans)
 
 
+def source_hashes(sources: Iterable[tuple[str, bytes]]) -> dict[str, str]:
+    """Return the SHA-256 of the bytes of each plan, by its path."""
+    return {path: hashlib.sha256(data).hexdigest() for path, data in sources}
+
+
 def hash_of_sums(sums: Iterable[tuple[str, str]]) -> str:
     """Return the phase hash from (path, SHA-256) of each plan, which also works for plans with errors."""
     lines = "".join(f"{sha256}  {path}\n" for path, sha256 in sums)

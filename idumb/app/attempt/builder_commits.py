@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.app.core import run_lookup
 from idumb.app.core.run_context import Attempt, Built, Measured, RunContext
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
@@ -168,16 +169,15 @@ def payload(offered: BuilderCommits) -> dict[str, object]:
 
 def recorded(context: RunContext, known: TaskState) -> BuilderCommits | None:
     """Return the commits of a task's last attempt from the log; None if its builder made none."""
-    events = context.services.log.events(
-        run=context.run, task=known.id, kind="attempt.finished", newest_first=True, limit=1
-    )
-    found = next((e.payload.get("committed") for e in events if e.attempt == known.attempt.number), None)
-    if found is None:
+    last = run_lookup.last_event(context.services, "attempt.finished", context.run, known.id)
+    row = last.payload.get("committed") if last is not None and last.attempt == known.attempt.number else None
+    if row is None:
         return None
-    return BuilderCommits(found["base"], found["tip"], tuple(map(_told, found["commits"])), found["problem"])
+    commits = tuple(map(_commit_of, row["commits"]))
+    return BuilderCommits(row["base"], row["tip"], commits, row["problem"])
 
 
-def _told(row: Mapping[str, Any]) -> Commit:
+def _commit_of(row: Mapping[str, Any]) -> Commit:
     """Return a commit as far as it was recorded; that is enough to record it again."""
     files = tuple(Change(path, "", None, None) for path in row["files"])
     return Commit(row["commit"], "", (), row["author"], row["committer"], row["subject"], changes=files)

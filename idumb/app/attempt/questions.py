@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from idumb.app.core import next_actions
+from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
@@ -29,18 +29,18 @@ ACCEPT, RETRY, HALT = "accept", "retry", "halt"
 
 
 def ask_about_strays(
-    context: RunContext, task: Task, attempt: int, reason: str, found: Mapping[str, str]
+    context: RunContext, task: Task, attempt: int, reason: str, statuses: Mapping[str, str]
 ) -> tuple[NewEvent, ...]:
     """Return the events by which a task waits for a person to judge undeclared changes; none if the run halts.
 
-    `found` maps paths to their status. The run halts in strict mode, if an option decides, if a person at the terminal
-    was asked already, if the builder drives idumb itself and can undo the changes, and if a path is protected or its
-    name holds a secret.
+    `statuses` has the status of each path. The run halts in strict mode, if an option decides, if a person at the
+    terminal was asked already, if the builder drives idumb itself and can undo the changes, and if a path is protected
+    or its name holds a secret.
     """
-    strays = [path for path, status in found.items() if status == ledger.UNDECLARED]
+    strays = [path for path, status in statuses.items() if status == ledger.UNDECLARED]
     plan, event = context.plans[task.id], context.journal.event
     told = context.on_deviation is not None or context.services.asker.interactive
-    if STRICT in (plan.mode, context.journal.state.mode) or told or not strays or ledger.PROTECTED in found.values():
+    if STRICT in (plan.mode, context.journal.state.mode) or told or not strays or ledger.PROTECTED in statuses.values():
         return ()
     if contracts.in_editor(plan, task, context.services.settings) or exposed_secrets.any_in(context.services, strays):
         return ()
@@ -53,12 +53,10 @@ def ask_about_strays(
 
 def ask_about_recorded_strays(context: RunContext, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
     """Return the same events for an attempt that was recorded before idumb was killed."""
-    last = context.services.log.events(
-        run=context.run, task=task.id, kind="attempt.finished", newest_first=True, limit=1
-    )
-    lines = next((event.payload["ledger"] for event in last), ())
-    found = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(context, task, known.attempt.number, known.reason, found)
+    last = run_lookup.last_event(context.services, "attempt.finished", context.run, task.id)
+    lines = () if last is None else last.payload["ledger"]
+    statuses = {line["path"]: line["status"] for line in lines if "path" in line}
+    return ask_about_strays(context, task, known.attempt.number, known.reason, statuses)
 
 
 def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:

@@ -75,7 +75,7 @@ def _payload(services: Services, state: RunState, wanted: NextVersion) -> dict[s
         "from": state.contract.hash,
         "to": contract.hash,
         "chain": chained(state.contract.chain, contract.hash),
-        "plans": [[path, _sha256(data)] for path, data in wanted.sources],
+        "plans": [list(item) for item in contracts.source_hashes(wanted.sources).items()],
         "path": wanted.path,
         "ref": plans_ref(services, state.id, version),
         "what": list(wanted.what),
@@ -90,7 +90,7 @@ def _payload(services: Services, state: RunState, wanted: NextVersion) -> dict[s
 def require_bytes(contract: Contract, sources: Sequence[tuple[str, bytes]]) -> None:
     """Require that the bytes are those of the contract. Refusal `amend.changed-meanwhile`."""
     expected = {plan.path: plan.sha256 for plan in contract.plans}
-    if {path: _sha256(data) for path, data in sources} != expected:
+    if contracts.source_hashes(sources) != expected:
         raise _changed_meanwhile(", ".join(expected), contract.phase)
 
 
@@ -121,7 +121,7 @@ def _changed_meanwhile(path: str, phase: str) -> Refusal:
 
 def _write(services: Services, journal: Journal, wanted: NextVersion) -> None:
     path = wanted.path or ""
-    if _present_digest(services, path) != _sha256(wanted.before):
+    if _present_digest(services, path) != hashlib.sha256(wanted.before).hexdigest():
         _abandon(journal)
         raise _changed_meanwhile(path, journal.state.phase)
     services.reports.write_source(path, dict(wanted.sources)[path].decode("utf-8"))
@@ -176,12 +176,7 @@ def unrecorded_event(kind: str, task: str | None, payload: Mapping[str, Any], ru
 
 def _present_digest(services: Services, path: str) -> str | None:
     """SHA-256 of the present plan; None if it is missing."""
-    plans = dict(services.plans.plans(path.rsplit("/", 1)[0]))
-    return _sha256(plans[path]) if path in plans else None
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return contracts.source_hashes(services.plans.plans(path.rsplit("/", 1)[0])).get(path)
 
 
 def committable(services: Services, state: RunState) -> Sequence[str]:

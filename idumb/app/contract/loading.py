@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from idumb.app.core import next_actions
+from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.planning import ParsedPlan, PlanFiles
 from idumb.domain import contract as contracts
@@ -19,7 +19,6 @@ from idumb.domain.intake import registry, scope
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
@@ -132,8 +131,7 @@ def _was_agreed(services: Services, contract: Contract | None) -> bool:
     approvals = services.consent.approvals(contract.phase)
     if any(kept.approval.contract_hash == contract.hash and kept.revoked is None for kept in approvals):
         return True
-    run = services.runs.latest(contract.phase)
-    state = None if run is None else replay(services.log.events(run=run))
+    state = run_lookup.latest_run(services, contract.phase)
     amending = state.contract.amending if state is not None else None
     return state is not None and contract.hash in (state.contract.hash, (amending or {}).get("to"))
 
@@ -149,11 +147,10 @@ def with_links(services: Services, loaded: Loaded) -> Loaded:
 
 def _restore_commands(services: Services, phase: str) -> str:
     """The commands that restore the plans of the newest run; "" if there is none."""
-    run = services.runs.latest(step_plan.phase_of(phase) or phase)
-    if run is None:
+    state = run_lookup.latest_run(services, step_plan.phase_of(phase) or phase)
+    if state is None:
         return ""
-    state = replay(services.log.events(run=run))
-    ref = plans_ref(services, run, state.contract.version)
+    ref = plans_ref(services, state.id, state.contract.version)
     paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     names = services.trees.kept_blobs(ref)
     shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(paths[name])) for name in names if name in paths)
@@ -294,8 +291,7 @@ def _agreed_findings(services: Services, loaded: Loaded, worded: Sequence[Findin
     approvals = (kept.approval for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
     if any(approval.mode == STRICT and approval.plan_hash == hashed for approval in approvals):
         return frozenset(map(_key, worded))
-    run = services.runs.latest(contract.phase)
-    state = replay(services.log.events(run=run)) if run is not None else None
+    state = run_lookup.latest_run(services, contract.phase)
     if state is None or state.mode != STRICT:
         return frozenset()
     if dict(state.contract.plans) == {plan.path: plan.sha256 for plan in contract.plans}:

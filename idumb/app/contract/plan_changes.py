@@ -103,7 +103,11 @@ def _since_approval(
     """(what changed, paths of plans without a copy to compare with). An approval binds hashes, not bytes."""
     bound = approval.bound.get("plans")
     hashes: dict[str, str] = dict(bound.value) if bound is not None else {}
-    approved = {path: data for path, data in _known_plans(services, now, state) if _sha256(data) == hashes.get(path)}
+    approved = {
+        path: data
+        for path, data in _known_plans(services, now, state)
+        if hashlib.sha256(data).hexdigest() == hashes.get(path)
+    }
     missing = tuple(path for path in hashes if path not in approved)
     sources = sorted(approved.items())
     loaded = loading.load_sources(services, now.phase, now.folder, sources) if sources else None
@@ -124,10 +128,6 @@ def _known_plans(services: Services, now: Contract, state: RunState | None) -> I
     for version in range(1, state.contract.version + 1) if state is not None else ():
         kept = services.trees.kept_blobs(plans_ref(services, state.id if state else "", version))
         yield from ((f"{now.folder}/{name}", services.trees.read(blob)) for name, blob in kept.items())
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSinceLock:

@@ -5,7 +5,6 @@ A changed contract stops the run. A changed environment stops a strict run; a gu
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -44,7 +43,7 @@ _LIVE = ("program", "tools", envelope.CHECKS)
 def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
     """Return the bytes of a contract's plans. Refusal `lock.plan-changed` if they changed after they were loaded."""
     plans = services.plans.plans(contract.folder)
-    if {path: _sha256(data) for path, data in plans} != {p.path: p.sha256 for p in contract.plans}:
+    if contracts.source_hashes(plans) != {p.path: p.sha256 for p in contract.plans}:
         raise Refusal(
             "lock.plan-changed",
             f"A plan of phase {contract.phase} changed while this command started. Nothing ran.",
@@ -154,10 +153,6 @@ def _require_approval(context: RunContext, signature: str | None) -> None:
         locked.named = tuple(approval_parts.bound_files(kept.approval))
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _watched_files(context: RunContext) -> tuple[str, ...]:
     """Plans, their folder, configuration, templates and policy; in strict mode also the files that commands name."""
     return (
@@ -176,7 +171,7 @@ def _require_same_files(context: RunContext) -> None:
     """Refuse if plans, configuration or policy differ from the newest lock."""
     services, locked = context.services, dict(context.journal.state.contract.plans)
     try:
-        present = {path: _sha256(data) for path, data in services.plans.plans(context.contract.folder)}
+        present = contracts.source_hashes(services.plans.plans(context.contract.folder))
         settings, policy = services.present_settings(), services.present_policy()
     except InputError as problem:
         raise _contract_refusal(

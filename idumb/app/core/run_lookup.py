@@ -8,6 +8,7 @@ from collections.abc import Container
 from idumb.app.core.services import Services
 from idumb.domain.errors import InputError, Interrupted, Refusal
 from idumb.domain.plans import step_plan
+from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 
@@ -21,6 +22,11 @@ def why_stopped(services: Services, interrupted: Interrupted) -> str:
 def latest_run(services: Services, phase: str) -> RunState | None:
     run = services.runs.latest(phase)
     return None if run is None else replay(services.log.events(run=run))
+
+
+def last_event(services: Services, kind: str, run: str, task: str | None = None) -> Event | None:
+    """Return the newest event of a kind, of a run or of one of its tasks."""
+    return next(iter(services.log.events(run=run, task=task, kind=kind, newest_first=True, limit=1)), None)
 
 
 def run_of(services: Services, run: str) -> RunState:

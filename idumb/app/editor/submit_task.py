@@ -26,7 +26,6 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -86,7 +85,9 @@ def _judge(context: RunContext, task: Task, said: str) -> tuple[Recorded | None,
 def _rebuilt(context: RunContext, task: Task, known: TaskState, said: str) -> Built:
     """Return the attempt as it was when it was opened, from its events."""
     found = known.attempt.opened or {}
-    begun = _begun(context, known)
+    begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
+    if begun is None:
+        raise AssertionError(f"{task.id} was never started")
     p = begun.payload
     seconds = max(0.0, _moment(context.services.clock.now()) - _moment(begun.at))
     state = context.journal.state
@@ -108,13 +109,6 @@ def _rebuilt(context: RunContext, task: Task, known: TaskState, said: str) -> Bu
         residue=tuple(found["residue"]),
         caches=tuple(found.get("caches", ())),
     )
-
-
-def _begun(context: RunContext, known: TaskState) -> Event:
-    events = context.services.log.events(
-        run=context.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
-    )
-    return next(iter(events))
 
 
 def _moment(text: str) -> float:

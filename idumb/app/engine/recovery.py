@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import adoption, budget, builder_commits, interruption, projections, questions, record
+from idumb.app.core import run_lookup
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
@@ -205,9 +206,9 @@ def _recover_commits(context: RunContext, task: Task, known: TaskState, intended
 
 def _why_halted(context: RunContext, task: Task) -> str | None:
     """Return why the run was stopped during the attempt, if it was."""
-    log = context.services.log
-    begun = next(iter(log.events(run=context.run, task=task.id, kind="attempt.started", newest_first=True, limit=1)))
-    halted = next(iter(log.events(run=context.run, kind="run.halted", after=begun.seq, limit=1)), None)
+    begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
+    after = 0 if begun is None else begun.seq
+    halted = next(iter(context.services.log.events(run=context.run, kind="run.halted", after=after, limit=1)), None)
     return None if halted is None else str(halted.payload.get("reason") or "") or None
 
 

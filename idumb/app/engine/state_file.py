@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.app.attempt import projections
 from idumb.app.contract import legacy_claims
-from idumb.app.core import projection_paths
+from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.domain.runs import legacy, state_file
@@ -37,7 +37,7 @@ def record(services: Services, journal: Journal) -> None:
     if not state.id or state.state == ACTIVE:
         return
     said = _said(state)
-    last = next(iter(services.log.events(run=state.id, kind=RECORDED, newest_first=True, limit=1)), None)
+    last = run_lookup.last_event(services, RECORDED, state.id)
     new = last is None or {name: last.payload.get(name) for name in said} != said
     if not new and services.reports.exists(projection_paths.STATE_FILE):
         return

@@ -118,9 +118,9 @@ def _nothing(state: RunState, to: str) -> Result:
 
 def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
     """The start events of the run's newest commands that were killed."""
-    newest = services.log.events(run=state.id, kind="operation.finished", newest_first=True, limit=1)
-    ended = max((event.seq for event in newest), default=0)
-    return tuple(services.log.events(run=state.id, kind="operation.started", after=ended))
+    newest = run_lookup.last_event(services, "operation.finished", state.id)
+    after = 0 if newest is None else newest.seq
+    return tuple(services.log.events(run=state.id, kind="operation.started", after=after))
 
 
 def finish_killed(services: Services, journal: Journal, contract: Contract) -> None:

@@ -176,11 +176,10 @@ def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
 
 def _deviation(services: Services, state: RunState, task: str, path: str) -> Amendment:
     """Return an amendment that declares a file which the task changed without declaring it."""
-    attempts = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
-    for event in attempts:
-        for line in event.payload["ledger"]:
-            if line.get("path") == path and line["status"] in (ledger.UNDECLARED, ledger.PROTECTED):
-                return Amendment(amendment.WIDEN, task, claim=FileClaim(_VERBS[line["actual"]], path))
+    last = run_lookup.last_event(services, "attempt.finished", state.id, task)
+    for line in () if last is None else last.payload["ledger"]:
+        if line.get("path") == path and line["status"] in (ledger.UNDECLARED, ledger.PROTECTED):
+            return Amendment(amendment.WIDEN, task, claim=FileClaim(_VERBS[line["actual"]], path))
     raise InputError(
         "amend.no-deviation",
         f"The last attempt at {task} made no undeclared change to {path}.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,7 +34,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     """
     loaded = loading.load_phase(services, phase)
     untracked = run_lock.untracked_inputs(services, loaded.paths)
-    hashes = {path: hashlib.sha256(data).hexdigest() for path, data in loaded.sources}
+    hashes = contracts.source_hashes(loaded.sources)
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
     data["untracked"] = untracked

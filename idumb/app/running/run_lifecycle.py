@@ -223,9 +223,9 @@ def _require_approval(services: Services, journal: Journal, contract: Contract, 
 
 def finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
     """Write and commit the reports of a completed run that was stopped before it wrote them."""
-    written = services.log.events(run=state.id, kind="reports.committed", newest_first=True, limit=1)
-    judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True, limit=1)
-    if max((e.seq for e in written), default=0) > max((e.seq for e in judged), default=0):
+    committed = run_lookup.last_event(services, "reports.committed", state.id)
+    judged = run_lookup.last_event(services, "verification.recorded", state.id)
+    if committed is not None and (judged is None or committed.seq > judged.seq):
         return
     paths = [projection_paths.report_path(contract.folder, what) for what in ("SUMMARY", "VERIFICATION")]
     if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import changed_contract
-from idumb.app.core import next_actions
+from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services, kept_at
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
@@ -150,8 +150,8 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
 
 def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
     """Return which of the last attempt's undeclared files are protected."""
-    last = services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1)
-    lines = next((event.payload["ledger"] for event in last), ())
+    last = run_lookup.last_event(services, "attempt.finished", state.id, task)
+    lines = () if last is None else last.payload["ledger"]
     return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
 
 
@@ -168,8 +168,9 @@ def _could_not_work(services: Services, state: RunState, task: str) -> dict[str,
     """Return which failure kept an agent from working, and the next step; empty if it worked."""
     if state.tasks[task].attempt.failure is None:
         return {}
-    ended = next(services.log.events(run=state.id, task=task, kind="attempt.finished", newest_first=True, limit=1))
-    return {"failure": state.tasks[task].attempt.failure, "mend": ended.payload.get("mend", "")}
+    ended = run_lookup.last_event(services, "attempt.finished", state.id, task)
+    fix = "" if ended is None else ended.payload.get("mend", "")
+    return {"failure": state.tasks[task].attempt.failure, "mend": fix}
 
 
 def _entry(event: Event) -> dict[str, Any]:

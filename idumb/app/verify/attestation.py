@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.worktree import final_state, preconditions
 from idumb.domain import canonical_json, errors
+from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -56,7 +56,7 @@ def workspace(services: Services, phase: str) -> Result:
 
 def _changed_plans(services: Services, state: RunState, contract: Contract) -> list[str]:
     locked = dict(state.contract.plans)
-    current = {path: hashlib.sha256(data).hexdigest() for path, data in services.plans.plans(contract.folder)}
+    current = contracts.source_hashes(services.plans.plans(contract.folder))
     return sorted(path for path in {*locked, *current} if locked.get(path) != current.get(path))
 
 

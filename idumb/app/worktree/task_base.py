@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from idumb.app.core import projection_paths
+from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref, kept_at
 from idumb.app.ports.repository import Trees
@@ -161,10 +161,9 @@ def restart(context: RunContext, task: Task) -> None:
 
 def made_in(context: RunContext, known: TaskState) -> str:
     """Return the kind of workspace of a task's last attempt. A command may choose another than its run's."""
-    started = context.services.log.events(
-        run=context.run, task=known.id, kind="attempt.started", newest_first=True, limit=1
-    )
-    return next((str(e.payload.get("workspace", "")) for e in started), "") or context.journal.state.workspace
+    started = run_lookup.last_event(context.services, "attempt.started", context.run, known.id)
+    kind = "" if started is None else str(started.payload.get("workspace", ""))
+    return kind or context.journal.state.workspace
 
 
 def take_back(context: RunContext, task: Task) -> None:
