@@ -44,7 +44,7 @@ WITHOUT_TOKENS = ("copilot",)
 
 
 @pytest.mark.parametrize("name", installed.PACKAGES)
-def test_a_phase_of_two_tasks_is_built_by_a_real_agent(name: str, project: Project, home: Path) -> None:
+def test_a_real_agent_builds_a_phase_of_two_tasks(name: str, project: Project, home: Path) -> None:
     installed.configure(project, name)
     before = {*home.iterdir(), home / "state"}
     ended = installed.alone(project, name, RULES, "execute-phase", "1", "--approve", project.approval(), "--json")
@@ -78,9 +78,7 @@ answers:
 
 
 @pytest.mark.parametrize("agent", installed.ACP_PACKAGES)
-def test_a_phase_of_two_tasks_is_built_by_a_real_agent_over_its_protocol(
-    agent: str, project: Project, home: Path
-) -> None:
+def test_a_real_agent_builds_a_phase_of_two_tasks_over_its_protocol(agent: str, project: Project, home: Path) -> None:
     """R-ADAPT-2: what it asks to write outside of its task is vetoed as it asks, and it goes on."""
     installed.configure_acp(project, agent)
     consent = project.approval()
@@ -121,7 +119,7 @@ answers:
 
 
 @pytest.mark.parametrize("name", installed.PACKAGES)
-def test_a_real_agent_is_asked_again_in_its_conversation(name: str, project: Project) -> None:
+def test_a_real_agent_continues_its_conversation(name: str, project: Project) -> None:
     """R-ADAPT-2: with `resume: true`; the model hears what was said in the first attempt too."""
     installed.configure(project, name, options={"resume": True})
     project.plan([task("T1-01", files="create `words.txt`, create `count.txt`", check="grep -qx 1 count.txt")])
@@ -140,7 +138,7 @@ def test_a_real_agent_is_asked_again_in_its_conversation(name: str, project: Pro
 
 @pytest.mark.parametrize("fault", faults.FAULTS)
 @pytest.mark.parametrize("name", faults.AGENTS)
-def test_what_a_fault_comes_to_is_what_the_page_says(name: str, fault: str, project: Project) -> None:
+def test_each_fault_has_the_documented_result(name: str, fault: str, project: Project) -> None:
     """The table in docs/agents.md, row by row; `python -m tests.agents.faults` prints it."""
     ended = faults.ending(project, name, fault)
     assert (ended.outcome, ended.kind, ended.code) == faults.documented()[name, fault]
@@ -241,7 +239,7 @@ answers:
 
 
 @pytest.mark.parametrize("name", installed.PACKAGES)
-def test_what_a_real_agent_says_while_it_works_is_heard(name: str, project: Project) -> None:
+def test_states_of_a_working_agent_are_reported(name: str, project: Project) -> None:
     """R-ADAPT-2: by a command of its own; the sandbox of Codex lets it write in the workspace alone."""
     installed.configure(project, name, options={"shell": True})
     project.plan([task("T1-01", files="create `words.txt`", check="grep -q done words.txt")])
@@ -260,7 +258,7 @@ answers:
 
 
 @pytest.mark.parametrize("name", installed.PACKAGES)
-def test_a_real_agent_runs_commands_where_its_binding_allows_them(name: str, project: Project) -> None:
+def test_a_real_agent_runs_commands_if_its_binding_allows_them(name: str, project: Project) -> None:
     """R-ADAPT-2: `shell: true`."""
     installed.configure(project, name, options={"shell": True})
     project.plan([task("T1-01", files="create `words.txt`", check="grep -q done words.txt")])
@@ -286,7 +284,9 @@ NEEDS_NO_KEY = ("codex", "opencode")
 
 @pytest.mark.parametrize("what", UNREACHED)
 @pytest.mark.parametrize("name", installed.PACKAGES)
-def test_why_a_real_agent_cannot_work_is_told_and_uses_no_attempt(name: str, what: str, project: Project) -> None:
+def test_the_reason_why_an_agent_cannot_work_is_reported_and_costs_no_attempt(
+    name: str, what: str, project: Project
+) -> None:
     """R-ADAPT-2: by all six; `retry.calls` is 1, and `idle_timeout` short."""
     rules, kind = UNREACHED[what]
     if rules is None and name in NEEDS_NO_KEY:

@@ -42,7 +42,7 @@ def outside(home: Path) -> set[str]:
     return {name for name in found if not name.startswith("state/idumb/")}
 
 
-def test_a_phase_is_planned_built_and_verified_by_claude_and_others_build_the_same_tree(
+def test_claude_plans_builds_and_verifies_a_phase_and_others_build_the_same_tree(
     sandbox: GitSandbox, home: Path, tmp_path: Path
 ) -> None:
     """R-ADAPT-2, R-ADAPT-4, R-ADAPT-5, R-ADAPT-7."""

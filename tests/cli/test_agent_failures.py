@@ -65,7 +65,7 @@ class Scene:
         return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
 
-def test_what_is_only_in_the_way_stops_the_run_and_counts_no_attempt(project: Project, home: Path) -> None:
+def test_a_transient_failure_stops_the_run_and_counts_no_attempt(project: Project, home: Path) -> None:
     """R-ADAPT-3: the next command goes on."""
     scene = Scene(project, home, {"state": "rate-limited", "message": "429"})
     stopped = project.execute()
@@ -85,7 +85,7 @@ def test_what_is_only_in_the_way_stops_the_run_and_counts_no_attempt(project: Pr
 LIMITED = {"state": "rate-limited", "message": "429"}
 
 
-def test_a_call_is_made_again_while_the_tree_is_as_it_was_before_it(project: Project, home: Path) -> None:
+def test_a_call_is_retried_while_the_tree_is_unchanged(project: Project, home: Path) -> None:
     """R-ADAPT-3: the second call follows one that changed nothing; the third would follow one that did."""
     scene = Scene(project, home, LIMITED, {"write": "half ", **LIMITED}, {"write": "done"}, calls=3)
     stopped = project.execute()
@@ -97,7 +97,7 @@ def test_a_call_is_made_again_while_the_tree_is_as_it_was_before_it(project: Pro
     assert project.resume().code == 0
 
 
-def test_files_that_a_precondition_left_are_no_change_of_the_call(project: Project, home: Path) -> None:
+def test_files_left_by_a_precondition_are_not_changes_of_the_call(project: Project, home: Path) -> None:
     """R-ADAPT-3, R-GIT-5."""
     fields = "- **Preconditions:**\n  - command `echo x > seen.txt`\n"
     scene = Scene(project, home, LIMITED, {"write": "done"}, calls=2, fields=fields)
@@ -127,7 +127,7 @@ def test_after_a_crash_the_next_attempt_starts_from_the_task_base(
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
 @pytest.mark.parametrize("code", [1, 2, 137])
-def test_after_any_other_failing_exit_the_next_attempt_goes_on_from_the_work(
+def test_after_any_other_failure_the_next_attempt_continues_from_the_work(
     project: Project, home: Path, code: int, workspace: str
 ) -> None:
     """R-ADAPT-3, R-RUN-5."""
@@ -136,7 +136,7 @@ def test_after_any_other_failing_exit_the_next_attempt_goes_on_from_the_work(
     assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "half done"), answer
 
 
-def test_what_a_crash_left_is_taken_out_after_idumb_ended_too(project: Project, home: Path) -> None:
+def test_files_left_by_a_crash_are_removed_after_idumb_was_killed_too(project: Project, home: Path) -> None:
     """R-RUN-5: the log knows of the crash."""
     scene = Scene(project, home, {"write": "half ", "exit": 127}, {"write": "done"})
     assert project.execute("--max-attempts", "1").code == 1
@@ -148,29 +148,27 @@ def test_what_a_crash_left_is_taken_out_after_idumb_ended_too(project: Project, 
 TIMEOUT = "- **Timeout:** 1s\n"
 
 
-def test_a_timeout_is_tried_again_from_the_task_base_unless_the_task_says_otherwise(
-    project: Project, home: Path
-) -> None:
+def test_a_timeout_is_retried_from_the_task_base_unless_the_task_says_otherwise(project: Project, home: Path) -> None:
     """R-RUN-5, R-PLAN-3."""
     scene = Scene(project, home, {"write": "half ", "hang": 1}, {"write": "done"}, fields=TIMEOUT)
     answer = project.execute()
     assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
 
 
-def test_a_timeout_that_the_task_calls_a_failure_is_one(project: Project, home: Path) -> None:
+def test_a_timeout_fails_the_task_if_the_task_says_so(project: Project, home: Path) -> None:
     """R-PLAN-3."""
     scene = Scene(project, home, {"hang": 1}, {"write": "done"}, fields=f"{TIMEOUT}- **On timeout:** fail\n")
     assert (project.execute().code, scene.calls()) == (1, 1)
 
 
-def test_a_strict_run_does_not_try_again_after_a_timeout(project: Project, home: Path) -> None:
+def test_a_strict_run_does_not_retry_after_a_timeout(project: Project, home: Path) -> None:
     """R-RUN-5."""
     scene = Scene(project, home, {"hang": 1}, {"write": "done"}, head=STRICT, fields=FIELDS + TIMEOUT)
     approve(project)
     assert (run(project).code, scene.calls()) == (1, 1)
 
 
-def test_an_open_breaker_holds_for_the_next_command_too(project: Project, home: Path) -> None:
+def test_an_open_breaker_applies_to_the_next_command_too(project: Project, home: Path) -> None:
     """R-ADAPT-3: the state is in the log, so no kill loses it."""
     scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
     assert project.execute().code == 1
@@ -182,7 +180,7 @@ def test_an_open_breaker_holds_for_the_next_command_too(project: Project, home: 
     assert (kept["key"], kept["state"], kept["failures"]) == ("command coder middle", "open", 1)
 
 
-def test_doctor_shows_an_open_breaker_and_closes_it_when_told_to(project: Project, home: Path) -> None:
+def test_doctor_shows_an_open_breaker_and_closes_it_on_request(project: Project, home: Path) -> None:
     """R-ADAPT-3: with its failures, and when it is asked again."""
     scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
     assert project.execute().code == 1
@@ -200,7 +198,7 @@ def test_doctor_shows_an_open_breaker_and_closes_it_when_told_to(project: Projec
     assert scene.calls() == 2
 
 
-def test_doctor_tells_of_failures_that_opened_no_breaker_yet(project: Project, home: Path) -> None:
+def test_doctor_shows_failures_that_have_not_opened_a_breaker_yet(project: Project, home: Path) -> None:
     """R-ADAPT-3."""
     Scene(project, home, {"state": "network"})
     assert project.execute().code == 1
@@ -218,7 +216,7 @@ def test_the_same_failure_on_the_same_bytes_is_not_repeated(project: Project, ho
     assert "coder declined the work" in failed.data["tasks"][0]["reason"]
 
 
-def test_a_run_that_would_pass_its_ceiling_asks_first(project: Project, home: Path) -> None:
+def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: Path) -> None:
     """R-ADAPT-3: it is looked at, and written down, before the call."""
     used = {"usage": {"cost_usd": 0.75, "tokens_in": 10, "tokens_out": 5}}
     ceilings = "ceilings: {run: {cost_usd: 1.50}, task: {cost_usd: 9}}\n"
@@ -260,7 +258,7 @@ def test_a_ceiling_that_is_not_raised_ends_the_task(project: Project, home: Path
 
 
 @pytest.mark.parametrize("handover", ["The header is there.", ""])
-def test_a_fresh_agent_goes_on_where_a_context_was_full(project: Project, home: Path, handover: str) -> None:
+def test_a_fresh_agent_continues_after_a_full_context(project: Project, home: Path, handover: str) -> None:
     """R-RUN-10: with the agent's own summary, or with one that idumb made; it counts as no failed attempt."""
     full = {"state": "context-exhausted", "handover": handover, "write": "half "}
     scene = Scene(project, home, full, {"write": "done"}, settings="run: {max_attempts: 1}\n")
@@ -274,7 +272,7 @@ def test_a_fresh_agent_goes_on_where_a_context_was_full(project: Project, home: 
     assert "Another agent" not in (home / "told-1").read_text(encoding="utf-8")
 
 
-def test_the_user_s_template_is_what_the_builder_is_told_and_what_consent_is_to(project: Project, home: Path) -> None:
+def test_the_user_s_template_is_the_builder_s_prompt_and_part_of_consent(project: Project, home: Path) -> None:
     """R-ADAPT-1."""
     (project.folder / ".idumb/prompts").mkdir()
     mine = project.folder / ".idumb/prompts/builder.md"
@@ -295,7 +293,7 @@ pathlib.Path(os.environ["HOME"], "judged").write_text(sys.stdin.read())
 """
 
 
-def test_a_validator_is_given_the_criteria_and_the_change(project: Project, home: Path) -> None:
+def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Path) -> None:
     """R-ADAPT-3, R-RUN-4, R-OPS-1; what it used is counted beside what the builder used, for its adapter too."""
     (home / "judge.py").write_text(JUDGE, encoding="utf-8")
     Scene(project, home, {"write": "done\n"})
@@ -315,7 +313,7 @@ def test_a_validator_is_given_the_criteria_and_the_change(project: Project, home
     assert calls == {"task": 2, "adapter": used["total"]["calls"]}
 
 
-def test_contexts_are_exhausted_so_often_and_then_the_task_has_failed(project: Project, home: Path) -> None:
+def test_a_task_fails_after_too_many_exhausted_contexts(project: Project, home: Path) -> None:
     """R-RUN-10."""
     scene = Scene(project, home, *({"state": "context-exhausted", "write": f"{n}"} for n in range(9)),
                   settings="run: {max_attempts: 1}\n")  # fmt: skip

@@ -43,7 +43,7 @@ def task_file(project: Project, text: str) -> str:
     return str(place)
 
 
-def test_a_task_is_added_behind_the_last_and_the_same_run_carries_it_out(project: Project) -> None:
+def test_an_added_task_comes_last_and_runs_in_the_same_run(project: Project) -> None:
     """R-LOCK-8."""
     before, run_before = project.read(PLAN), run_id(project)
     given = task_file(project, FOURTH)
@@ -73,7 +73,7 @@ def test_a_task_is_read_from_standard_input(project: Project) -> None:
     assert [t["id"] for t in answer.data["tasks"]["added"]] == ["T1-04"]
 
 
-def test_files_are_widened_and_a_dependency_is_dropped_where_they_stand(project: Project) -> None:
+def test_files_are_added_and_a_dependency_is_removed_in_place(project: Project) -> None:
     """R-LOCK-8, R-PLAN-1: every other byte of the plan stays."""
     before = project.read(PLAN)
     assert amend(project, "--widen", "T1-03", "modify a.txt", "--yes").code == 0
@@ -85,7 +85,7 @@ def test_files_are_widened_and_a_dependency_is_dropped_where_they_stand(project:
     assert {t["id"]: t["status"] for t in found}["T1-03"] == "failed"  # it was to change a.txt too
 
 
-def test_words_are_added_as_a_decision_and_change_no_task(project: Project) -> None:
+def test_a_decision_is_appended_and_changes_no_task(project: Project) -> None:
     """R-LOCK-8, R-ASK-3."""
     before = project.read(PLAN)
     answer = amend(project, "--decision", "# no *markup*\n- [ ] T1-09 and no task", "--yes")
@@ -114,7 +114,7 @@ def test_words_are_added_as_a_decision_and_change_no_task(project: Project) -> N
         ((), "amend.nothing", 3),
     ],
 )
-def test_what_is_done_or_makes_no_sense_is_refused_and_nothing_is_written(
+def test_completed_or_invalid_changes_are_refused_and_nothing_is_written(
     project: Project, flags: tuple[str, ...], code: str, exit_code: int
 ) -> None:
     """R-LOCK-8."""
@@ -132,7 +132,7 @@ def test_what_is_done_or_makes_no_sense_is_refused_and_nothing_is_written(
         "no task at all\n",
     ],
 )
-def test_an_added_task_that_is_not_valid_is_refused_with_findings(project: Project, text: str) -> None:
+def test_an_invalid_added_task_is_refused_with_findings(project: Project, text: str) -> None:
     """R-GATE-6."""
     before = project.read(PLAN)
     answer = amend(project, "--add-task", task_file(project, text), "--yes")
@@ -141,9 +141,7 @@ def test_an_added_task_that_is_not_valid_is_refused_with_findings(project: Proje
 
 
 @pytest.mark.parametrize("flags", [(), ("--from-file",)])
-def test_an_added_task_that_cannot_succeed_beside_completed_work_is_refused(
-    project: Project, flags: tuple[str, ...]
-) -> None:
+def test_an_added_task_that_conflicts_with_completed_work_is_refused(project: Project, flags: tuple[str, ...]) -> None:
     """R-PLAN-10: it would create what a completed task left."""
     text = making("T1-04", "a.txt", after="T1-03")
     if flags:
@@ -159,7 +157,7 @@ def test_an_added_task_that_cannot_succeed_beside_completed_work_is_refused(
     assert versions(project) == []
 
 
-def test_an_added_task_that_changes_completed_work_is_shown_with_the_task_that_did_it(project: Project) -> None:
+def test_an_added_task_that_changes_completed_work_is_shown_with_that_task(project: Project) -> None:
     """R-PLAN-10."""
     text = task("T1-04", files="modify `a.txt`, create `e.txt`", check="true", after="T1-03", steps=[shell("true")])
     title = re.search(r"T1-01: (.+)", project.read(PLAN))
@@ -177,14 +175,14 @@ def test_an_added_task_that_changes_completed_work_is_shown_with_the_task_that_d
     ]
 
 
-def test_a_file_that_a_person_removed_since_may_be_created_by_an_added_task(project: Project) -> None:
+def test_an_added_task_can_create_a_file_that_the_user_removed(project: Project) -> None:
     """R-PLAN-10."""
     (project.folder / "a.txt").unlink()
     answer = amend(project, "--add-task", task_file(project, making("T1-04", "a.txt", after="T1-03")), "--yes")
     assert answer.code == 0, answer
 
 
-def test_without_a_word_the_difference_is_told_and_the_hash_agrees_to_just_that(project: Project) -> None:
+def test_without_consent_the_difference_is_shown_and_its_hash_consents_to_it_alone(project: Project) -> None:
     """R-ASK-1, R-ASK-2, R-LOCK-8, R-GATE-6."""
     before = project.read(PLAN)
     details = refused(amend(project, "--widen", "T1-03", "create c.md"), "amend.not-confirmed")
@@ -200,7 +198,7 @@ def test_without_a_word_the_difference_is_told_and_the_hash_agrees_to_just_that(
 
 
 @pytest.mark.parametrize(("typed", "code"), [("amend", 0), ("", 4), ("no", 4)])
-def test_at_a_terminal_the_difference_is_shown_and_asked_about(project: Project, typed: str, code: int) -> None:
+def test_at_a_terminal_the_difference_is_shown_and_confirmed(project: Project, typed: str, code: int) -> None:
     """R-ASK-2."""
     ended, shown = at_terminal(project, ("amend", "1", "--widen", "T1-03", "create c.md"), typed)
     assert ended == code
@@ -208,7 +206,7 @@ def test_at_a_terminal_the_difference_is_shown_and_asked_about(project: Project,
     assert len(versions(project)) == (code == 0)
 
 
-def test_a_plan_that_was_changed_by_hand_stops_resume_and_each_choice_is_a_command(project: Project) -> None:
+def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: Project) -> None:
     """R-LOG-7, R-ASK-1."""
     before = project.read(PLAN)
     edit(project, "T1-03: Task T1-03", "T1-03: Another title")
@@ -227,7 +225,7 @@ def test_a_plan_that_was_changed_by_hand_stops_resume_and_each_choice_is_a_comma
     assert project.quick("resume", "1", "--json").code == 5  # it goes on, and the task still waits for an answer
 
 
-def test_what_was_changed_by_hand_is_taken_over_as_an_amendment(project: Project) -> None:
+def test_a_hand_edit_is_adopted_as_an_amendment(project: Project) -> None:
     """R-LOCK-8, R-LOG-7."""
     edit(project, "create `b.txt`", "create `b.txt`, create `c.txt`")
     edit(project, "T1-03: Task T1-03", "T1-03: Another title")
@@ -247,7 +245,7 @@ def test_what_was_changed_by_hand_is_taken_over_as_an_amendment(project: Project
         ("create `a.txt`", "create `a.txt`, create `z.txt`", "amend.done"),
     ],
 )
-def test_what_is_done_and_what_was_assumed_is_not_amended_by_hand_either(
+def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(
     project: Project, old: str, new: str, code: str
 ) -> None:
     """R-LOCK-8."""
@@ -256,7 +254,7 @@ def test_what_is_done_and_what_was_assumed_is_not_amended_by_hand_either(
     assert versions(project) == []
 
 
-def test_a_task_that_left_work_in_the_files_does_not_vanish_from_the_plan(project: Project) -> None:
+def test_a_task_with_work_in_its_files_cannot_be_removed_from_the_plan(project: Project) -> None:
     text = project.read(PLAN)
     start, end = text.index("### T1-02"), text.index("### T1-03")
     kept = text[:start] + text[end:].replace("T1-01, T1-02", "T1-01")
@@ -265,7 +263,7 @@ def test_a_task_that_left_work_in_the_files_does_not_vanish_from_the_plan(projec
 
 
 @pytest.mark.parametrize(("place", "version"), [("_write", 1), ("_record", 2)])
-def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drops_the_rest(
+def test_after_a_kill_the_next_command_adopts_a_written_amendment_or_drops_it(
     project: Project, place: str, version: int
 ) -> None:
     """R-LOCK-8: plan and log always agree."""
@@ -280,7 +278,7 @@ def test_killed_while_it_amends_the_next_command_adopts_what_is_written_and_drop
     assert len(abandoned) == (version == 1)
 
 
-def test_killed_after_it_wrote_the_plan_the_same_run_goes_on_whatever_command_comes_next(project: Project) -> None:
+def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(project: Project) -> None:
     """R-LOCK-8: finished work stays, and `next` and `status` show that run."""
     before = run_id(project)
     dies_at(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
@@ -292,7 +290,7 @@ def test_killed_after_it_wrote_the_plan_the_same_run_goes_on_whatever_command_co
     assert [v["version"] for v in versions(project)] == [2]
 
 
-def test_killed_while_it_added_words_to_a_verified_phase_it_is_verified_still(sandbox: GitSandbox) -> None:
+def test_a_verified_phase_stays_verified_after_a_killed_decision(sandbox: GitSandbox) -> None:
     """R-LOCK-8."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
@@ -302,7 +300,7 @@ def test_killed_while_it_added_words_to_a_verified_phase_it_is_verified_still(sa
 
 
 @pytest.mark.parametrize("place", ["_write", "_record"])
-def test_forced_after_a_killed_amendment_an_unfinished_run_goes_on_and_a_verified_one_is_run_anew(
+def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_a_verified_one(
     project: Project, tmp_path: Path, place: str
 ) -> None:
     """R-LOCK-8: `--force` neither hides work of an unfinished run nor fails because of an interrupted amendment."""
@@ -322,7 +320,7 @@ def test_forced_after_a_killed_amendment_an_unfinished_run_goes_on_and_a_verifie
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-def test_a_decision_without_words_is_no_amendment(project: Project, text: str) -> None:
+def test_a_decision_without_text_is_not_an_amendment(project: Project, text: str) -> None:
     """R-LOCK-8."""
     before = project.read(PLAN)
     assert amend(project, "--decision", text, "--yes").code == 2
@@ -357,7 +355,7 @@ def test_a_plan_that_is_a_link_stays_a_link_and_nothing_is_written(project: Proj
     assert (project.folder / PLAN).is_symlink()
 
 
-def test_an_answer_about_a_plan_that_is_a_link_stays_in_the_record_and_a_note_says_so(sandbox: GitSandbox) -> None:
+def test_an_answer_about_a_linked_plan_is_only_recorded_with_a_note(sandbox: GitSandbox) -> None:
     """R-LOCK-8, R-ASK-3."""
     project = projects.create(sandbox)
     criteria = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
@@ -374,7 +372,7 @@ def test_an_answer_about_a_plan_that_is_a_link_stays_in_the_record_and_a_note_sa
     assert len(project.quick("log", "1", "--kind", "decision.answered", "--json").data["events"]) == 1
 
 
-def test_somebody_who_saves_the_plan_at_that_moment_keeps_what_they_wrote(
+def test_a_user_who_saves_the_plan_during_an_amendment_keeps_that_edit(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from idumb.app.contract import contract_versions
@@ -391,7 +389,7 @@ def test_somebody_who_saves_the_plan_at_that_moment_keeps_what_they_wrote(
     assert versions(project) == []
 
 
-def test_a_phase_that_is_verified_gets_another_task_and_goes_on(sandbox: GitSandbox) -> None:
+def test_a_verified_phase_continues_with_an_added_task(sandbox: GitSandbox) -> None:
     """R-LOCK-8."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
@@ -402,7 +400,7 @@ def test_a_phase_that_is_verified_gets_another_task_and_goes_on(sandbox: GitSand
     assert project.read("b.txt") == "made\n"
 
 
-def test_an_undo_would_not_call_a_task_done_whose_text_was_amended_since(sandbox: GitSandbox) -> None:
+def test_undo_does_not_complete_a_task_whose_text_was_amended_since(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     assert run(project).code == 0
@@ -413,7 +411,7 @@ def test_an_undo_would_not_call_a_task_done_whose_text_was_amended_since(sandbox
     assert project.quick("resume", "1", "--json").code == 0
 
 
-def test_a_plan_that_nobody_committed_is_not_committed_by_an_amendment(sandbox: GitSandbox) -> None:
+def test_an_amendment_does_not_commit_an_uncommitted_plan(sandbox: GitSandbox) -> None:
     project = halted(projects.create(sandbox), commit=False)
     assert amend(project, "--accept-deviation", "T1-02", "c.txt", "--yes").code == 0
     assert project.quick("resume", "1", "--json").code == 0
@@ -430,7 +428,7 @@ def test_the_plans_of_every_version_are_kept(project: Project) -> None:
     assert "plans-2:01-PLAN.md" in str(project.quick("check-plan", "1", "--json").error["hint"])
 
 
-def test_a_phase_that_was_never_run_has_nothing_to_amend(sandbox: GitSandbox) -> None:
+def test_a_phase_without_a_run_cannot_be_amended(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     refused(amend(project, "--decision", "x", "--yes"), "run.none")
@@ -462,7 +460,7 @@ def strict(project: Project) -> Project:
     return project
 
 
-def test_a_strict_plan_is_amended_only_as_it_was_approved(sandbox: GitSandbox) -> None:
+def test_a_strict_plan_can_only_be_amended_as_approved(sandbox: GitSandbox) -> None:
     """R-LOCK-8, R-LOCK-4."""
     project = strict(projects.create(sandbox))
     refused(amend(project, "--widen", "T1-02", "modify a.txt", "--yes"), "amend.strict")
@@ -478,7 +476,7 @@ def test_a_strict_plan_is_amended_only_as_it_was_approved(sandbox: GitSandbox) -
     assert project.quick("resume", "1", "--json").code == 0
 
 
-def test_what_changed_since_an_approval_is_told_before_any_run(sandbox: GitSandbox) -> None:
+def test_changes_since_an_approval_are_reported_before_any_run(sandbox: GitSandbox) -> None:
     """R-LOCK-8: tasks and fields, from the bytes that were approved."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt", fields=FIELDS)], head=STRICT)

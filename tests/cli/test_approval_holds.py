@@ -47,7 +47,7 @@ def _expire(home: Path, ends: str) -> None:
 
 
 @MODES
-def test_verification_runs_nothing_under_an_approval_that_is_void(project: Project, mode: str) -> None:
+def test_verification_runs_nothing_under_a_void_approval(project: Project, mode: str) -> None:
     """R-LOCK-4."""
     _plan(project, mode)
     approve(project)
@@ -67,7 +67,7 @@ def test_verification_runs_nothing_under_an_approval_that_is_void(project: Proje
 
 
 @MODES
-def test_verification_runs_nothing_under_an_approval_that_ended(project: Project, home: Path, mode: str) -> None:
+def test_verification_runs_nothing_under_an_expired_approval(project: Project, home: Path, mode: str) -> None:
     """R-LOCK-4."""
     _plan(project, mode)
     ends = approve(project, "--expires", "90m").data["expires"]
@@ -78,7 +78,7 @@ def test_verification_runs_nothing_under_an_approval_that_ended(project: Project
     assert "expired at 2020-01-01" in answer.error["message"]
 
 
-def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(project: Project) -> None:
+def test_the_refusal_names_the_differences_from_a_guided_approval(project: Project) -> None:
     """R-LOCK-3, R-LOCK-4: a script, a plan or a revocation; a new approval is valid."""
     _plan(project, "guided")
     approve(project)
@@ -100,7 +100,7 @@ def test_what_differs_from_a_guided_approval_is_named_where_the_phase_is_to_run(
     assert run(project, "--approve", contract(project)).code == 0
 
 
-def test_the_command_that_a_refusal_names_gives_the_word_that_is_missing(project: Project) -> None:
+def test_the_suggested_command_gives_the_missing_approval(project: Project) -> None:
     """R-LOCK-4."""
     _plan(project, "guided")
     approve(project)
@@ -111,7 +111,7 @@ def test_the_command_that_a_refusal_names_gives_the_word_that_is_missing(project
     assert _verify(project).code == 0
 
 
-def test_what_judges_a_strict_run_at_its_end_needs_the_approval_too(project: Project) -> None:
+def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project) -> None:
     """R-LOCK-4: the last task stays done; the changed script does not run."""
     _plan(project, "strict")
     approve(project)
@@ -126,7 +126,7 @@ def test_what_judges_a_strict_run_at_its_end_needs_the_approval_too(project: Pro
     assert project.exists(".planning/phases/1/1-SUMMARY.md")
 
 
-def test_a_pinned_base_is_that_of_the_run_when_the_run_is_verified(project: Project) -> None:
+def test_a_pinned_base_is_compared_with_the_run_s_base_in_verification(project: Project) -> None:
     """R-LOCK-4: the commits of its own tasks do not void it."""
     _plan(project, "strict")
     approve(project, "--pin-base")
@@ -134,7 +134,7 @@ def test_a_pinned_base_is_that_of_the_run_when_the_run_is_verified(project: Proj
     assert _verify(project).code == 0
 
 
-def test_a_pinned_base_is_that_of_the_run_when_a_question_about_the_phase_is_answered(project: Project) -> None:
+def test_a_pinned_base_is_compared_with_the_run_s_base_for_a_phase_decision(project: Project) -> None:
     """R-LOCK-4, R-ASK-3: the approval also covers the plan with the answer."""
     head = STRICT.replace("check: test -s a.txt", "human: true")
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
@@ -147,7 +147,7 @@ def test_a_pinned_base_is_that_of_the_run_when_a_question_about_the_phase_is_ans
 
 
 @MODES
-def test_a_rollback_runs_no_command_under_an_approval_that_is_void(project: Project, mode: str) -> None:
+def test_a_rollback_runs_no_command_under_a_void_approval(project: Project, mode: str) -> None:
     """R-LOCK-4, R-GIT-4."""
     _plan(project, mode)
     approve(project)
@@ -164,7 +164,7 @@ def test_a_rollback_runs_no_command_under_an_approval_that_is_void(project: Proj
     assert not project.exists("a.txt")
 
 
-def test_a_rollback_needs_the_approval_of_what_was_locked_not_of_what_the_plan_says_now(project: Project) -> None:
+def test_a_rollback_needs_the_approval_of_the_locked_plan_and_not_of_the_current_one(project: Project) -> None:
     """R-LOCK-4, R-GIT-4."""
     _plan(project, "strict")
     approve(project)
@@ -177,7 +177,7 @@ def test_a_rollback_needs_the_approval_of_what_was_locked_not_of_what_the_plan_s
     assert answer.data["compensated"] == ["T1-01"]
 
 
-def test_invariants_are_not_judged_after_a_rollback_under_an_approval_that_is_void(project: Project) -> None:
+def test_invariants_are_not_judged_after_a_rollback_under_a_void_approval(project: Project) -> None:
     """R-LOCK-4: the files are restored anyway."""
     invariants = f"invariants: [{{id: I-1, text: it holds, check: sh {BACK}}}]\n"
     project.plan([strict_task("T1-01", "a.txt")], head=STRICT + invariants)
@@ -196,7 +196,7 @@ def test_invariants_are_not_judged_after_a_rollback_under_an_approval_that_is_vo
 
 @pytest.mark.parametrize("spelling", ["1", "01", "1-name", "001"])
 @pytest.mark.parametrize("state", ["broken", "gone", "another"])
-def test_an_approval_is_taken_back_without_its_plan(project: Project, spelling: str, state: str) -> None:
+def test_an_approval_can_be_revoked_without_its_plan(project: Project, spelling: str, state: str) -> None:
     """R-LOCK-3, R-LOCK-4: it ends with the approval."""
     _plan(project, "strict")
     approve(project)
@@ -213,7 +213,7 @@ def test_an_approval_is_taken_back_without_its_plan(project: Project, spelling: 
     refused(run(project), "approval.revoked")
 
 
-def test_the_spelling_of_an_approval_does_not_keep_it_alive(project: Project) -> None:
+def test_revoking_1_revokes_an_approval_of_01_but_not_of_10(project: Project) -> None:
     """R-LOCK-4: revoking 1 revokes an approval of 01, but not one of 10."""
     project.plan([making("T01-01", "a.txt")], phase="01", folder="01")
     project.plan([making("T10-01", "b.txt")], phase="10", folder="10")
@@ -226,7 +226,7 @@ def test_the_spelling_of_an_approval_does_not_keep_it_alive(project: Project) ->
     assert project.quick("approve", "10", "--revoke", "--json").data["revoked"] == 1
 
 
-def test_the_approval_of_a_step_plan_is_taken_back_by_its_path_and_without_it(project: Project) -> None:
+def test_the_approval_of_a_step_plan_can_be_revoked_by_its_path_with_or_without_the_file(project: Project) -> None:
     """R-LOCK-4."""
     put(project, write("one.txt", "x\n"), path="steps/one.yaml")
     known = project.quick("check-plan", "steps/one.yaml", "--json")
@@ -247,7 +247,7 @@ def test_the_approval_of_a_step_plan_is_taken_back_by_its_path_and_without_it(pr
         project.repo.write("steps/one.yaml", text)
 
 
-def test_plain_consent_is_taken_back_too(project: Project) -> None:
+def test_guided_consent_can_be_revoked_too(project: Project) -> None:
     """R-LOCK-3."""
     _plan(project, "guided")
     assert run(project, "--approve", contract(project), "--no-verify").code == 0
@@ -260,7 +260,7 @@ def test_plain_consent_is_taken_back_too(project: Project) -> None:
     assert "1 approval and 1 consent withdrawn" in project.quick("approve", "1", "--revoke").out
 
 
-def test_a_run_that_ends_while_its_approval_is_taken_back_is_not_judged(project: Project, tmp_path: Path) -> None:
+def test_a_run_is_not_judged_if_its_approval_is_revoked_at_its_end(project: Project, tmp_path: Path) -> None:
     """R-LOCK-4."""
     _plan(project, "strict")
     approve(project)

@@ -99,14 +99,14 @@ def test_the_hash_of_a_phase_is_what_sha256sum_gives(project: Project) -> None:
     assert approve(project).data["plan_hash"] == told.stdout.split()[0]
 
 
-def test_another_hash_than_the_one_that_is_there_approves_nothing(project: Project) -> None:
+def test_a_wrong_hash_approves_nothing(project: Project) -> None:
     """R-LOCK-2: an expected hash is enforced."""
     details = refused(project.quick("approve", "1", "--hash", "0" * 64, "--json"), "approval.other-contract")
     assert details["contract_hash"] == contract(project)
     refused(run(project), "approval.missing")
 
 
-def test_without_terminal_and_hash_nothing_is_approved_and_everything_is_shown(project: Project) -> None:
+def test_without_terminal_and_hash_everything_is_shown_and_nothing_approved(project: Project) -> None:
     """R-ASK-2."""
     details = refused(project.quick("approve", "1", "--json"), "approval.not-given")
     shown = "\n".join(details["evidence"])
@@ -135,7 +135,7 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, type
         ("python3 -m mypkg", "mypkg/__main__.py"),
     ],
 )
-def test_a_file_is_bound_however_a_command_spells_it(sandbox: GitSandbox, command: str, changed: str) -> None:
+def test_a_file_is_bound_however_a_command_spells_its_path(sandbox: GitSandbox, command: str, changed: str) -> None:
     """R-LOCK-4: a command that binds no file is reported before the approval."""
     made = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
     spelled = command.format(root=made.folder)
@@ -168,7 +168,7 @@ def test_approving_changes_nothing_in_the_repository(project: Project) -> None:
     assert (project.repo.git("status", "--porcelain"), project.repo.git("for-each-ref")) == before
 
 
-def test_an_approval_ends_when_it_was_to_end(project: Project, home: Path) -> None:
+def test_an_approval_expires_at_its_end(project: Project, home: Path) -> None:
     """R-LOCK-4."""
     ends = approve(project, "--expires", "90m").data["expires"]
     (place,) = (home / "state/idumb/consent").rglob("*.json")
@@ -178,12 +178,12 @@ def test_an_approval_ends_when_it_was_to_end(project: Project, home: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["soon", "2020-01-01", "0h"])
-def test_an_end_that_makes_no_sense_is_a_matter_of_usage(project: Project, text: str) -> None:
+def test_an_invalid_expiry_is_a_usage_error(project: Project, text: str) -> None:
     answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), "--expires", text, "--json")
     assert (answer.code, answer.error["code"]) == (2, "usage")
 
 
-def test_an_approval_can_be_taken_back_and_given_again(project: Project) -> None:
+def test_an_approval_can_be_revoked_and_given_again(project: Project) -> None:
     """R-LOCK-3, R-LOCK-4."""
     refused(project.quick("approve", "1", "--revoke", "--json"), "approval.none")
     approve(project)
@@ -195,7 +195,7 @@ def test_an_approval_can_be_taken_back_and_given_again(project: Project) -> None
     assert run(project).code == 0
 
 
-def test_taking_back_works_where_the_plan_is_broken(project: Project) -> None:
+def test_revoking_works_with_a_broken_plan(project: Project) -> None:
     approve(project)
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     text = place.read_text()
@@ -205,7 +205,7 @@ def test_taking_back_works_where_the_plan_is_broken(project: Project) -> None:
     refused(run(project), "approval.revoked")
 
 
-def test_a_change_voids_the_approval_and_putting_it_back_revives_it(project: Project) -> None:
+def test_a_change_voids_the_approval_and_reverting_it_restores_the_approval(project: Project) -> None:
     """R-LOCK-4."""
     approve(project)
     text = project.read(CHECK)
@@ -218,7 +218,7 @@ def test_a_change_voids_the_approval_and_putting_it_back_revives_it(project: Pro
     assert run(project).code == 0
 
 
-def test_a_pinned_base_holds_for_a_run_that_begins_there_and_for_no_other(project: Project) -> None:
+def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Project) -> None:
     """R-LOCK-4: the base is recorded, and bound only on request."""
     approve(project)
     project.repo.write("other.txt", "x\n")
@@ -229,7 +229,7 @@ def test_a_pinned_base_holds_for_a_run_that_begins_there_and_for_no_other(projec
     assert project.quick("resume", "1", "--json").code == 0
 
 
-def test_a_pinned_base_that_moved_voids_the_approval(project: Project) -> None:
+def test_a_moved_base_voids_a_pinned_approval(project: Project) -> None:
     """R-LOCK-4."""
     approve(project, "--pin-base")
     project.repo.write("other.txt", "x\n")
@@ -237,7 +237,7 @@ def test_a_pinned_base_that_moved_voids_the_approval(project: Project) -> None:
     assert refused(run(project), "approval.void")["changed"] == ["base"]
 
 
-def test_strict_mode_needs_an_approval_for_a_guided_plan_too_and_resume_remains_strict(project: Project) -> None:
+def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict(project: Project) -> None:
     """R-LOCK-4."""
     project.plan([task("T1-01", files="create `a.txt`", check="test -e go.log", steps=(write("a.txt", "x"),))])
     refused(run(project, "--mode", "strict", "--approve", contract(project)), "approval.missing")
@@ -250,7 +250,7 @@ def test_strict_mode_needs_an_approval_for_a_guided_plan_too_and_resume_remains_
 
 
 @pytest.mark.parametrize("phase", ["", " "])
-def test_a_phase_without_a_name_is_refused_with_the_way_on(project: Project, phase: str) -> None:
+def test_a_phase_without_a_name_is_refused_with_the_next_step(project: Project, phase: str) -> None:
     """R-LOCK-3."""
     answer = project.quick("approve", phase, "--json")
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (3, "phase.not-found", "idumb roadmap")
@@ -263,14 +263,14 @@ def test_an_approval_is_consent_for_a_guided_plan(project: Project) -> None:
     assert project.quick("verify-work", "1", "--json").code == 0
 
 
-def test_a_guided_plan_whose_approval_is_void_asks_again(project: Project) -> None:
+def test_a_guided_plan_with_a_void_approval_asks_again(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check=f"sh {CHECK}", steps=(write("a.txt", "x"),))])
     approve(project)
     project.repo.write(CHECK, "true\n")
     refused(run(project), "consent.missing")
 
 
-def test_people_read_the_same_as_programs(project: Project) -> None:
+def test_text_output_has_the_same_content_as_json(project: Project) -> None:
     answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "2030-01-31")
     assert answer.code == 0
     assert f"commands use {CHECK}" in answer.out
@@ -285,7 +285,7 @@ roles: {planner: {binding: thinker}, debugger: {binding: thinker, model: big}}
 """
 
 
-def test_an_approval_holds_while_roles_are_bound_that_no_run_asks(project: Project) -> None:
+def test_an_approval_stays_valid_if_roles_outside_the_run_are_bound(project: Project) -> None:
     """R-LOCK-4: they need their own consent; a role that is called at the end of a run voids it."""
     project.plan([strict_task("T1-01", "a.txt")], head=STRICT)
     approve(project)
@@ -298,7 +298,7 @@ def test_an_approval_holds_while_roles_are_bound_that_no_run_asks(project: Proje
     assert run(project).code == 0
 
 
-def test_a_run_goes_on_after_another_role_was_bound_and_not_after_its_settings_changed(project: Project) -> None:
+def test_binding_another_role_does_not_stop_a_run_but_changing_its_settings_does(project: Project) -> None:
     """R-LOCK-4, R-LOG-7."""
     project.plan([making("T1-01", "a.txt"), task("T1-02", check="test -e go", after="T1-01", steps=[shell("true")])])
     assert project.execute().code == 1
@@ -348,7 +348,7 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
 
 @pytest.mark.parametrize("mode", ["guided", "strict"])
 @pytest.mark.parametrize("what", CHANGES_WHILE_RUNNING)
-def test_what_was_locked_is_looked_at_before_every_task(project: Project, what: str, mode: str) -> None:
+def test_the_lock_is_checked_before_every_task(project: Project, what: str, mode: str) -> None:
     """R-LOCK-4: the run stops before the next task and names what changed."""
     command, code, changed = CHANGES_WHILE_RUNNING[what]
     _changing(project, command, head=STRICT if mode == "strict" else "")
@@ -360,7 +360,7 @@ def test_what_was_locked_is_looked_at_before_every_task(project: Project, what: 
     assert project.events("1", "--kind", "run.halted")
 
 
-def test_a_run_goes_on_once_the_plan_is_put_back(project: Project) -> None:
+def test_a_run_continues_after_the_plan_is_reverted(project: Project) -> None:
     """R-LOCK-4."""
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     _changing(project, f"printf ' ' >> {place.relative_to(project.folder)}", head=STRICT)
@@ -373,7 +373,7 @@ def test_a_run_goes_on_once_the_plan_is_put_back(project: Project) -> None:
     assert project.read("b.txt") == "made\n"
 
 
-def test_a_file_of_a_command_that_changes_while_a_strict_run_goes_on_stops_it(project: Project) -> None:
+def test_a_changed_file_of_a_command_stops_a_strict_run(project: Project) -> None:
     """R-LOCK-4."""
     _changing(project, f"printf ' ' >> {CHECK}", head=STRICT)
     place = project.folder / ".planning/phases/1/01-PLAN.md"
@@ -402,9 +402,7 @@ def run_and_revoke(project: Project, folder: Path) -> Answer:
     return Answer(process.returncode, out, err)
 
 
-def test_an_approval_that_is_taken_back_stops_a_strict_run_before_its_next_task(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_revoked_approval_stops_a_strict_run_before_its_next_task(project: Project, tmp_path: Path) -> None:
     """R-LOCK-4."""
     _changing(project, "true", head=STRICT)
     approve(project)
@@ -412,7 +410,7 @@ def test_an_approval_that_is_taken_back_stops_a_strict_run_before_its_next_task(
     assert not project.exists("b.txt")
 
 
-def test_the_bytes_that_run_are_kept_with_the_run(project: Project) -> None:
+def test_the_executed_plan_bytes_are_kept_with_the_run(project: Project) -> None:
     """R-LOCK-4: the executed plan can be shown even if the file changed."""
     approve(project)
     assert run(project).code == 0
@@ -435,7 +433,7 @@ def _irreversible(project: Project, *, head: str = "") -> None:
 
 
 @pytest.mark.parametrize("head", ["", STRICT], ids=["guided", "strict"])
-def test_an_irreversible_task_runs_only_when_that_very_task_was_accepted(project: Project, head: str) -> None:
+def test_an_irreversible_task_runs_only_if_that_task_was_accepted(project: Project, head: str) -> None:
     """R-LOCK-9, R-GIT-4."""
     _irreversible(project, head=head)
     answer = approve(project)
@@ -459,7 +457,7 @@ def test_accepting_one_irreversible_task_accepts_no_other(project: Project) -> N
     assert not project.exists("b.txt")
 
 
-def test_the_acceptance_of_an_irreversible_task_ends_with_its_approval(project: Project) -> None:
+def test_the_acceptance_of_an_irreversible_task_expires_with_its_approval(project: Project) -> None:
     """R-LOCK-9."""
     _irreversible(project)
     approve(project, "--accept-irreversible", "T1-02")
@@ -467,7 +465,7 @@ def test_the_acceptance_of_an_irreversible_task_ends_with_its_approval(project: 
     refused(run(project, "--approve", contract(project)), "irreversible.not-accepted")
 
 
-def test_only_irreversible_tasks_can_be_accepted_and_only_by_their_names(project: Project) -> None:
+def test_only_irreversible_tasks_can_be_accepted_and_only_by_name(project: Project) -> None:
     """R-LOCK-9."""
     _irreversible(project)
     for name in ("T1-01", "T1-09", "all"):
@@ -478,7 +476,7 @@ def test_only_irreversible_tasks_can_be_accepted_and_only_by_their_names(project
         assert "T1-02" in answer.error["message"]
 
 
-def test_an_irreversible_task_that_is_done_needs_no_acceptance_any_more(project: Project) -> None:
+def test_a_completed_irreversible_task_needs_no_acceptance(project: Project) -> None:
     _irreversible(project)
     approve(project, "--accept-irreversible", "T1-02")
     assert run(project).code == 0
@@ -517,7 +515,7 @@ def _clone(project: Project, tmp_path: Path) -> Project:
     return Project(there, there.root)
 
 
-def test_a_signed_approval_is_good_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
+def test_a_signed_approval_is_valid_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
     """R-LOCK-3: a signature, if any, is verified."""
     file = tmp_path / "approval.json"
     found = approve(project, "--sign", str(key), "--file", str(file)).data
@@ -544,7 +542,7 @@ def test_a_signed_approval_with_one_field_changed_is_refused(
     refused(run(_clone(project, tmp_path), "--approval", str(file)), "approval.bad-signature")
 
 
-def test_a_signed_approval_by_a_stranger_is_refused(project: Project, tmp_path: Path, key: Path) -> None:
+def test_a_signed_approval_by_an_unknown_signer_is_refused(project: Project, tmp_path: Path, key: Path) -> None:
     """R-LOCK-3."""
     file = tmp_path / "approval.json"
     approve(project, "--sign", str(key), "--file", str(file))
@@ -569,7 +567,7 @@ def test_a_signed_approval_of_other_bytes_or_of_another_history_is_void(
     assert "another history" in refused(run(there, "--approval", str(file)), "approval.void")["why"]
 
 
-def test_a_signed_approval_that_was_taken_back_here_stays_so(project: Project, tmp_path: Path, key: Path) -> None:
+def test_a_signed_approval_revoked_here_stays_revoked(project: Project, tmp_path: Path, key: Path) -> None:
     """R-LOCK-4: importing the file again does not undo the revocation."""
     file = tmp_path / "approval.json"
     allow(key)
@@ -578,7 +576,7 @@ def test_a_signed_approval_that_was_taken_back_here_stays_so(project: Project, t
     refused(run(project, "--approval", str(file)), "approval.revoked")
 
 
-def test_a_file_without_signature_and_a_key_that_is_none_are_refused(project: Project, tmp_path: Path) -> None:
+def test_an_unsigned_file_and_an_invalid_key_are_refused(project: Project, tmp_path: Path) -> None:
     answer = project.quick("approve", "1", "--file", str(tmp_path / "x"), "--json")
     assert (answer.code, answer.error["code"]) == (2, "usage")
     signing = (
@@ -614,7 +612,7 @@ def worded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def test_an_approved_plan_runs_on_although_its_words_would_be_refused_now(worded: Project) -> None:
+def test_an_approved_plan_keeps_running_if_a_later_version_would_refuse_its_wording(worded: Project) -> None:
     """R-LOCK-4, R-LOCK-7."""
     checked = worded.quick("check-plan", "1", "--json")
     assert checked.code == 0
@@ -622,14 +620,14 @@ def test_an_approved_plan_runs_on_although_its_words_would_be_refused_now(worded
     assert run(worded).code == 0
 
 
-def test_a_revoked_approval_keeps_no_words(worded: Project) -> None:
+def test_a_revoked_approval_does_not_exempt_the_plan_s_wording(worded: Project) -> None:
     """R-LOCK-7."""
     assert worded.quick("approve", "1", "--revoke", "--json").code == 0
     assert worded.quick("check-plan", "1", "--json").code == 3
     assert worded.quick("approve", "1", "--hash", "0" * 64, "--json").code == 3
 
 
-def test_a_started_strict_run_keeps_its_words_and_an_amendment_may_add_no_open_ones(worded: Project) -> None:
+def test_a_started_strict_run_keeps_its_wording_and_an_amendment_may_add_no_ambiguous_one(worded: Project) -> None:
     """R-LOCK-7, R-LOCK-8."""
     (worded.folder / "b.txt").mkdir()
     assert run(worded).code != 0
@@ -661,7 +659,7 @@ def open_questions(project: Project) -> list[str]:
     return [one["id"] for one in project.quick("check-plan", "1", "--json").data["open_questions"]]
 
 
-def test_a_strict_plan_is_approved_only_with_an_answer_to_each_question_that_is_not_judged(project: Project) -> None:
+def test_a_strict_plan_needs_an_answer_to_each_unjudged_question(project: Project) -> None:
     """R-LOCK-6, R-ASK-1."""
     asked = open_questions(project)
     assert asked == ["interfaces", "invariants", "design"]
@@ -682,7 +680,7 @@ def test_a_strict_plan_is_approved_only_with_an_answer_to_each_question_that_is_
     assert run(project).code == 0
 
 
-def test_a_no_to_a_question_of_the_self_check_approves_nothing(project: Project) -> None:
+def test_answering_no_to_a_self_check_question_approves_nothing(project: Project) -> None:
     """R-LOCK-6."""
     flags = ("--answer", "interfaces,invariants=yes", "--answer", "design=no", "--json")
     details = refused(project.quick("approve", "1", "--hash", contract(project), *flags), "approval.answered-no")
@@ -690,7 +688,7 @@ def test_a_no_to_a_question_of_the_self_check_approves_nothing(project: Project)
     refused(run(project), "approval.missing")
 
 
-def test_an_answer_to_what_is_no_open_question_is_bad_input(project: Project) -> None:
+def test_an_answer_to_a_question_that_is_not_open_is_bad_input(project: Project) -> None:
     """R-LOCK-6."""
     given = ("approve", "1", "--hash", contract(project), "--json", "--answer")
     answer = project.quick(*given, "rollback=yes")
@@ -698,7 +696,7 @@ def test_an_answer_to_what_is_no_open_question_is_bad_input(project: Project) ->
     assert project.quick(*given, "design=maybe").code == 2
 
 
-def test_a_requirement_that_nothing_states_is_answered_by_its_id(project: Project) -> None:
+def test_an_unstated_requirement_is_answered_by_its_id(project: Project) -> None:
     """R-LOCK-6."""
     project.plan([strict_task("T1-01", "a.txt")], head=STRICT.replace("{REQ-1: files}", "[REQ-1]"))
     assert open_questions(project)[-1] == "REQ-1"
@@ -706,7 +704,7 @@ def test_a_requirement_that_nothing_states_is_answered_by_its_id(project: Projec
     assert run(project).code == 0
 
 
-def test_at_a_terminal_the_question_shows_what_a_yes_answers_and_keeps_who_said_it(project: Project) -> None:
+def test_at_a_terminal_the_question_shows_what_yes_means_and_records_who_answered(project: Project) -> None:
     """R-LOCK-6."""
     ended, said = at_terminal(project, ("approve", "1"), "yes")
     assert ended == 0, said
@@ -714,7 +712,7 @@ def test_at_a_terminal_the_question_shows_what_a_yes_answers_and_keeps_who_said_
     assert run(project).code == 0
 
 
-def test_the_question_for_consent_names_what_is_not_judged(project: Project) -> None:
+def test_the_question_for_consent_lists_what_is_not_judged(project: Project) -> None:
     """R-LOCK-6."""
     project.plan([making("T1-01", "a.txt", fields="- **Estimate:** 3h\n")])
     shown = refused(run(project), "consent.missing")["evidence"]
@@ -724,7 +722,7 @@ def test_the_question_for_consent_names_what_is_not_judged(project: Project) -> 
     ]
 
 
-def test_an_approval_without_the_task_takes_back_that_it_was_accepted(project: Project) -> None:
+def test_approving_again_without_the_task_withdraws_its_acceptance(project: Project) -> None:
     """R-LOCK-9."""
     project.plan(
         [strict_task("T1-01", "a.txt", fields="- **Rollback:** irreversible: it mails everybody\n")], head=STRICT

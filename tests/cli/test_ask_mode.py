@@ -34,7 +34,7 @@ def ask(project: Project, *flags: str) -> list[dict[str, object]]:
     return found
 
 
-def test_the_prompt_that_is_shown_is_the_one_that_the_builder_is_given(project: Project, home: Path) -> None:
+def test_the_shown_prompt_is_the_one_that_the_builder_gets(project: Project, home: Path) -> None:
     """R-ADAPT-2: of the first attempt, and of the one after a failure with what was wrong."""
     first = ask(project)
     assert project.execute("--max-attempts", "1").code == 1
@@ -48,7 +48,7 @@ def test_the_prompt_that_is_shown_is_the_one_that_the_builder_is_given(project: 
     assert ask(project) == []
 
 
-def test_nothing_is_run_recorded_or_consented_to(project: Project, home: Path) -> None:
+def test_ask_mode_runs_records_and_consents_to_nothing(project: Project, home: Path) -> None:
     """R-ADAPT-2."""
     before = sorted(str(p) for p in (*project.folder.rglob("*"), *home.rglob("*")))
     assert [t["id"] for t in ask(project)] == ["T1-01"]
@@ -57,7 +57,7 @@ def test_nothing_is_run_recorded_or_consented_to(project: Project, home: Path) -
     assert project.quick("execute-phase", "1", "--json").error["code"] == "consent.missing"
 
 
-def test_every_task_that_is_left_is_prepared_and_declared_steps_have_no_prompt(project: Project) -> None:
+def test_every_remaining_task_is_prepared_and_declared_steps_have_no_prompt(project: Project) -> None:
     found = {str(t["id"]): t for t in ask(project, "--all")}
     assert {name: t["status"] for name, t in found.items()} == {"T1-01": "ready", "T1-02": "pending"}
     assert found["T1-02"]["prompt"] == ""
@@ -66,7 +66,7 @@ def test_every_task_that_is_left_is_prepared_and_declared_steps_have_no_prompt(p
     assert agent["argv"][-1] == SCRIPT
 
 
-def test_prompts_are_written_to_new_files_only(project: Project, tmp_path: Path) -> None:
+def test_prompts_are_written_only_to_new_files(project: Project, tmp_path: Path) -> None:
     prompt = ask(project, "--out", str(tmp_path / "out"))[0]["prompt"]
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["T1-01.md"]
     assert (tmp_path / "out/T1-01.md").read_text(encoding="utf-8") == prompt
@@ -76,12 +76,12 @@ def test_prompts_are_written_to_new_files_only(project: Project, tmp_path: Path)
     assert (tmp_path / "out/T1-01.md").read_text(encoding="utf-8") == "mine"
 
 
-def test_asking_goes_with_nothing_that_runs(project: Project) -> None:
+def test_ask_mode_is_incompatible_with_options_that_run(project: Project) -> None:
     for flags in (("--all",), ("--out", "x"), ("--ask", "--dry-run"), ("--ask", "--force"), ("--ask", "--events")):
         assert project.quick("execute-phase", "1", *flags).code == 2
 
 
-def test_the_builder_is_told_what_the_plan_assumes_and_what_was_decided(project: Project, home: Path) -> None:
+def test_the_builder_gets_the_plan_s_assumptions_and_decisions(project: Project, home: Path) -> None:
     """R-RUN-4, R-ASK-3, R-PLAN-4."""
     fields = "- **Kind:** decision\n- **Options:**\n  - red: the warm one\n  - blue: the cold one\n"
     choosing = task("T1-01", criteria="  - [ ] chosen — human\n", fields=fields)

@@ -29,7 +29,7 @@ def test_each_step_has_an_entry_with_plan_hash_tool_arguments_response_and_time(
     assert all((entries[0]["at"], entries[0]["run"], entries[0]["payload"]["call"]))
 
 
-def test_an_untouched_log_is_intact_up_to_its_head(project: Project) -> None:
+def test_an_untouched_log_verifies_up_to_its_head(project: Project) -> None:
     """R-LOG-3."""
     answer = project.json("audit", "verify")
     assert (answer.code, answer.data["broken_at"]) == (0, None)
@@ -37,7 +37,7 @@ def test_an_untouched_log_is_intact_up_to_its_head(project: Project) -> None:
     assert answer.data["witnessed"] == answer.data["events"]
 
 
-def test_an_event_changed_behind_the_programs_back_shows(project: Project) -> None:
+def test_an_event_changed_outside_the_program_is_detected(project: Project) -> None:
     """R-LOG-3: the triggers are dropped as somebody with a database shell could."""
     store = project.repo.git_dir / "idumb/store.db"
     with sqlite3.connect(store) as db:

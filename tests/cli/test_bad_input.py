@@ -193,14 +193,14 @@ def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Proj
     assert error["hint"] == "idumb check-plan 1"
 
 
-def test_all_errors_of_a_plan_are_told_at_once(project: Project) -> None:
+def test_all_errors_of_a_plan_are_reported_at_once(project: Project) -> None:
     """R-PLAN-5: several errors are reported at once."""
     tasks = [making("T1-01", "a", after="T1-09"), making("T1-01", "b"), making("T1-02", ".git/x")]
     project.plan(tasks, head="golas: x\n")
     assert len({f["line"] for f in project.json("check-plan", "1").data["findings"]}) >= 2
 
 
-def test_a_link_that_leads_out_is_refused_before_anything_is_begun(project: Project, tmp_path: Path) -> None:
+def test_a_link_that_leads_out_is_refused_before_anything_starts(project: Project, tmp_path: Path) -> None:
     """R-LOCK-5: paths stay inside the workspace after resolving links, whether declared or only a step's."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -214,7 +214,7 @@ def test_a_link_that_leads_out_is_refused_before_anything_is_begun(project: Proj
     assert {"door/x.txt", "door/y.txt"} <= set(named), named
 
 
-def test_a_builder_that_writes_through_a_link_is_seen_where_the_link_is_made(project: Project, tmp_path: Path) -> None:
+def test_a_builder_that_writes_through_a_link_is_detected_at_the_link(project: Project, tmp_path: Path) -> None:
     """A link made by a step is a link in the commit, and nothing of idumb's follows it."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -284,7 +284,7 @@ def dubious_to_git_alone(place: Path) -> GitSandbox:
     ],
 )
 @pytest.mark.parametrize("arguments", [("init",), ("install", "--host", "claude")], ids=lambda a: a[0])
-def test_nothing_is_written_where_every_later_command_would_refuse(
+def test_nothing_is_written_in_a_place_where_later_commands_would_refuse(
     tmp_path: Path, make: Callable[[Path], GitSandbox], code: str, arguments: tuple[str, ...]
 ) -> None:
     """R-GIT-7: a SHA-256 repository and one that git calls dubious are refused in one line, before anything else."""
@@ -369,7 +369,7 @@ def test_without_an_identity_a_run_is_refused_before_it_starts(project: Project)
     assert "git config user.name" in str(error["hint"])
 
 
-def test_a_phase_that_does_not_exist_is_named_with_those_that_do(project: Project) -> None:
+def test_an_unknown_phase_is_reported_with_the_existing_ones(project: Project) -> None:
     """R-RUN-1."""
     project.plan([making("T1-01", "a.txt")])
     for command in ("execute-phase", "check-plan", "graph", "resume", "verify-work", "metrics", "log"):
@@ -378,9 +378,7 @@ def test_a_phase_that_does_not_exist_is_named_with_those_that_do(project: Projec
 
 
 @pytest.mark.parametrize("command", ["execute-phase", "check-plan"])
-def test_a_phase_that_only_the_roadmap_names_is_sent_to_the_command_that_writes_a_plan(
-    project: Project, command: str
-) -> None:
+def test_for_a_phase_only_in_the_roadmap_the_plan_command_is_suggested(project: Project, command: str) -> None:
     """R-RUN-1."""
     assert project.json("roadmap", "--add", "Second").code == 0
     error, _ = refused(project, command, "2", exit=3, code="phase.no-plan")
@@ -391,7 +389,7 @@ def test_a_phase_that_only_the_roadmap_names_is_sent_to_the_command_that_writes_
     assert project.json("check-plan", "2").code == 0
 
 
-def test_a_phase_with_two_folders_is_refused_with_both(project: Project) -> None:
+def test_two_folders_of_one_phase_are_refused_and_both_named(project: Project) -> None:
     """R-PLAN-11, R-PLAN-1."""
     project.plan([making("T1-01", "a.txt")])
     project.plan([making("T1-01", "a.txt")], folder="01-x")
@@ -401,7 +399,7 @@ def test_a_phase_with_two_folders_is_refused_with_both(project: Project) -> None
     assert error["message"]
 
 
-def test_a_phase_folder_without_a_plan_says_which_file_to_write(project: Project) -> None:
+def test_for_a_phase_folder_without_a_plan_the_file_to_write_is_named(project: Project) -> None:
     """R-RUN-1."""
     project.repo.write(".planning/phases/1/notes.md", "nothing\n")
     error, _ = refused(project, "execute-phase", "1", exit=3, code="phase.no-plan")
@@ -434,7 +432,7 @@ def untracked(repo: GitSandbox) -> None:
 
 @pytest.mark.parametrize("dirty", [modified, staged, staged_only, deleted, untracked], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("files", ["modify `a.txt`", "modify `*.txt`"], ids=["literal", "glob"])
-def test_a_declared_path_with_changes_of_the_user_is_refused(
+def test_uncommitted_user_changes_in_a_declared_path_are_refused(
     project: Project, dirty: Callable[[GitSandbox], None], files: str
 ) -> None:
     """R-GIT-6, F1: the user's change is kept, and the way out is named."""
@@ -455,7 +453,7 @@ def test_a_declared_path_with_changes_of_the_user_is_refused(
     assert (after.index, after.refs, after.head) == (before.index, before.refs, before.head)
 
 
-def test_the_change_may_be_committed_and_the_run_goes_on(project: Project) -> None:
+def test_after_the_change_is_committed_the_run_continues(project: Project) -> None:
     """R-GIT-6: the way out that the refusal names works."""
     project.repo.write("a.txt", "old\n")
     project.repo.commit("a", "a.txt")
@@ -466,7 +464,7 @@ def test_the_change_may_be_committed_and_the_run_goes_on(project: Project) -> No
     assert project.idumb("execute-phase", "1").code == 0
 
 
-def test_a_second_executor_is_told_who_runs(project: Project, tmp_path: Path) -> None:
+def test_a_second_executor_gets_the_name_of_the_running_one(project: Project, tmp_path: Path) -> None:
     """R-LOG-5, F40: pid, host and since of the holder, and nothing is touched."""
     door = tmp_path / "door"
     os.mkfifo(door)
@@ -487,7 +485,7 @@ def test_a_second_executor_is_told_who_runs(project: Project, tmp_path: Path) ->
     assert project.read("a.txt") == "a\n"
 
 
-def test_before_init_commands_that_write_say_idumb_init(sandbox: GitSandbox) -> None:
+def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox) -> None:
     """R-RUN-1: each entry check names the command that mends it."""
     sandbox.write("README.md", "x\n")
     sandbox.write(PLAN, projects.plan_text([making("T1-01", "a.txt")]))
@@ -517,7 +515,7 @@ def test_a_changed_configuration_voids_the_consent(project: Project) -> None:
     refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-contract")
 
 
-def test_without_consent_and_terminal_nothing_runs_and_the_flag_is_named(project: Project) -> None:
+def test_without_consent_and_terminal_nothing_runs_and_the_option_is_named(project: Project) -> None:
     """R-ASK-1, R-ASK-2: never a prompt without a terminal; the evidence and the flag that consents are told."""
     project.plan([making("T1-01", "a.txt")])
     error, _ = refused(project, "execute-phase", "1", exit=5, code="consent.missing")
@@ -529,7 +527,7 @@ def test_without_consent_and_terminal_nothing_runs_and_the_flag_is_named(project
 
 
 @pytest.mark.parametrize("flags", [(), ("--mode", "guided"), ("--mode", "strict")])
-def test_a_strict_plan_is_refused_whatever_the_flags(project: Project, flags: tuple[str, ...]) -> None:
+def test_a_strict_plan_is_refused_with_any_option(project: Project, flags: tuple[str, ...]) -> None:
     """R-LOCK-4: --approve does not replace `idumb approve`."""
     head = "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: []\n"
     head += "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
@@ -539,7 +537,7 @@ def test_a_strict_plan_is_refused_whatever_the_flags(project: Project, flags: tu
     refused(project, "execute-phase", "1", "--approve", consent, *flags, exit=4, code=code)
 
 
-def test_a_configuration_that_cannot_be_read_is_named_with_its_line(project: Project) -> None:
+def test_an_unreadable_configuration_is_reported_with_its_line(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     project.repo.write(".idumb/config.yaml", "git:\n  comit: task\n")
     for arguments in (("execute-phase", "1"), ("check-plan", "1")):
@@ -582,7 +580,7 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project, what: str) 
         assert words.err
 
 
-def test_no_command_at_all_prints_the_help(project: Project) -> None:
+def test_idumb_without_a_command_prints_the_help(project: Project) -> None:
     words = project.quick()
     assert words.code == 0
     assert "execute-phase" in words.out
@@ -590,9 +588,7 @@ def test_no_command_at_all_prints_the_help(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", [("status",), ("roadmap", "--json"), ("graph", "1"), ("check-plan", "1", "--json")])
-def test_a_standard_output_that_cannot_be_written_to_is_no_traceback(
-    project: Project, command: tuple[str, ...]
-) -> None:
+def test_an_unwritable_standard_output_gives_no_traceback(project: Project, command: tuple[str, ...]) -> None:
     """T15: full, closed, and read by somebody who has gone."""
     project.plan([making("T1-01", "a.txt")])
     project.idumb("status")  # from here on there is a kept view
@@ -607,7 +603,7 @@ def test_a_standard_output_that_cannot_be_written_to_is_no_traceback(
 
 
 @pytest.mark.parametrize("id", ["", "T1", "1-01", "T1-1", "../../x", "T1-01\x1b[2J", "T9-99", "é" * 300])
-def test_ids_that_cannot_be_are_refused(project: Project, id: str) -> None:
+def test_invalid_ids_are_refused(project: Project, id: str) -> None:
     project.plan([making("T1-01", "a.txt")])
     for command in (("show", id), ("diff", id), ("accept", id, "--why", "x"), ("skip", id, "--why", "x")):
         answer = project.quick(*command, "--json")
@@ -617,7 +613,7 @@ def test_ids_that_cannot_be_are_refused(project: Project, id: str) -> None:
 
 
 @pytest.mark.parametrize("phase", ["", ".", "..", "../..", "/", "1/../1", "\x1b[2J", "a b", "*"])
-def test_phases_that_cannot_be_are_refused(project: Project, phase: str) -> None:
+def test_invalid_phases_are_refused(project: Project, phase: str) -> None:
     project.plan([making("T1-01", "a.txt")])
     for command in (("execute-phase", phase), ("check-plan", phase), ("rollback", phase, "--to", "start")):
         answer = project.quick(*command, "--json")
@@ -626,7 +622,7 @@ def test_phases_that_cannot_be_are_refused(project: Project, phase: str) -> None
 
 
 @pytest.mark.parametrize("phase", ["../../etc", "/etc", "1/../1", "a/b", "..", "~root", "1\n2"])
-def test_a_name_that_no_phase_can_have_is_refused_as_such(project: Project, phase: str) -> None:
+def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project, phase: str) -> None:
     """R-RUN-1: no file is proposed that would lie elsewhere."""
     project.plan([making("T1-01", "a.txt")])
     for command in ("next", "check-plan", "metrics", "log"):
@@ -727,7 +723,7 @@ def test_a_number_of_thousands_of_digits_is_bad_input_or_text_in_every_file(
 
 
 @pytest.mark.parametrize("argument", [DIGITS, f"Q{DIGITS}", f"1.{DIGITS}", f"Phase {DIGITS}"])
-def test_a_phase_of_thousands_of_digits_is_one_that_is_not_there(project: Project, argument: str) -> None:
+def test_a_phase_number_of_thousands_of_digits_does_not_exist(project: Project, argument: str) -> None:
     project.plan([task("T1-01", steps=[shell("true")])])
     for command in ("check-plan", "execute-phase", "verify-work"):
         assert project.quick(command, argument, "--json").code in {3, 4}

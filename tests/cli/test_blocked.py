@@ -41,7 +41,7 @@ def skipped(project: Project) -> Project:
     return project
 
 
-def test_what_depends_on_a_skipped_task_stays_blocked_and_says_why(project: Project) -> None:
+def test_dependents_of_a_skipped_task_stay_blocked_with_the_reason(project: Project) -> None:
     """R-RUN-5: the run names the reason and commands that change it."""
     ended = skipped(project).quick("resume", "1", "--json")
     assert ended.code == 1
@@ -60,7 +60,7 @@ def test_what_depends_on_a_skipped_task_stays_blocked_and_says_why(project: Proj
     assert project.events("--kind", "run.failed")[-1]["payload"]["reason"] == words
 
 
-def test_status_next_and_show_tell_why_a_task_is_blocked_and_what_lets_it_run(project: Project) -> None:
+def test_status_next_and_show_say_why_a_task_is_blocked_and_how_to_unblock_it(project: Project) -> None:
     """R-RUN-5: never `resume`, which changes nothing."""
     skipped(project).quick("resume", "1")
     row = project.quick("status", "--json").data["phases"][0]
@@ -78,7 +78,7 @@ def test_status_next_and_show_tell_why_a_task_is_blocked_and_what_lets_it_run(pr
         assert DROP in text, text
 
 
-def test_what_a_failed_task_blocks_can_be_retried_too(project: Project) -> None:
+def test_tasks_blocked_by_a_failed_task_can_be_retried_too(project: Project) -> None:
     """R-RUN-5."""
     ways = ["idumb resume 1 --retry-failed", ACCEPT, DROP]
     assert project.quick("show", "T1-02", "--json").data["actions"] == ways
@@ -86,14 +86,14 @@ def test_what_a_failed_task_blocks_can_be_retried_too(project: Project) -> None:
     assert project.quick("next", "--json").data["next"]["command"] == ways[0]
 
 
-def test_a_skipped_task_that_is_accepted_lets_the_others_run(project: Project) -> None:
+def test_accepting_a_skipped_task_unblocks_its_dependents(project: Project) -> None:
     """R-RUN-5."""
     skipped(project)
     assert project.quick("accept", "T1-01", "--why", "by hand").code == 0
     assert project.quick("resume", "1", "--json").data["counts"] == {"accepted": 1, "completed": 2}
 
 
-def test_a_dependency_that_is_dropped_lets_the_task_run(project: Project) -> None:
+def test_dropping_a_dependency_unblocks_the_task(project: Project) -> None:
     """R-RUN-5."""
     skipped(project)
     assert project.quick(*shlex.split(DROP)[1:], "--yes").code == 0
@@ -101,7 +101,7 @@ def test_a_dependency_that_is_dropped_lets_the_task_run(project: Project) -> Non
     assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed", "T1-03": "completed"}
 
 
-def test_skip_says_what_stays_blocked_before_it_acts(project: Project) -> None:
+def test_skip_lists_the_tasks_that_stay_blocked_before_it_acts(project: Project) -> None:
     """R-RUN-5, R-ASK-1."""
     said = skip(project)
     assert said.code == 0
@@ -123,7 +123,7 @@ def test_at_a_terminal_skip_asks_before_it_blocks_other_tasks(project: Project) 
     assert project.statuses()["T1-01"] == "skipped"
 
 
-def test_nobody_is_asked_about_a_task_that_nothing_needs(project: Project) -> None:
+def test_skipping_a_task_without_dependents_asks_nothing(project: Project) -> None:
     code, screen = at_terminal(project, ("skip", "T1-03", "--why", "no time"))
     assert code == 0, screen
 
@@ -145,7 +145,7 @@ def test_a_strict_plan_offers_no_amendment_that_would_be_refused(sandbox: GitSan
     assert ways == ["idumb resume 1 --retry-failed", ACCEPT]
 
 
-def test_what_is_said_of_blocked_tasks_follows_the_schemas(project: Project) -> None:
+def test_answers_about_blocked_tasks_follow_the_schemas(project: Project) -> None:
     """R-RUN-5, R-RUN-7: `blocked` and `actions`, wherever they are."""
     ended = skipped(project).quick("resume", "1", "--json")
     assert follows(ended, "run")["blocked"][0]["actions"] == [ACCEPT, DROP]

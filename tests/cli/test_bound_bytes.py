@@ -169,7 +169,7 @@ def _refused(project: Project, part: str, why: object) -> None:
     assert not project.exists("a.txt")
 
 
-def test_there_are_fifty_places_or_more_and_each_is_one_byte() -> None:
+def test_there_are_at_least_fifty_places_of_one_byte_each() -> None:
     assert len(set(FLIPS)) + 1 >= 50
     for flip in FLIPS:
         assert len(flip.old) == len(flip.new)
@@ -191,7 +191,7 @@ def test_one_changed_byte_voids_the_approval_and_its_part_is_named(project: Proj
     assert standing == "live"
 
 
-def test_a_program_found_at_another_place_voids_the_approval(
+def test_a_program_at_another_path_voids_the_approval(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOCK-4, S2, S4: the resolved path is bound; here one byte of PATH differs."""

@@ -37,7 +37,7 @@ def _dirty(sandbox: GitSandbox) -> None:
     sandbox.write("mine.txt", "mine\n")
 
 
-def test_a_run_begins_on_a_branch_of_its_own_and_takes_nothing_along(sandbox: GitSandbox) -> None:
+def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sandbox: GitSandbox) -> None:
     project = _project(sandbox, "git:\n  branch: phase\n")
     _dirty(sandbox)
     main, before = sandbox.head(), sandbox.ledger()
@@ -52,7 +52,7 @@ def test_a_run_begins_on_a_branch_of_its_own_and_takes_nothing_along(sandbox: Gi
     sandbox.git("fsck", "--strict")
 
 
-def test_a_run_that_goes_on_stays_on_its_branch(sandbox: GitSandbox) -> None:
+def test_a_resumed_run_stays_on_its_branch(sandbox: GitSandbox) -> None:
     project = _project(sandbox)
     assert _execute(project, "--branch", "work/one", "--no-verify").code == 0
     assert _execute(project, "--branch", "work/one").code == 0
@@ -66,9 +66,7 @@ def test_a_run_that_goes_on_stays_on_its_branch(sandbox: GitSandbox) -> None:
     [("taken", "git.branch-exists"), ("a..b", "git.branch-name"), ("taken/below", "git.branch-exists"),
      ("deep", "git.branch-exists"), ("refs/heads/q", "git.branch-name"), ("refs/tags/q", "git.branch-name")],
 )  # fmt: skip
-def test_a_branch_that_cannot_be_made_is_refused_before_anything_is_touched(
-    sandbox: GitSandbox, name: str, code: str
-) -> None:
+def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSandbox, name: str, code: str) -> None:
     project = _project(sandbox)
     sandbox.git("branch", "taken", "HEAD~1")
     sandbox.git("branch", "deep/below")
@@ -86,7 +84,7 @@ def test_a_branch_that_cannot_be_made_is_refused_before_anything_is_touched(
     ("name", "offered"),
     [("refs/heads/q", "--branch q"), ("taken/below", "--branch taken-below"), ("deep", "--branch deep-1")],
 )
-def test_a_refused_branch_says_which_name_can_be_had(sandbox: GitSandbox, name: str, offered: str) -> None:
+def test_a_refused_branch_name_gets_a_valid_one_suggested(sandbox: GitSandbox, name: str, offered: str) -> None:
     project = _project(sandbox)
     sandbox.git("branch", "taken")
     sandbox.git("branch", "deep/below")
@@ -95,7 +93,7 @@ def test_a_refused_branch_says_which_name_can_be_had(sandbox: GitSandbox, name: 
     assert _execute(project, *offered.split()).code == 0
 
 
-def test_a_branch_that_a_killed_start_left_is_taken(sandbox: GitSandbox) -> None:
+def test_the_branch_of_a_killed_start_is_reused(sandbox: GitSandbox) -> None:
     project = _project(sandbox)
     sandbox.git("branch", "left")
     assert _execute(project, "--branch", "left").code == 0
@@ -112,7 +110,7 @@ def test_a_branch_before_the_first_commit(sandbox: GitSandbox) -> None:
     assert sandbox.try_git("rev-parse", "--verify", "main").returncode != 0
 
 
-def test_a_project_in_a_subfolder_is_held_to_it(sandbox: GitSandbox) -> None:
+def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:
     """Paths count from the root wherever a command starts; `scope.root` keeps tasks in the folder."""
     project = _project(sandbox)
     sandbox.write("app/main.py", "pass\n")

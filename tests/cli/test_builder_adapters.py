@@ -47,7 +47,7 @@ def bytes_of(project: Project) -> dict[str, bytes]:
     return {name: (project.folder / name).read_bytes() for name in ("a.txt", "b/c.txt", "README.md")}
 
 
-def test_the_same_plan_ends_in_the_same_files_whoever_builds_it(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_every_builder_produces_the_same_files_from_the_same_plan(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-ADAPT-2."""
     project = projects.create(sandbox)
     answers = [
@@ -78,7 +78,7 @@ def test_the_same_plan_ends_in_the_same_files_whoever_builds_it(sandbox: GitSand
     assert found[0] == found[1] == found[2]
 
 
-def test_an_unknown_model_uses_no_attempt_and_the_run_goes_on_when_the_configuration_is_corrected(
+def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
     sandbox: GitSandbox,
 ) -> None:
     """R-ADAPT-1, R-ADAPT-2: the ids that are accepted are listed."""
@@ -108,7 +108,7 @@ def test_an_unknown_model_uses_no_attempt_and_the_run_goes_on_when_the_configura
         (chat_server.error(404, "no such model"), "unknown-model", "it does not list its models"),
     ],
 )
-def test_a_server_that_refuses_stops_the_run_and_counts_as_no_attempt(
+def test_a_server_that_refuses_stops_the_run_and_costs_no_attempt(
     sandbox: GitSandbox, said: chat_server.Said, kind: str, word: str
 ) -> None:
     """R-ADAPT-2."""

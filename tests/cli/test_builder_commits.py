@@ -42,7 +42,7 @@ def reason(answer: Answer) -> str:
     return str(answer.data["tasks"][0]["reason"])
 
 
-def test_the_commits_of_the_builder_become_the_users_history_as_they_are(sandbox: GitSandbox) -> None:
+def test_the_builder_s_commits_enter_the_user_s_history_unchanged(sandbox: GitSandbox) -> None:
     script = (
         "echo one > a.txt; git add a.txt; git commit -qm 'Add a' --author 'An Agent <agent@example.invalid>';"
         " echo two >> a.txt; git commit -qam 'Say two'"
@@ -106,7 +106,7 @@ def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbo
     assert not project.exists("a.txt")
 
 
-def test_a_retry_goes_on_from_its_own_commits(sandbox: GitSandbox) -> None:
+def test_a_retry_continues_from_its_own_commits(sandbox: GitSandbox) -> None:
     """R-GIT-2: what a failed attempt committed soundly is the start of the next one."""
     script = (
         "if [ -e a.txt ]; then git log --format=%s -1 > ../seen; echo good >> a.txt; git commit -qam 'Mend a';"
@@ -124,7 +124,7 @@ def test_a_retry_goes_on_from_its_own_commits(sandbox: GitSandbox) -> None:
     assert "Mend a (Pat Tester <pat@example.invalid>)" in project.quick("show", "T1-01").out
 
 
-def test_what_was_not_committed_is_told_to_the_next_attempt_which_has_it_still(sandbox: GitSandbox) -> None:
+def test_uncommitted_work_is_reported_to_the_next_attempt_which_still_has_it(sandbox: GitSandbox) -> None:
     script = (
         "if [ -e a.txt ]; then grep -q 'committed nothing' $IDUMB_FEEDBACK_FILE && "
         + PLAIN
@@ -135,7 +135,7 @@ def test_what_was_not_committed_is_told_to_the_next_attempt_which_has_it_still(s
     assert sandbox.git("log", "-1", "--format=%s") == "Add a"
 
 
-def test_steps_are_committed_by_idumb_and_agents_build_on_top(sandbox: GitSandbox) -> None:
+def test_idumb_commits_steps_and_agents_build_on_top(sandbox: GitSandbox) -> None:
     script = "cp b.txt a.txt; git add a.txt; git commit -qm 'Copy b'"
     tasks = (
         making("T1-01", "b.txt", "from steps\n"),
@@ -157,7 +157,7 @@ def test_steps_are_committed_by_idumb_and_agents_build_on_top(sandbox: GitSandbo
     assert users(sandbox.status()) == []
 
 
-def test_commits_wait_for_the_word_of_a_person_and_are_taken_then(sandbox: GitSandbox) -> None:
+def test_commits_wait_for_a_person_s_approval_and_are_then_taken(sandbox: GitSandbox) -> None:
     asked = task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Validator:** human\n")
     project = project_with(sandbox, PLAIN, tasks=(asked,))
     before = sandbox.ledger()
@@ -172,7 +172,7 @@ def test_commits_wait_for_the_word_of_a_person_and_are_taken_then(sandbox: GitSa
     assert [one["subject"] for one in last["committed"]["commits"]] == ["Add a"]
 
 
-def test_what_is_built_in_the_editor_is_committed_by_idumb_and_built_on_by_agents(sandbox: GitSandbox) -> None:
+def test_idumb_commits_work_from_an_editor_and_agents_build_on_top(sandbox: GitSandbox) -> None:
     tasks = (
         task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Builder:** editor\n"),
         task("T1-02", files="modify `a.txt`", check="grep -q two a.txt", after="T1-01"),
@@ -200,7 +200,7 @@ def test_a_task_that_changes_nothing_needs_no_commit(sandbox: GitSandbox) -> Non
     assert sandbox.head() == head
 
 
-def test_commits_that_no_longer_fit_are_made_again_on_top_of_what_came(sandbox: GitSandbox) -> None:
+def test_commits_that_no_longer_fit_are_rebased_onto_the_new_ones(sandbox: GitSandbox) -> None:
     """R-GIT-6: somebody commits on the branch while the builder works."""
     script = f"(cd {sandbox.root}; [ -e theirs ] || {{ touch theirs; git add theirs; git commit -qm Theirs; }}); "
     project = project_with(sandbox, script + PLAIN)
@@ -213,7 +213,7 @@ def test_commits_that_no_longer_fit_are_made_again_on_top_of_what_came(sandbox: 
     assert sandbox.git("log", "-2", "--format=%s").splitlines() == ["Add a", "Theirs"]
 
 
-def test_a_change_of_the_users_in_the_way_is_never_overwritten(sandbox: GitSandbox) -> None:
+def test_a_conflicting_user_change_is_never_overwritten(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, f"echo mine > {sandbox.root}/a.txt; " + PLAIN)
     head = sandbox.head()
     answer = execute(project)
@@ -224,7 +224,7 @@ def test_a_change_of_the_users_in_the_way_is_never_overwritten(sandbox: GitSandb
     assert (sandbox.git("log", "-1", "--format=%s"), project.read("a.txt")) == ("Add a", "one\n")
 
 
-def test_before_the_first_commit_and_with_line_endings_that_git_converts(sandbox: GitSandbox) -> None:
+def test_builder_commits_work_before_the_first_commit_and_with_converted_line_endings(sandbox: GitSandbox) -> None:
     """R-GIT-7."""
     project = projects.create(sandbox, files={"README.md": "# A project\r\n"}, commit=False)
     sandbox.git("config", "core.autocrlf", "true")
@@ -240,7 +240,7 @@ def test_before_the_first_commit_and_with_line_endings_that_git_converts(sandbox
     assert not [line for line in sandbox.status() if "a.txt" in line]
 
 
-def test_a_detached_head_moves_and_no_branch_does(sandbox: GitSandbox) -> None:
+def test_a_detached_head_moves_without_a_branch(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, PLAIN)
     sandbox.git("checkout", "-q", "--detach")
     main = sandbox.git("rev-parse", "main")
@@ -250,7 +250,7 @@ def test_a_detached_head_moves_and_no_branch_does(sandbox: GitSandbox) -> None:
     assert sandbox.try_git("symbolic-ref", "HEAD").returncode != 0
 
 
-def test_who_cannot_run_git_is_refused_before_anything_runs(sandbox: GitSandbox) -> None:
+def test_a_builder_that_cannot_run_git_is_refused_before_anything_runs(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, PLAIN)
     project.configure(SETTINGS.format(attempts=1, agent="{adapter: claude}"))
     found = project.quick("check-plan", "1", "--json")
@@ -259,13 +259,13 @@ def test_who_cannot_run_git_is_refused_before_anything_runs(sandbox: GitSandbox)
     assert "shell: true" in found.out
 
 
-def test_builders_never_commit_in_the_users_own_tree(sandbox: GitSandbox) -> None:
+def test_builders_never_commit_in_the_user_s_own_working_tree(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, PLAIN)
     answer = execute(project, "--workspace", "here")
     assert (answer.code, answer.error["code"]) == (4, "commit.needs-clone")
 
 
-def test_the_builder_is_told_to_commit_also_by_a_template_of_the_users(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_the_builder_is_asked_to_commit_with_a_user_s_template_too(sandbox: GitSandbox, tmp_path: Path) -> None:
     project = project_with(sandbox, f"cat > {tmp_path}/told; " + PLAIN)
     told = tmp_path / "told"
     answer = execute(project)
@@ -274,7 +274,7 @@ def test_the_builder_is_told_to_commit_also_by_a_template_of_the_users(sandbox: 
     assert "Do not commit" not in told.read_text()
 
 
-def test_more_commits_than_a_task_can_need_are_refused(sandbox: GitSandbox) -> None:
+def test_too_many_commits_are_refused(sandbox: GitSandbox) -> None:
     lines = (
         "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> %d +0000\\n"
     )
@@ -286,7 +286,7 @@ def test_more_commits_than_a_task_can_need_are_refused(sandbox: GitSandbox) -> N
     assert sandbox.head() == head
 
 
-def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothing(sandbox: GitSandbox) -> None:
+def test_a_builder_that_replaces_its_clone_with_the_repository_changes_nothing(sandbox: GitSandbox) -> None:
     once = f"touch ../once; here=$PWD; cd ..; rm -rf $here; ln -s {sandbox.root} $here; exit;"
     script = f"[ -e ../once ] || {{ {once} }}; "
     project = project_with(sandbox, script + PLAIN)
@@ -307,7 +307,7 @@ def test_a_builder_that_puts_the_repository_in_place_of_its_clone_reaches_nothin
     assert sandbox.git("log", "-1", "--format=%s") == "Add a"
 
 
-def test_a_builder_that_removes_its_clone_has_failed_and_is_told_so(sandbox: GitSandbox) -> None:
+def test_a_builder_that_removes_its_clone_fails_with_that_reason(sandbox: GitSandbox) -> None:
     gone = 'if [ -z "$IDUMB_FEEDBACK_FILE" ]; then cd ../..; rm -rf $(dirname $OLDPWD); exit; fi;'
     script = f"{gone} grep -q 'removed its clone' $IDUMB_FEEDBACK_FILE && {{ {PLAIN}; }}"
     answer = execute(project_with(sandbox, script, attempts=2))
@@ -316,7 +316,7 @@ def test_a_builder_that_removes_its_clone_has_failed_and_is_told_so(sandbox: Git
     assert sandbox.git("log", "-1", "--format=%s") == "Add a"
 
 
-def test_nothing_is_made_or_removed_where_the_folder_of_clones_leads_elsewhere(
+def test_nothing_is_created_or_removed_if_the_clones_folder_leads_elsewhere(
     sandbox: GitSandbox, tmp_path: Path
 ) -> None:
     (tmp_path / "home").mkdir()
@@ -347,7 +347,7 @@ def test_hooks_and_settings_of_the_clone_are_never_used(sandbox: GitSandbox, tmp
     assert sandbox.git("show", "HEAD:a.txt") == "one"
 
 
-def test_a_builder_that_works_in_the_users_own_tree_has_failed_and_each_path_is_told(sandbox: GitSandbox) -> None:
+def test_a_builder_that_works_in_the_user_s_own_tree_fails_and_each_path_is_named(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, f"cd {sandbox.root}; echo mine > a.txt; echo other > kept.txt; git add a.txt")
     answer = execute(project)
     assert answer.code == 1, answer
@@ -360,7 +360,7 @@ def test_a_builder_that_works_in_the_users_own_tree_has_failed_and_each_path_is_
     assert "a.txt" in again.err
 
 
-def test_files_of_the_user_that_changed_while_the_builder_worked_are_named(sandbox: GitSandbox) -> None:
+def test_user_files_that_changed_while_the_builder_worked_are_named(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, f"echo other > {sandbox.root}/kept.txt; " + PLAIN)
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
     answer = project.idumb("execute-phase", "1", "--approve", consent, "--no-verify")
@@ -372,7 +372,7 @@ def test_files_of_the_user_that_changed_while_the_builder_worked_are_named(sandb
 
 
 @pytest.mark.parametrize("rules", ["", "a.txt\n"])
-def test_work_that_could_not_be_delivered_is_refused_before_the_builder_is_asked(
+def test_undeliverable_work_is_refused_before_the_builder_is_called(
     sandbox: GitSandbox, rules: str, tmp_path: Path
 ) -> None:
     project = project_with(sandbox, f"touch {tmp_path}/asked; " + PLAIN)
@@ -385,7 +385,7 @@ def test_work_that_could_not_be_delivered_is_refused_before_the_builder_is_asked
     assert project.read("a.txt") == "mine\n"
 
 
-def test_what_git_filters_is_compared_in_a_repository_of_many_such_files(sandbox: GitSandbox) -> None:
+def test_filtered_files_are_compared_correctly_in_a_repository_with_many_of_them(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, "printf 'one\\r\\n' > a.txt; git add a.txt; git commit -qm 'Add a'")
     sandbox.git("config", "core.autocrlf", "true")
     sandbox.write_all({f"0{number:03}.txt": "a\r\nb\r\n" for number in range(250)})
@@ -396,7 +396,7 @@ def test_what_git_filters_is_compared_in_a_repository_of_many_such_files(sandbox
     assert users(sandbox.status()) == []
 
 
-def test_attributes_that_a_task_makes_hold_for_its_own_files(sandbox: GitSandbox) -> None:
+def test_attributes_that_a_task_writes_apply_to_its_own_files(sandbox: GitSandbox) -> None:
     script = (
         "echo '*.txt text eol=crlf' > .gitattributes; printf 'one\\r\\n' > a.txt; git add .gitattributes a.txt;"
         " git commit -qm 'Add a'"
@@ -407,12 +407,12 @@ def test_attributes_that_a_task_makes_hold_for_its_own_files(sandbox: GitSandbox
     assert sandbox.git("cat-file", "blob", "HEAD:a.txt") == "one"
 
 
-def test_a_pipe_in_place_of_attributes_holds_nobody_up(sandbox: GitSandbox) -> None:
+def test_a_pipe_in_place_of_attributes_does_not_block(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, PLAIN + "; echo two > a.txt; mkfifo .gitattributes")
     assert "must be committed" in reason(execute(project))
 
 
-def test_settings_of_all_places_reach_the_clone_and_hooks_of_none(
+def test_settings_of_all_levels_reach_the_clone_and_no_hooks_do(
     sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent with a home of its own sees no settings of the user's, and commits as if it did."""
@@ -441,7 +441,7 @@ LARGE = (
 )
 
 
-def test_every_version_of_a_large_file_that_git_keeps_elsewhere_stays(sandbox: GitSandbox) -> None:
+def test_every_version_of_an_externally_stored_large_file_is_kept(sandbox: GitSandbox) -> None:
     """As large-file extensions do it: git holds a pointer, and the filter puts the bytes into a folder of git's."""
     script = (
         "printf first > a.txt; git add a.txt; git commit -qm 'Add a'; printf second > a.txt; git commit -qam 'Change a'"
@@ -459,7 +459,7 @@ def test_every_version_of_a_large_file_that_git_keeps_elsewhere_stays(sandbox: G
     assert (project.read("a.txt"), users(sandbox.status())) == ("second", [])
 
 
-def test_what_is_beside_the_commits_of_the_branch_stays_in_the_clone(sandbox: GitSandbox) -> None:
+def test_commits_beside_the_branch_stay_in_the_clone(sandbox: GitSandbox) -> None:
     script = (
         "git commit -q --allow-empty -m 'Nothing yet'; " + PLAIN + "; git tag v1; git branch other; git notes add -m n;"
         " git stash push -q --include-untracked; git config alias.x y; git remote add away nowhere"
@@ -473,7 +473,7 @@ def test_what_is_beside_the_commits_of_the_branch_stays_in_the_clone(sandbox: Gi
     assert (set(after.refs), after.config) == (set(before.refs), before.config)
 
 
-def test_a_repository_that_the_builder_makes_in_its_clone_is_not_dropped_without_a_word(sandbox: GitSandbox) -> None:
+def test_a_repository_created_in_the_clone_is_not_dropped_silently(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, "git init -q sub; echo x > sub/f; " + PLAIN)
     GitSandbox.create(sandbox.root / "mine").write("kept.txt", "mine\n")
     answer = execute(project)

@@ -64,14 +64,14 @@ def last(project: Project, kind: str) -> dict[str, object]:
     return dict(project.events("--kind", kind)[-1]["payload"])
 
 
-def test_cancelling_nothing_is_done_and_says_so(project: Project) -> None:
+def test_cancelling_without_a_run_says_so(project: Project) -> None:
     answer = cancel(project)
     assert answer.code == 0
     assert (answer.data["cancelled"], answer.data["owner"]) == (False, None)
     assert project.idumb("cancel").out.startswith("Nothing is running")
 
 
-def test_cancel_stops_a_run_at_a_safe_point_and_resume_goes_on(
+def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
     project: Project, busy: tuple[subprocess.Popen[str], int]
 ) -> None:
     """R-RUN-9: the run is recorded as interrupted, by whom, before cancel ends; nothing is left running."""
@@ -123,7 +123,7 @@ def test_cancel_records_a_checkpoint_and_show_names_the_ref_that_keeps_the_files
     assert project.json("doctor").code == 0
 
 
-def test_a_signal_from_elsewhere_is_not_called_a_cancellation(
+def test_an_external_signal_is_not_called_a_cancellation(
     project: Project, busy: tuple[subprocess.Popen[str], int]
 ) -> None:
     process, _ = busy
@@ -132,7 +132,7 @@ def test_a_signal_from_elsewhere_is_not_called_a_cancellation(
     assert last(project, "run.interrupted") == {"reason": "stopped by SIGTERM", "by": "signal"}
 
 
-def test_cancel_ends_a_hook_that_never_ends_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
+def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
     """F22, R-GIT-2: git and its hook are stopped; what was proven is committed by resume."""
     door = tmp_path / "door"
     hook = project.repo.git_dir / "hooks" / "pre-commit"
@@ -152,7 +152,7 @@ def test_cancel_ends_a_hook_that_never_ends_and_the_work_is_committed_once(proje
     assert [e["attempt"] for e in project.events("--kind", "attempt.started")] == [1]
 
 
-def test_a_stopped_owner_is_named_and_only_ended_by_force(
+def test_a_suspended_owner_is_named_and_only_ended_by_force(
     project: Project, busy: tuple[subprocess.Popen[str], int]
 ) -> None:
     """F38: a process that is stopped cannot answer; by force it and all that it started are killed."""
@@ -206,7 +206,7 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     assert project.events() == head
 
 
-def test_a_dead_owner_from_another_machine_is_asked_about_too(project: Project) -> None:
+def test_a_dead_owner_from_another_machine_needs_confirmation_too(project: Project) -> None:
     """A lock that is free here proves nothing there."""
     card = owner_file(project, "owner.json")
     card.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ def test_a_dead_owner_from_another_machine_is_asked_about_too(project: Project) 
     assert cancel(project).data["owner"] is None
 
 
-def test_a_second_interrupt_leaves_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
+def test_a_second_interrupt_exits_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
     """F36: nothing is cleared up, nothing is left running, nothing is lost."""
     note, door = tmp_path / "note", tmp_path / "door"
     stubborn = f"trap 'echo stop > {door}' TERM; echo $$ > {door}; while :; do sleep 600 & wait; done"
@@ -244,7 +244,9 @@ def told_until_it_ends(process: subprocess.Popen[str]) -> tuple[str, str]:
             process.send_signal(signal.SIGINT)
 
 
-def test_fifty_interrupts_in_a_row_leave_no_trace(project: Project, busy: tuple[subprocess.Popen[str], int]) -> None:
+def test_fifty_interrupts_in_a_row_print_no_traceback(
+    project: Project, busy: tuple[subprocess.Popen[str], int]
+) -> None:
     """F36."""
     process, sleeper = busy
     for _ in range(50):
@@ -259,14 +261,14 @@ def test_fifty_interrupts_in_a_row_leave_no_trace(project: Project, busy: tuple[
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-def test_a_second_signal_is_answered_with_what_every_failure_states() -> None:
+def test_a_second_signal_gives_a_complete_error_answer() -> None:
     """R-RUN-7: also by the process that ends at once."""
     script = "from idumb.cli import options; options._report_forced_stop(2, as_json=True)"
     done = subprocess.run([IDUMB[0], "-c", script], capture_output=True, text=True, check=True)
     assert Answer(130, done.stdout, done.stderr).error["details"]["status"] == "interrupted"
 
 
-def test_a_terminal_that_is_closed_stops_the_run_and_resume_goes_on(project: Project, tmp_path: Path) -> None:
+def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, tmp_path: Path) -> None:
     """F36: SIGHUP, and nobody left to tell."""
     consent = project.approval()
     child, terminal = pty.fork()
@@ -293,7 +295,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stre
     assert project.statuses()["T1-05"] == "completed"
 
 
-def test_an_answer_that_is_only_read_in_part_is_no_failure(project: Project) -> None:
+def test_an_answer_that_is_only_partly_read_is_not_a_failure(project: Project) -> None:
     """F36: `idumb log | head`."""
     project.plan([making(f"T1-{n:02}", f"f{n}.txt") for n in range(1, 5)])
     assert project.execute("--no-verify").code == 0
@@ -302,7 +304,7 @@ def test_an_answer_that_is_only_read_in_part_is_no_failure(project: Project) -> 
         assert (code in (0, 141), said) == (True, ""), arguments
 
 
-def test_an_interrupted_start_ends_quietly_when_nobody_reads_standard_error() -> None:
+def test_an_interrupted_start_ends_quietly_if_standard_error_is_closed() -> None:
     """F36: Ctrl-C before the command line is loaded, in `idumb ... 2>&1 | head`."""
     script = (
         "from idumb import __main__ as program\n"

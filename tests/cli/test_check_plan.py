@@ -43,7 +43,7 @@ def write_policy(project: Project, text: str) -> Path:
     return place
 
 
-def test_a_whole_strict_plan_has_no_finding_and_no_question_answered_no(project: Project) -> None:
+def test_a_complete_strict_plan_has_no_finding_and_no_question_answered_no(project: Project) -> None:
     """R-LOCK-1, R-LOCK-6."""
     project.plan([projects.making("T1-01", "a.txt", fields=FIELDS)], head=WHOLE)
     assert codes(project) == {}
@@ -75,7 +75,7 @@ LACKING = {
 
 
 @pytest.mark.parametrize("question", LACKING)
-def test_each_question_that_is_answered_no_refuses_a_strict_plan(project: Project, question: str) -> None:
+def test_each_question_answered_no_refuses_a_strict_plan(project: Project, question: str) -> None:
     """R-LOCK-6."""
     place = project.plan([projects.making("T1-01", "a.txt", fields=FIELDS)], head=WHOLE)
     text = place.read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_each_question_that_is_answered_no_refuses_a_strict_plan(project: Projec
     assert (refused.code, refused.error["code"]) == (3, "plan.invalid")
 
 
-def test_a_guided_plan_is_told_less_and_refused_for_none_of_it(project: Project) -> None:
+def test_a_guided_plan_gets_fewer_findings_and_is_refused_for_none_of_them(project: Project) -> None:
     """R-LOCK-6."""
     project.plan([projects.making("T1-01", "a.txt")], head="requirements: {REQ-1: A greeting is there}\n")
     assert codes(project) == {"requirement.no-task": "warning", "task.no-requirement": "warning"}
@@ -112,7 +112,7 @@ def test_a_guided_plan_is_told_less_and_refused_for_none_of_it(project: Project)
         ("It greets everybody if necessary", "text.conditional"),
     ],
 )
-def test_ambiguous_words_are_a_warning_in_guided_and_refused_in_strict(
+def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(
     project: Project, criterion: str, code: str
 ) -> None:
     """R-LOCK-7."""
@@ -125,7 +125,7 @@ def test_ambiguous_words_are_a_warning_in_guided_and_refused_in_strict(
     assert found[0]["line"] == 18
 
 
-def test_a_tool_that_the_policy_does_not_allow_refuses_in_both_modes(project: Project) -> None:
+def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project: Project) -> None:
     """R-LOCK-5."""
     steps = (projects.write("a.txt", "x"), projects.shell("true"))
     project.plan([projects.making("T1-01", "a.txt", steps=steps)])
@@ -141,7 +141,7 @@ def test_a_tool_that_the_policy_does_not_allow_refuses_in_both_modes(project: Pr
     assert not project.exists("a.txt")
 
 
-def test_consent_is_to_a_contract_under_its_policy(project: Project) -> None:
+def test_consent_covers_a_contract_under_its_policy(project: Project) -> None:
     """R-LOCK-5: a policy that comes, changes or goes makes another contract."""
     project.plan([projects.making("T1-01", "a.txt")])
     hashes = [project.approval()]
@@ -156,7 +156,7 @@ def test_consent_is_to_a_contract_under_its_policy(project: Project) -> None:
     assert project.approval() == hashes[0]
 
 
-def test_a_system_wide_policy_narrows_what_the_repository_allows(project: Project, tmp_path: Path) -> None:
+def test_a_system_wide_policy_restricts_the_repository_s_policy(project: Project, tmp_path: Path) -> None:
     """R-LOCK-5."""
     project.plan([projects.making("T1-01", "a.txt")])
     write_policy(project, "allow: [write_file]\n")
@@ -169,7 +169,7 @@ def test_a_system_wide_policy_narrows_what_the_repository_allows(project: Projec
     assert (missing.code, missing.error["code"]) == (3, "policy.unreadable")
 
 
-def test_a_broken_policy_is_told_with_its_line(project: Project) -> None:
+def test_a_broken_policy_is_reported_with_its_line(project: Project) -> None:
     """R-LOCK-5."""
     project.plan([projects.making("T1-01", "a.txt")])
     write_policy(project, "allow: [write_file]\nalow: [run]\n")
@@ -214,7 +214,7 @@ def test_the_hash_of_a_plan_with_errors_is_enforced_too(project: Project) -> Non
     assert project.quick("check-plan", "1", "--hash", "0" * 64, "--json").error["code"] == "plan.other-hash"
 
 
-def test_people_are_shown_which_questions_are_answered_no(project: Project) -> None:
+def test_text_output_shows_the_questions_answered_no(project: Project) -> None:
     """R-LOCK-6."""
     project.plan([projects.making("T1-01", "a.txt")])
     shown = project.quick("check-plan", "1", "--verbose").out
@@ -223,7 +223,7 @@ def test_people_are_shown_which_questions_are_answered_no(project: Project) -> N
     assert "not judged, design: Is the quality of the design acceptable?" in shown
 
 
-def test_a_clean_plan_is_told_with_verdict_contract_hash_and_next_command_alone(project: Project) -> None:
+def test_a_clean_plan_prints_only_verdict_contract_hash_and_next_command(project: Project) -> None:
     """R-LOCK-1."""
     project.plan([projects.making("T1-01", "a.txt")])
     data = project.quick("check-plan", "1", "--json").data
@@ -238,7 +238,7 @@ def test_a_clean_plan_is_told_with_verdict_contract_hash_and_next_command_alone(
         assert words in shown
 
 
-def test_a_requirement_that_is_only_listed_stands_in_the_file_of_requirements(project: Project) -> None:
+def test_a_listed_requirement_must_be_in_the_requirements_file(project: Project) -> None:
     """R-LOCK-6."""
     project.plan(
         [projects.making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n")], head="requirements: [REQ-1]\n"
@@ -250,7 +250,7 @@ def test_a_requirement_that_is_only_listed_stands_in_the_file_of_requirements(pr
     assert codes(project) == {}
 
 
-def test_a_criterion_that_nothing_proves_is_told_once_and_by_the_mode_that_is_asked_for(project: Project) -> None:
+def test_an_unproven_criterion_is_reported_once_with_the_requested_mode(project: Project) -> None:
     """R-LOCK-1."""
     boxes = "  - [ ] It is there — check: `true`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
@@ -261,7 +261,7 @@ def test_a_criterion_that_nothing_proves_is_told_once_and_by_the_mode_that_is_as
         assert f"mode {mode}, " in project.quick("check-plan", "1", "--mode", mode).out
 
 
-def test_what_a_strict_plan_lacks_is_told_in_one_round_with_the_errors_of_its_format(project: Project) -> None:
+def test_gaps_of_a_strict_plan_are_reported_together_with_format_errors(project: Project) -> None:
     """R-LOCK-1."""
     boxes = "  - [ ] It says TBD — check: `true`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", after="soon", criteria=boxes)], head="mode: strict\n")
@@ -296,7 +296,7 @@ def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_pa
     assert refused.error["code"] == "plan.invalid"
 
 
-def test_next_names_the_check_of_a_plan_that_was_changed_into_one_that_cannot_run(project: Project) -> None:
+def test_next_suggests_the_check_of_a_plan_that_became_invalid(project: Project) -> None:
     """R-LOCK-1: execute-phase would only refuse it."""
     project.plan(
         [projects.making("T1-01", "a.txt"), projects.making("T1-02", "b.txt", steps=[projects.shell("exit 1")])]
@@ -310,7 +310,7 @@ def test_next_names_the_check_of_a_plan_that_was_changed_into_one_that_cannot_ru
     assert "../b.txt" in told["why"]
 
 
-def test_errors_of_the_format_and_of_the_graph_are_told_at_once(project: Project) -> None:
+def test_format_and_graph_errors_are_reported_at_once(project: Project) -> None:
     """R-PLAN-5, R-PLAN-6. An id that stands in a line that cannot be read is not called unknown."""
     tasks = [
         projects.making("T1-01", "a.txt", after="T1-02"),
@@ -339,7 +339,7 @@ def test_errors_of_the_format_and_of_the_graph_are_told_at_once(project: Project
     assert "T1-05 can never start: it depends on T1-01" in text
 
 
-def test_a_file_of_another_tool_is_named_as_a_plan_and_as_a_path(project: Project) -> None:
+def test_a_file_of_another_tool_is_recognized_as_a_plan_and_as_a_path(project: Project) -> None:
     """R-PLAN-5."""
     tasks = "# Tasks: A\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/a.py\n"
     for path in ("specs/001-a/tasks.md", ".planning/phases/1/01-PLAN.md"):
@@ -353,7 +353,7 @@ def test_a_file_of_another_tool_is_named_as_a_plan_and_as_a_path(project: Projec
     assert "in the format of spec-kit" in answer.error["message"]
 
 
-def test_a_plan_says_its_version_which_decides_nothing(project: Project) -> None:
+def test_the_version_of_a_plan_is_shown(project: Project) -> None:
     """R-PLAN-4."""
     project.plan([projects.making("T1-01", "a.txt")], head="version: 1.10\n")
     data = project.quick("check-plan", "1", "--json").data

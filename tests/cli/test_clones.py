@@ -31,7 +31,7 @@ def where(project: Project, tmp_path: Path) -> Path:
     return Path((tmp_path / "seen").read_text(encoding="utf-8").strip())
 
 
-def test_a_clone_lies_in_the_users_state_and_is_theirs_alone(project: Project, tmp_path: Path) -> None:
+def test_a_clone_is_in_the_user_s_state_directory_and_private(project: Project, tmp_path: Path) -> None:
     folder = where(project, tmp_path)
     assert folder.parent == project.repo.clones
     assert folder.parent.parent == Path(os.environ["XDG_STATE_HOME"], "idumb-clones")
@@ -39,14 +39,14 @@ def test_a_clone_lies_in_the_users_state_and_is_theirs_alone(project: Project, t
     assert not project.repo.clones.parent.exists()
 
 
-def test_without_a_variable_it_lies_where_the_system_has_state(
+def test_without_a_variable_clones_are_in_the_system_s_state_directory(
     project: Project, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     assert where(project, tmp_path).parents[1] == home / ".local/state/idumb-clones"
 
 
-def test_the_users_environment_moves_clones_and_the_folder_that_it_names_stays(
+def test_the_user_s_environment_moves_clones_and_its_folder_stays(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IDUMB_CLONES", str(tmp_path / "elsewhere"))
@@ -57,7 +57,7 @@ def test_the_users_environment_moves_clones_and_the_folder_that_it_names_stays(
 
 @pytest.mark.parametrize("how", ["relative", "in the work tree", "cannot be written", "a link"])
 @pytest.mark.parametrize("flags", [("--workspace", "clone"), ("--dry-run",)])
-def test_a_place_that_cannot_be_used_is_refused_before_anything_and_the_variable_is_named(
+def test_an_unusable_clone_folder_is_refused_at_once_and_the_variable_named(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, flags: tuple[str, ...]
 ) -> None:
     """As inside the sandbox of an agent, where the user's state cannot be written."""
@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_used_is_refused_before_anything_and_the_variable
     assert project.execute().code == 0  # in the work tree it runs
 
 
-def test_where_the_users_state_lies_in_the_work_tree_clones_are_in_the_git_folder(
+def test_if_the_state_directory_is_in_the_working_tree_clones_are_in_the_git_folder(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A home that is a repository: a clone in the work tree would be seen as its files."""
@@ -94,7 +94,7 @@ def test_where_the_users_state_lies_in_the_work_tree_clones_are_in_the_git_folde
     assert where(project, tmp_path).parent == project.repo.common_dir / "idumb/clones"
 
 
-def test_what_node_found_above_the_git_folder_is_found_above_a_clone(project: Project, tmp_path: Path) -> None:
+def test_modules_above_the_git_folder_are_found_from_a_clone(project: Project, tmp_path: Path) -> None:
     project.repo.write("node_modules/near/index.js", "")
     for name in ("near", "far"):
         (tmp_path / "node_modules" / name).mkdir(parents=True)
@@ -155,7 +155,7 @@ def kept(project: Project, name: str = "interrupted") -> str:
     return ref
 
 
-def test_resume_keeps_what_a_killed_builder_left_in_its_clone_and_names_it(left: Project) -> None:
+def test_resume_keeps_and_names_what_a_killed_builder_left_in_its_clone(left: Project) -> None:
     folder = clone_of(left)
     answer = left.idumb("resume", "1", "--no-verify")
     assert answer.code == 0, answer
@@ -181,7 +181,7 @@ def test_an_interrupted_command_keeps_it_too(project: Project, tmp_path: Path) -
     kept(project)
 
 
-def test_a_clone_that_an_older_version_left_in_the_git_folder_is_found_kept_and_removed(left: Project) -> None:
+def test_a_clone_of_an_older_version_in_the_git_folder_is_kept_and_removed(left: Project) -> None:
     old = left.repo.common_dir / "idumb/clones" / clone_of(left).name
     old.parent.mkdir()
     clone_of(left).rename(old)
@@ -202,7 +202,7 @@ def test_doctor_keeps_it_and_removes_the_clone(left: Project) -> None:
     kept(left)
 
 
-def test_deinit_takes_it_into_the_backup(left: Project, tmp_path: Path) -> None:
+def test_deinit_puts_it_into_the_backup(left: Project, tmp_path: Path) -> None:
     asked = left.quick("deinit", "--json")
     assert str(left.repo.clones) in str(asked.error["details"]["folders"])
     backup = tmp_path / "backup"
@@ -212,7 +212,7 @@ def test_deinit_takes_it_into_the_backup(left: Project, tmp_path: Path) -> None:
     kept(left)
 
 
-def test_a_clone_whose_files_cannot_be_kept_stays(left: Project) -> None:
+def test_a_clone_stays_if_its_files_cannot_be_kept(left: Project) -> None:
     (clone_of(left) / "a.txt").unlink()
     objects = left.repo.common_dir / "objects"
     refused = left.folder.parent / "objects"

@@ -60,7 +60,7 @@ def test_consent_to_a_phase_shows_adapter_server_variables_and_options(
 
 
 @pytest.mark.parametrize("command", ["execute-phase", "approve"])
-def test_the_model_that_is_shown_is_the_one_that_will_be_asked(project: Project, command: str) -> None:
+def test_the_shown_model_is_the_one_that_gets_called(project: Project, command: str) -> None:
     """R-LOCK-3: the model of the role, its profile or the binding; a binding may fill two roles."""
     here = "{adapter: http, model: small, options: {base_url: 'http://127.0.0.1:9/v1'}}"
     base = f"bindings: {{b: {here}, c: {here}}}\nprofiles: {{quality: {{validator: big}}}}\nprofile: quality\n"
@@ -92,7 +92,7 @@ def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> No
     assert evidence[1].startswith(researcher)
 
 
-def test_a_secret_in_an_option_is_not_shown_and_a_missing_program_is(project: Project) -> None:
+def test_a_secret_in_an_option_is_hidden_and_a_missing_program_is_shown(project: Project) -> None:
     """R-LOCK-3."""
     token = "ghp_" + "a1B2" * 9
     project.configure(

@@ -45,7 +45,7 @@ def again(project: Project, *flags: str) -> Answer:
     return project.quick("execute-phase", "1", "--force", "--json", *flags)
 
 
-def test_another_program_of_the_same_name_is_not_started_without_a_word(
+def test_a_different_program_of_the_same_name_needs_consent(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOCK-3: the refusal names both programs, and a hash that covers the new one."""
@@ -70,14 +70,14 @@ def test_another_program_of_the_same_name_is_not_started_without_a_word(
     assert repeated.error["code"] == "phase.verified"
 
 
-def test_an_agent_that_was_brought_up_to_date_where_it_is_starts_unasked(project: Project, tmp_path: Path) -> None:
+def test_an_agent_updated_in_place_starts_without_asking(project: Project, tmp_path: Path) -> None:
     """R-LOCK-3."""
     put(tmp_path / "one", "newer")
     assert again(project).code == 0
     assert project.read("a.txt") == "newer\n"
 
 
-def test_an_approval_that_another_program_voids_is_told_with_both_programs(
+def test_an_approval_voided_by_another_program_names_both_programs(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOCK-3: in guided mode an approval is consent, and is lost for the same reason."""
@@ -93,7 +93,7 @@ def test_an_approval_that_another_program_voids_is_told_with_both_programs(
 
 
 @pytest.mark.parametrize("adapter", ["command", "claude"])
-def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
+def test_consent_at_the_terminal_covers_the_program_that_was_shown(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
 ) -> None:
     """R-LOCK-3: not to a program that replaced it while the question waited."""
@@ -125,7 +125,7 @@ def test_a_word_at_the_terminal_is_to_the_program_that_was_shown(
 
 
 @pytest.mark.parametrize("by", ["consent", "approval"])
-def test_a_word_for_an_amendment_is_none_for_another_program(
+def test_consent_to_an_amendment_covers_no_other_program(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     """R-LOCK-3: only the programs that the run may start carry over."""

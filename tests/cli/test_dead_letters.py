@@ -43,7 +43,7 @@ def parked(project: Project, *words: str) -> list[str]:
     return [one["task"] or "run" for one in dlq(project, "list", *words).data["dead_letters"]]
 
 
-def test_failed_tasks_and_their_run_are_parked_with_a_class(project: Project) -> None:
+def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(project: Project) -> None:
     """R-HAND-3."""
     found = dlq(project, "list").data["dead_letters"]
     assert [(one["kind"], one["task"], one["class"]) for one in found] == [
@@ -76,7 +76,7 @@ def test_a_retry_is_a_new_attempt_of_that_task_alone_under_the_same_checks(proje
     assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
 
 
-def test_a_retry_is_one_attempt_and_the_letter_counts_all_that_were_made(project: Project) -> None:
+def test_a_retry_is_one_attempt_and_the_letter_counts_all_attempts(project: Project) -> None:
     """R-HAND-3, R-OPS-2: of a task, and of each that failed in a run; `resume --retry-failed` has them all again."""
 
     def attempts() -> dict[str, int]:
@@ -95,7 +95,7 @@ def test_a_retry_is_one_attempt_and_the_letter_counts_all_that_were_made(project
     assert [row.split("|")[-2].strip() for row in failed.splitlines() if "T1-0" in row] == ["6", "5"]
 
 
-def test_what_is_removed_is_hidden_until_it_fails_again_and_stays_in_the_log(project: Project) -> None:
+def test_a_removed_letter_is_hidden_until_the_next_failure_and_stays_in_the_log(project: Project) -> None:
     """R-HAND-3."""
     before = len(project.events())
     answer = dlq(project, "remove", "T1-02", "--why", "known")
@@ -111,7 +111,7 @@ def test_what_is_removed_is_hidden_until_it_fails_again_and_stays_in_the_log(pro
     assert "T1-02" in parked(project)
 
 
-def test_a_letter_of_an_earlier_run_is_replaced_and_one_that_is_not_there_refused(project: Project) -> None:
+def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
     answer = run(project)
     assert answer.code == 0, answer
@@ -122,7 +122,7 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_one_that_is_not_there_refuse
     assert dlq(project, "retry").code == 2
 
 
-def test_a_removed_letter_whose_task_is_done_since_is_settled_and_not_tried_again(project: Project) -> None:
+def test_a_removed_letter_of_a_completed_task_is_settled_and_not_retried(project: Project) -> None:
     """R-HAND-3."""
     assert dlq(project, "remove", "T1-01").code == 0
     (project.folder / "ready").touch()
@@ -134,7 +134,7 @@ def test_a_removed_letter_whose_task_is_done_since_is_settled_and_not_tried_agai
     assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
 
 
-def test_a_run_whose_agent_could_not_work_has_the_class_of_that(sandbox: GitSandbox) -> None:
+def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitSandbox) -> None:
     """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its kind and what mends it are told all the same."""
     project = projects.create(sandbox)
     away = "{adapter: http, model: m, options: {base_url: 'http://127.0.0.1:9/v1'}}"

@@ -54,7 +54,7 @@ def debug(project: Project, *flags: str) -> Answer:
     return answer
 
 
-def test_attempts_their_changes_and_what_can_be_done_are_shown(project: Project) -> None:
+def test_debug_shows_attempts_their_changes_and_next_actions(project: Project) -> None:
     """R-ADAPT-6."""
     before = project.events()
     data = debug(project).data
@@ -78,7 +78,7 @@ def test_attempts_their_changes_and_what_can_be_done_are_shown(project: Project)
     assert "[ ] See the changes of the task. (T1-02)" in words
 
 
-def test_what_was_made_in_a_clone_and_never_delivered_is_shown_too(sandbox: GitSandbox) -> None:
+def test_undelivered_work_of_a_clone_is_shown_too(sandbox: GitSandbox) -> None:
     """R-ADAPT-6."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt"), BROKEN])
@@ -88,7 +88,7 @@ def test_what_was_made_in_a_clone_and_never_delivered_is_shown_too(sandbox: GitS
     assert data["since"]["files"] == []
 
 
-def test_the_words_are_written_to_a_new_file(project: Project, tmp_path: Path) -> None:
+def test_the_report_is_written_to_a_new_file(project: Project, tmp_path: Path) -> None:
     place = tmp_path / "bundle.txt"
     assert debug(project, "--out", str(place)).code == 0
     assert "T1-02 Task T1-02: failed (permanent)" in place.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_the_words_are_written_to_a_new_file(project: Project, tmp_path: Path) -
     assert debug(project, "--out", str(tmp_path / "no/where")).code == 4
 
 
-def test_a_task_may_be_named_and_nothing_to_tell_is_said(project: Project) -> None:
+def test_a_task_can_be_named_and_no_failure_is_reported_as_such(project: Project) -> None:
     assert [t["id"] for t in debug(project, "--task", "t1-01").data["tasks"]] == ["T1-01"]
     assert debug(project, "--task", "T1-09").error["code"] == "task.unknown"
     assert project.quick("skip", "T1-02", "--why", "no", "--json").code == 0
@@ -112,7 +112,7 @@ def answering(project: Project, reply: str) -> str:
     return str(refused.error["details"]["consent_hash"])
 
 
-def test_what_the_debugger_uses_counts_against_the_ceiling_of_the_run(project: Project) -> None:
+def test_the_debugger_s_usage_counts_against_the_run_s_ceiling(project: Project) -> None:
     """R-ADAPT-3."""
     used = "import json, os; json.dump({'usage': {'tokens_in': 9}}, open(os.environ['IDUMB_STATE_FILE'], 'w'))\n"
     (project.folder / "agent.py").write_text(used + replying(project), encoding="utf-8")
@@ -126,7 +126,7 @@ def test_what_the_debugger_uses_counts_against_the_ceiling_of_the_run(project: P
     assert "9 tokens of 9 used" in again.error["message"]
 
 
-def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_go_on_under_it(
+def test_a_plan_from_the_debugger_can_be_taken_if_the_run_can_continue_under_it(
     project: Project,
 ) -> None:
     """R-ADAPT-6, R-ADAPT-1."""
@@ -153,7 +153,7 @@ def test_a_plan_that_the_debugger_offers_is_ready_to_be_taken_where_the_run_can_
     assert ended.code == 0, ended
 
 
-def test_a_plan_that_cannot_be_taken_is_not_kept(project: Project) -> None:
+def test_an_unusable_plan_is_not_kept(project: Project) -> None:
     """R-ADAPT-6."""
     plan = project.read(PLAN)
     consent = answering(project, "")

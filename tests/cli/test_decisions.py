@@ -69,7 +69,7 @@ def remembered(project: Project) -> list[dict[str, str]]:
     return list(answer.data["remembered"])
 
 
-def test_an_answer_is_appended_to_the_plan_and_the_run_goes_on_under_the_next_version(project: Project) -> None:
+def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_version(project: Project) -> None:
     """R-ASK-2, R-ASK-3, R-PLAN-12."""
     judged(project)
     before, number = project.read(PLAN), run_id(project)
@@ -98,7 +98,7 @@ def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(project: Projec
     assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
 
 
-def test_without_an_answer_nothing_is_assumed_however_often_one_asks(project: Project) -> None:
+def test_without_an_answer_nothing_is_assumed_however_often_you_resume(project: Project) -> None:
     """R-ASK-3: no answer means no."""
     judged(project)
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_without_an_answer_nothing_is_assumed_however_often_one_asks(project: Pr
     assert versions(project) == []
 
 
-def test_a_question_is_answered_once(project: Project) -> None:
+def test_a_question_can_be_answered_once(project: Project) -> None:
     judged(project)
     assert decide(project, QUESTION, "no").code == 0
     refused(decide(project, QUESTION, "yes"), "decision.answered")
@@ -115,7 +115,7 @@ def test_a_question_is_answered_once(project: Project) -> None:
     refused(decide(project, "T1-07.AC-1.1", "yes"), "decision.unknown", 3)
 
 
-def test_a_plan_that_is_being_edited_is_left_alone_and_told_of_the_answer_later(project: Project) -> None:
+def test_an_answer_is_appended_later_if_the_plan_is_being_edited(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
     edit(project, "T1-02: Task T1-02", "T1-02: Mine")
@@ -127,7 +127,7 @@ def test_a_plan_that_is_being_edited_is_left_alone_and_told_of_the_answer_later(
     assert f"- **{QUESTION}**: yes" in project.read(PLAN)
 
 
-def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
+def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ASK-3: saved in the very moment, even what changes no task stays theirs."""
@@ -146,7 +146,7 @@ def test_words_that_a_person_is_writing_are_not_locked_with_an_answer(
     assert "## Decisions" not in project.read(PLAN)
 
 
-def test_killed_while_the_answer_is_written_it_is_told_once(project: Project) -> None:
+def test_after_a_kill_during_the_write_the_answer_is_appended_once(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
     dies_at(project, contract_versions._write, "decide", QUESTION, "yes")
@@ -155,7 +155,7 @@ def test_killed_while_the_answer_is_written_it_is_told_once(project: Project) ->
     assert project.read(PLAN).count(QUESTION) == 1
 
 
-def test_killed_after_the_answer_was_written_it_is_told_once(project: Project) -> None:
+def test_after_a_kill_behind_the_write_the_answer_is_appended_once(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
     dies_at(project, contract_versions._record, "decide", QUESTION, "yes")
@@ -165,14 +165,14 @@ def test_killed_after_the_answer_was_written_it_is_told_once(project: Project) -
     assert [v["version"] for v in versions(project)] == [2]
 
 
-def test_a_plan_that_nobody_committed_tells_of_the_answer_and_stays_uncommitted(project: Project) -> None:
+def test_an_uncommitted_plan_gets_the_answer_and_stays_uncommitted(project: Project) -> None:
     judged(project, commit=False)
     assert decide(project, QUESTION, "yes").code == 0
     assert project.quick("resume", "1", "--json").code == 0
     assert PLAN in project.repo.git("status", "--porcelain", "--untracked-files=all")
 
 
-def test_a_remembered_answer_needs_a_confirmation_and_is_then_given_without_asking(project: Project) -> None:
+def test_a_saved_answer_needs_one_confirmation_and_is_then_given_automatically(project: Project) -> None:
     """R-ASK-3."""
     asking(project)
     refused(decide(project, "T1-01.failure.1", "skip", "--remember"), "decision.not-confirmed")
@@ -188,7 +188,7 @@ def test_a_remembered_answer_needs_a_confirmation_and_is_then_given_without_aski
     refused(decide(project, "--forget", kept), "decision.not-known", 3)
 
 
-def test_a_remembered_answer_is_confirmed_at_the_terminal(project: Project) -> None:
+def test_a_saved_answer_is_confirmed_at_the_terminal(project: Project) -> None:
     """R-ASK-3."""
     asking(project)
     code, screen = at_terminal(project, ("decide", "T1-01.failure.1", "skip", "--remember"), "remember")
@@ -196,7 +196,7 @@ def test_a_remembered_answer_is_confirmed_at_the_terminal(project: Project) -> N
     assert len(remembered(project)) == 1
 
 
-def test_an_answer_that_was_given_can_be_remembered_afterwards(project: Project) -> None:
+def test_a_given_answer_can_be_saved_afterwards(project: Project) -> None:
     asking(project)
     assert decide(project, "T1-01.failure.1", "skip").code == 0
     assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
@@ -204,28 +204,28 @@ def test_an_answer_that_was_given_can_be_remembered_afterwards(project: Project)
     assert len(remembered(project)) == 1
 
 
-def test_a_remembered_retry_does_not_try_for_ever(project: Project) -> None:
+def test_a_saved_retry_does_not_retry_forever(project: Project) -> None:
     asking(project)
     assert decide(project, "T1-01.failure.1", "retry", "--remember", "--yes").code == 0
     assert project.quick("resume", "1", "--max-attempts", "3", "--json").code == 5
     assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.3"]
 
 
-def test_a_judgement_of_work_is_never_remembered(project: Project) -> None:
+def test_a_judgement_of_work_is_never_saved(project: Project) -> None:
     """R-ASK-3: it would be proof without a look."""
     judged(project)
     refused(decide(project, QUESTION, "yes", "--remember", "--yes"), "decision.not-remembered")
     assert len(project.quick("decisions", "--json").data["decisions"]) == 1
 
 
-def test_an_answer_about_what_cannot_be_taken_back_is_never_remembered(project: Project) -> None:
+def test_an_answer_about_an_irreversible_effect_is_never_saved(project: Project) -> None:
     """R-ASK-3, R-LOCK-9."""
     asking(project, fields="- **Rollback:** compensatable\n  - `true`\n")
     refused(decide(project, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.not-remembered")
     assert remembered(project) == []
 
 
-def test_what_was_remembered_in_one_repository_counts_in_no_other(project: Project, tmp_path: Path) -> None:
+def test_a_saved_answer_of_one_repository_does_not_count_in_another(project: Project, tmp_path: Path) -> None:
     """R-ASK-3."""
     asking(project)
     assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
@@ -234,7 +234,7 @@ def test_what_was_remembered_in_one_repository_counts_in_no_other(project: Proje
     assert [d["id"] for d in other.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.1"]
 
 
-def test_a_remembered_answer_that_others_could_have_written_does_not_count(project: Project, home: Path) -> None:
+def test_a_saved_answer_that_others_could_have_written_does_not_count(project: Project, home: Path) -> None:
     asking(project)
     assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
     (place,) = home.rglob("remembered/*/*.json")
@@ -244,7 +244,7 @@ def test_a_remembered_answer_that_others_could_have_written_does_not_count(proje
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 4000], ids=["empty", "cut", "list", "deep"])
-def test_a_damaged_remembered_answer_does_not_count(project: Project, home: Path, text: str) -> None:
+def test_a_damaged_saved_answer_does_not_count(project: Project, home: Path, text: str) -> None:
     asking(project)
     assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
     (place,) = home.rglob("remembered/*/*.json")
@@ -285,7 +285,7 @@ def straying(project: Project, *flags: str, head: str = "", command: str = "echo
     return run(project, *flags)
 
 
-def test_a_change_outside_of_what_a_task_declares_waits_for_an_answer(project: Project) -> None:
+def test_an_undeclared_change_waits_for_an_answer(project: Project) -> None:
     """R-ASK-2, R-GIT-5: without a terminal it is a decision like any other; accepted, it is committed with the task."""
     stopped = straying(project)
     assert (stopped.code, stopped.error["code"], stopped.data["outcome"]) == (5, "run.waiting", "waiting")
@@ -300,7 +300,7 @@ def test_a_change_outside_of_what_a_task_declares_waits_for_an_answer(project: P
     assert "to: T1-01 changed files it does not declare: b.txt" in project.read(PLAN)
 
 
-def test_an_accepted_change_is_that_of_the_files_that_were_shown(project: Project) -> None:
+def test_acceptance_covers_the_change_of_the_files_that_were_shown(project: Project) -> None:
     """R-ASK-3, R-GIT-5: what the next attempt changes besides is asked about again."""
     straying(project, command="if test -e .git/second; then echo d > d.txt; fi; touch .git/second; echo b > b.txt")
     decide(project, STRAYED, "accept")
@@ -310,9 +310,7 @@ def test_an_accepted_change_is_that_of_the_files_that_were_shown(project: Projec
 
 
 @pytest.mark.parametrize(("choice", "code", "status"), [("halt", 1, "failed"), ("retry", 0, "completed")])
-def test_a_change_that_is_no_part_of_a_task_leaves_it_failed_or_has_it_tried_again(
-    project: Project, choice: str, code: int, status: str
-) -> None:
+def test_a_rejected_change_fails_the_task_or_retries_it(project: Project, choice: str, code: int, status: str) -> None:
     """R-ASK-2, R-GIT-5."""
     straying(project, command="test -e .git/second || echo b > b.txt; touch .git/second")
     assert decide(project, STRAYED, choice).code == 0
@@ -327,7 +325,7 @@ def test_a_change_that_is_no_part_of_a_task_leaves_it_failed_or_has_it_tried_aga
     ("flags", "command"),
     [(("--on-deviation", "halt"), "echo b > b.txt"), ((), "echo b > b.txt; echo x >> .idumb/config.yaml")],
 )
-def test_a_run_halts_where_a_flag_says_so_and_where_no_answer_could_allow_it(
+def test_a_run_halts_if_an_option_says_so_or_no_answer_could_allow_it(
     project: Project, flags: tuple[str, ...], command: str
 ) -> None:
     """R-GIT-5."""
@@ -336,7 +334,7 @@ def test_a_run_halts_where_a_flag_says_so_and_where_no_answer_could_allow_it(
     assert project.quick("decisions", "--json").data["decisions"] == []
 
 
-def test_a_run_that_was_killed_before_it_asked_asks_when_it_goes_on(project: Project) -> None:
+def test_a_run_killed_before_its_question_asks_when_it_continues(project: Project) -> None:
     """R-ASK-2, R-RUN-8."""
     steps = [shell("echo a > a.txt; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
@@ -346,7 +344,7 @@ def test_a_run_that_was_killed_before_it_asked_asks_when_it_goes_on(project: Pro
     assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
 
 
-def test_an_approved_plan_that_tells_of_an_answer_stays_approved(project: Project) -> None:
+def test_an_approved_plan_with_an_appended_answer_stays_approved(project: Project) -> None:
     """R-ASK-3, R-LOCK-4: no task changed, and a person answered."""
     head = (
         "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
@@ -380,9 +378,7 @@ def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, 
     return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in found)
 
 
-def test_an_approval_that_goes_on_with_an_answer_keeps_its_end_and_can_be_taken_back(
-    project: Project, home: Path
-) -> None:
+def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(project: Project, home: Path) -> None:
     """R-ASK-3, R-LOCK-4: an answer is no consent without an end."""
     project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
     approve(project, "--expires", "90m")
@@ -394,7 +390,7 @@ def test_an_approval_that_goes_on_with_an_answer_keeps_its_end_and_can_be_taken_
     refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
 
 
-def test_an_answer_stays_in_the_record_alone_where_no_consent_can_follow_it(project: Project) -> None:
+def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(project: Project) -> None:
     """R-ASK-3, R-LOCK-4."""
     project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
     approve(project)
@@ -412,7 +408,7 @@ def of_no_return(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", criteria=JUDGED), last])
 
 
-def test_what_a_person_accepted_ends_with_the_approval_in_which_they_did(project: Project, home: Path) -> None:
+def test_a_person_s_acceptance_expires_with_its_approval(project: Project, home: Path) -> None:
     """R-ASK-3, R-LOCK-9: an answer moves no acceptance into an approval that lasts longer."""
     of_no_return(project)
     approve(project)
@@ -423,7 +419,7 @@ def test_what_a_person_accepted_ends_with_the_approval_in_which_they_did(project
     assert project.quick("resume", "1", "--json").code == 0
 
 
-def test_what_a_signed_approval_accepts_goes_into_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
+def test_acceptances_of_a_signed_approval_enter_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
     """R-ASK-3, R-LOCK-9: the plan stays as it was signed, and the run goes on with the answer."""
     of_no_return(project)
     approve(project)

@@ -62,7 +62,7 @@ def test_a_run_ends_with_every_file_as_its_tasks_left_it(
     assert (again.code, again.data["mismatches"]) == (0, [])
 
 
-def test_what_no_task_of_the_run_changed_is_named_and_stays(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_files_that_no_task_changed_are_named_and_stay(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-RUN-2, R-GIT-6: somebody works in another file between two tasks; nothing fails, and it is told."""
     project = projects.create(sandbox)
     mine = project.folder / "mine.txt"
@@ -88,7 +88,7 @@ def test_what_no_task_of_the_run_changed_is_named_and_stays(sandbox: GitSandbox,
     ],
     ids=["permissions", "bytes", "missing"],
 )
-def test_a_file_of_the_run_that_is_not_as_it_was_left_is_told(sandbox: GitSandbox, harm: object, words: str) -> None:
+def test_a_file_that_differs_from_its_task_s_result_is_reported(sandbox: GitSandbox, harm: object, words: str) -> None:
     """R-RUN-2, R-RUN-13."""
     project = projects.create(sandbox)
     steps = [write("a.txt", "a\n"), write("tool.sh", "#!/bin/sh\n")]
@@ -115,7 +115,7 @@ def test_the_id_of_each_call_is_derived_from_run_task_attempt_and_index(sandbox:
     assert len({e["payload"]["call"] for e in steps}) == 2
 
 
-def test_an_ignored_file_that_a_task_declares_was_there_before_and_is_not_unexpected(sandbox: GitSandbox) -> None:
+def test_an_existing_ignored_file_that_a_task_declares_is_not_unexpected(sandbox: GitSandbox) -> None:
     """R-RUN-2: no snapshot of the base has it, so its being there says nothing."""
     project = projects.create(sandbox)
     project.repo.write("local.log", "mine\n")

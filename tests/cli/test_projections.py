@@ -78,7 +78,7 @@ def eventful(sandbox: GitSandbox) -> Project:
     return project
 
 
-def test_all_of_it_is_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
+def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     """R-LOG-4: history, timestamps and documents are the same as before."""
     project = eventful(sandbox)
     before = brain(project)
@@ -91,7 +91,7 @@ def test_all_of_it_is_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     assert fixed(project) == []
 
 
-def test_it_is_rebuilt_after_older_events_went_to_the_archive_and_under_another_plan(sandbox: GitSandbox) -> None:
+def test_projections_are_rebuilt_after_archiving_and_under_another_plan(sandbox: GitSandbox) -> None:
     """R-LOG-4: earlier runs of a phase keep their lines; the locked plans are in the git folder."""
     project = projects.create(sandbox)
     for number in (1, 2, 3):
@@ -110,7 +110,7 @@ def test_it_is_rebuilt_after_older_events_went_to_the_archive_and_under_another_
     assert brain(project) == before
 
 
-def test_documents_of_tasks_that_a_later_run_carried_and_of_attempts_before_the_last_are_rebuilt(
+def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(
     sandbox: GitSandbox,
 ) -> None:
     """R-LOG-4: documents of a run are rebuilt even if a later run did not write them again."""
@@ -135,7 +135,7 @@ def test_documents_of_tasks_that_a_later_run_carried_and_of_attempts_before_the_
     assert brain(project) == before
 
 
-def test_a_document_says_what_was_known_at_its_checkpoint_after_a_later_attempt_too(sandbox: GitSandbox) -> None:
+def test_a_document_shows_the_state_at_its_checkpoint_after_a_later_attempt_too(sandbox: GitSandbox) -> None:
     """R-LOG-4: a reset of its task does not change it."""
     project = projects.create(sandbox)
     project.configure("run: {max_attempts: 2}\n")
@@ -151,7 +151,7 @@ def test_a_document_says_what_was_known_at_its_checkpoint_after_a_later_attempt_
     assert project.read(document) == before
 
 
-def test_runs_of_an_idumb_that_recorded_no_lines_keep_theirs(
+def test_runs_of_an_idumb_that_recorded_no_line_counts_keep_theirs(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-4: lines that `state.json` lacks come from their runs, in order, and once."""
@@ -175,7 +175,7 @@ def test_runs_of_an_idumb_that_recorded_no_lines_keep_theirs(
     assert brain(project) == before
 
 
-def test_a_state_file_that_cannot_be_read_is_left_and_stops_nothing(sandbox: GitSandbox) -> None:
+def test_an_unreadable_state_file_is_kept_and_stops_nothing(sandbox: GitSandbox) -> None:
     """R-LOG-9: neither a run nor doctor replaces data that could not be recorded."""
     project = projects.create(sandbox)
     project.repo.write("mine.json", "{}\n")
@@ -191,7 +191,7 @@ def test_a_state_file_that_cannot_be_read_is_left_and_stops_nothing(sandbox: Git
     assert history(project) == [("execute-phase:1", "pass")]
 
 
-def test_what_an_older_state_file_holds_is_recorded_before_it_is_replaced(sandbox: GitSandbox) -> None:
+def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbox: GitSandbox) -> None:
     """R-LOG-9: lines of unknown runs, keys of other tools, and the start time."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
@@ -213,7 +213,7 @@ def test_what_an_older_state_file_holds_is_recorded_before_it_is_replaced(sandbo
     assert brain(project) == before
 
 
-def test_doctor_records_it_too_where_it_rebuilds_the_file(sandbox: GitSandbox) -> None:
+def test_doctor_records_it_too_when_it_rebuilds_the_file(sandbox: GitSandbox) -> None:
     """R-LOG-9."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
@@ -226,7 +226,7 @@ def test_doctor_records_it_too_where_it_rebuilds_the_file(sandbox: GitSandbox) -
     assert fixed(project) == []
 
 
-def test_files_that_idumb_did_not_make_are_left_or_kept(sandbox: GitSandbox) -> None:
+def test_foreign_files_are_left_or_kept(sandbox: GitSandbox) -> None:
     """R-LOG-9: even if a file of idumb has the same path."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])

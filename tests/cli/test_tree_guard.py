@@ -49,7 +49,7 @@ def shown(project: Project, command: str) -> str:
     ).stdout
 
 
-def test_what_a_role_deletes_and_changes_in_the_user_s_tree_is_named_with_its_bytes(
+def test_files_that_a_role_deletes_or_changes_in_the_user_s_tree_are_named_with_their_bytes(
     project: Project, sandbox: GitSandbox
 ) -> None:
     """R-GIT-6, R-GIT-2: it may have been the user, so the answer holds, nothing is put back, and the snapshot stays."""
@@ -68,7 +68,7 @@ def test_what_a_role_deletes_and_changes_in_the_user_s_tree_is_named_with_its_by
     assert snapshot in deleted
 
 
-def test_an_answer_that_is_not_used_is_kept_and_can_be_taken(project: Project) -> None:
+def test_an_unused_answer_is_kept_and_can_be_taken(project: Project) -> None:
     """R-GIT-6: where HEAD is another one, what is written would come elsewhere."""
     answer = researched(project, "git switch -qc elsewhere")
     assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
@@ -91,7 +91,7 @@ def test_an_answer_that_is_not_used_is_kept_and_can_be_taken(project: Project) -
         ("git read-tree HEAD", "git diff --cached --name-only"),
     ],
 )
-def test_the_command_that_is_named_brings_back_what_a_role_did_to_git(
+def test_the_suggested_command_reverts_a_role_s_changes_to_git(
     project: Project, sandbox: GitSandbox, script: str, look: str
 ) -> None:
     """R-GIT-6."""
@@ -109,9 +109,7 @@ def test_the_command_that_is_named_brings_back_what_a_role_did_to_git(
     assert shown(project, look) == before
 
 
-def test_a_role_that_deletes_idumb_s_own_refs_is_told_and_they_are_there_again(
-    project: Project, sandbox: GitSandbox
-) -> None:
+def test_refs_of_idumb_that_a_role_deletes_are_reported_and_restored(project: Project, sandbox: GitSandbox) -> None:
     """R-GIT-6: what brings bytes back is not lost with them."""
     script = f"git for-each-ref --format='delete %(refname)' {ROLES} | git update-ref --stdin; rm notes.txt"
     answer = researched(project, script)
@@ -121,7 +119,7 @@ def test_a_role_that_deletes_idumb_s_own_refs_is_told_and_they_are_there_again(
     assert sandbox.git("show", f"{snapshot}:worktree/notes.txt") == "mine, nowhere else"
 
 
-def test_a_commit_that_is_made_meanwhile_is_the_user_s_own_business(project: Project, sandbox: GitSandbox) -> None:
+def test_a_commit_during_a_role_call_is_the_user_s_own(project: Project, sandbox: GitSandbox) -> None:
     """No byte changed and none is out of reach; and where nothing is wrong, no snapshot stays."""
     assert researched(project, "git add notes.txt; git commit -qm notes -- notes.txt").code == 0
     assert project.exists(RESEARCH)
@@ -129,7 +127,7 @@ def test_a_commit_that_is_made_meanwhile_is_the_user_s_own_business(project: Pro
 
 
 @pytest.mark.parametrize(("deed", "refused"), [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")])
-def test_no_verification_is_lost_by_what_happens_beside_an_opinion(project: Project, deed: str, refused: str) -> None:
+def test_changes_during_an_opinion_lose_no_verification(project: Project, deed: str, refused: str) -> None:
     """R-ADAPT-5: checks decide; what changed is told, and where HEAD is another one the opinion is not heard."""
     folder = shlex.quote(str(project.folder))
     argv = json.dumps(["sh", "-c", f"cd {folder} && {deed} >&2; echo 'It looks fine.'"])
@@ -143,7 +141,7 @@ def test_no_verification_is_lost_by_what_happens_beside_an_opinion(project: Proj
     assert ("[role.changed-tree]" in str(answer.object)) == (refused == "refused")
 
 
-def test_a_model_behind_a_server_costs_no_snapshot(project: Project, sandbox: GitSandbox) -> None:
+def test_a_model_behind_a_server_needs_no_snapshot(project: Project, sandbox: GitSandbox) -> None:
     """What starts nothing can write nothing here: not even a ref for it is made."""
     rule = json.dumps({"when": "phase 2", "times": 9, "answers": [{"say": "Nothing to tell."}]})
     with fake_model.serving(rule) as served:

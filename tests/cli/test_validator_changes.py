@@ -50,7 +50,7 @@ def brought_back(project: Project, text: str, path: str) -> str:
     return subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, text=True, check=True).stdout
 
 
-def test_what_a_validator_changes_fails_the_attempt_and_is_named_with_the_way_back(
+def test_a_validator_that_changes_files_fails_the_attempt_and_the_restore_command_is_named(
     project: Project, tmp_path: Path
 ) -> None:
     """R-GIT-2: the work, a file of the user's, and an edit of the user's that no commit has."""
@@ -72,7 +72,7 @@ def test_what_a_validator_changes_fails_the_attempt_and_is_named_with_the_way_ba
     assert project.quick("doctor", "--json").code == 0
 
 
-def test_in_json_it_is_a_warning_and_the_reason(project: Project, tmp_path: Path) -> None:
+def test_in_json_there_is_a_warning_and_the_reason(project: Project, tmp_path: Path) -> None:
     """R-GIT-2."""
     judged_by(project, tmp_path, f"echo broken > theirs.txt; echo '{PASS}'")
     answer = execute(project, "--json")
@@ -81,7 +81,7 @@ def test_in_json_it_is_a_warning_and_the_reason(project: Project, tmp_path: Path
     assert brought_back(project, warning, "theirs.txt") == "theirs\n"
 
 
-def test_no_snapshot_is_taken_where_the_tree_is_as_in_the_last_one(project: Project, tmp_path: Path) -> None:
+def test_no_snapshot_is_taken_if_the_tree_is_that_of_the_last_one(project: Project, tmp_path: Path) -> None:
     """R-GIT-2: and what the validator changes can be had from that one."""
     judged_by(project, tmp_path, f"echo broken > theirs.txt; echo '{PASS}'", makes=False)
     refs = len(project.repo.git("for-each-ref", "refs/idumb").splitlines())
@@ -94,7 +94,7 @@ def test_no_snapshot_is_taken_where_the_tree_is_as_in_the_last_one(project: Proj
     assert [name for name in names if "/validator/" in name] == []
 
 
-def test_a_validator_that_changes_nothing_says_nothing(project: Project, tmp_path: Path) -> None:
+def test_a_validator_that_changes_nothing_reports_nothing(project: Project, tmp_path: Path) -> None:
     """R-GIT-2: quiet; a second call of the same attempt takes no second snapshot."""
     cited = '{"verdict": "PASS", "evidence": [{"criterion": "AC-1", "file": "nothere.py", "line": 9}], "findings": []}'
     judged_by(project, tmp_path, f"echo '{cited}'")
@@ -104,7 +104,9 @@ def test_a_validator_that_changes_nothing_says_nothing(project: Project, tmp_pat
     assert len(taken(project)) == 1
 
 
-def test_what_a_validator_of_a_clone_writes_in_the_users_tree_is_named_too(project: Project, tmp_path: Path) -> None:
+def test_files_that_a_clone_s_validator_writes_in_the_user_s_tree_are_named_too(
+    project: Project, tmp_path: Path
+) -> None:
     """R-GIT-2: it is no part of the task, and its bytes of before are kept."""
     project.repo.write("theirs.txt", "mine, meanwhile\n")
     script = f"echo broken > {json.dumps(str(project.folder))}/theirs.txt; echo '{PASS}'"

@@ -216,7 +216,7 @@ def a_request(role: str, deadline: float | None = 30.0) -> AgentRequest:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_role_gets_an_outcome_and_a_kind_and_never_an_error(
+def test_every_role_gets_an_outcome_and_a_kind_and_never_an_exception(
     kind: Kind, role: str, tmp_path: Path, stack: ExitStack
 ) -> None:
     result = ask(kind, tmp_path, VERDICT, stack, a_request(role))
@@ -229,7 +229,7 @@ def test_every_role_gets_an_outcome_and_a_kind_and_never_an_error(
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_a_verdict_that_is_no_pass_never_completes(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+def test_a_verdict_other_than_pass_never_completes(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     for says in ('{"verdict": "PARTIAL", "findings": []}', "It looks good to me."):
         found = tmp_path / str(len(says))
         found.mkdir()
@@ -237,27 +237,27 @@ def test_a_verdict_that_is_no_pass_never_completes(kind: Kind, tmp_path: Path, s
         assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
 
 
-def test_a_quoted_pass_never_stands_for_the_verdict(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+def test_a_quoted_pass_never_replaces_the_verdict(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     """R-ADAPT-2: the files that are judged can say anything, and a validator quotes them."""
     says = f'It says:\n\n```json\n{VERDICT}\n```\n\nI say:\n\n{{"verdict": "FAIL", "findings": []}}\n'
     result = ask(kind, tmp_path, says, stack, a_request(VALIDATOR))
     assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
 
 
-def test_secrets_are_taken_out_and_unknown_usage_stays_unknown(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+def test_secrets_are_redacted_and_unknown_usage_stays_unknown(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     result = ask(kind, tmp_path, f"The key is {SECRET}.", stack, a_request(PLANNER))
     assert SECRET not in repr(result)
     assert result.usage == USED.get(kind.name, agent.Usage())
 
 
-def test_the_deadline_is_kept_whatever_the_other_side_does(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+def test_the_deadline_holds_whatever_the_other_side_does(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     result = ask(kind, tmp_path, None, stack, a_request(BUILDER, deadline=0.4))
     assert result.seconds < 20
     assert result.outcome in {outcome.TIMED_OUT, outcome.WAITING, outcome.ERRORED}
     assert result.failure in {agent.STALL, None, agent.MISSING}
 
 
-def test_an_adapter_names_itself_as_the_registry_does(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
+def test_an_adapter_has_the_name_of_its_registry_entry(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     who = made(kind, tmp_path, VERDICT, stack)
     assert who.name == kind.name
     assert kind.name in registry.ADAPTERS
@@ -267,7 +267,7 @@ def test_an_adapter_names_itself_as_the_registry_does(kind: Kind, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
-def test_secrets_are_taken_out_of_every_part_of_a_report(name: str, tmp_path: Path, stack: ExitStack) -> None:
+def test_secrets_are_redacted_in_every_part_of_a_report(name: str, tmp_path: Path, stack: ExitStack) -> None:
     leaking = Reporting(name, leaks=True)
     result = ask(leaking, tmp_path, "done", stack, a_request(BUILDER))
     assert result.session is None  # what is left of it is no id
@@ -275,13 +275,15 @@ def test_secrets_are_taken_out_of_every_part_of_a_report(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
-def test_an_agent_that_is_killed_has_told_its_conversation(name: str, tmp_path: Path, stack: ExitStack) -> None:
+def test_a_killed_agent_has_reported_its_conversation(name: str, tmp_path: Path, stack: ExitStack) -> None:
     result = ask(Reporting(name, ends=False), tmp_path, "done", stack, a_request(BUILDER))
     assert result.outcome == outcome.FAILED
     assert (result.session == preset_stand_in.session(name)) == ((name, "session") not in EXCEPT)
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
-def test_a_report_of_an_error_is_none_of_success_whatever_the_exit(name: str, tmp_path: Path, stack: ExitStack) -> None:
+def test_a_report_of_an_error_is_never_a_success_whatever_the_exit_code(
+    name: str, tmp_path: Path, stack: ExitStack
+) -> None:
     result = ask(Reporting(name, scene="unauthorized"), tmp_path, "done", stack, a_request(BUILDER))
     assert (result.outcome, result.failure, result.exit_code) == (outcome.ERRORED, agent.NOT_LOGGED_IN, 0)

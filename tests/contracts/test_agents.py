@@ -174,14 +174,14 @@ def printed(result: AgentResult) -> str:
     return result.steps[0].response if result.steps else preset_stand_in.work(result.output)
 
 
-def test_work_that_succeeds_is_a_claim_of_completion(setting: Setting, tmp_path: Path) -> None:
+def test_successful_work_is_a_claim_of_completion(setting: Setting, tmp_path: Path) -> None:
     result = run(setting, "echo text > a.txt", tmp_path)
     assert result.outcome == outcome.COMPLETED
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "text\n"
 
 
 @pytest.mark.parametrize("script", ["exit 1", "exit 255", "kill -9 $$", "no-such-program-here; exit 3"])
-def test_work_that_fails_is_a_value_and_never_raised(setting: Setting, tmp_path: Path, script: str) -> None:
+def test_failed_work_is_a_value_and_never_an_exception(setting: Setting, tmp_path: Path, script: str) -> None:
     result = run(setting, script, tmp_path)
     assert result.outcome == outcome.FAILED
     assert result.message
@@ -191,7 +191,7 @@ def test_the_workspace_is_the_working_folder(setting: Setting, tmp_path: Path) -
     assert printed(run(setting, "pwd -P", tmp_path)).strip() == os.path.realpath(tmp_path)
 
 
-def test_the_deadline_is_kept_by_the_whole_tree(setting: Setting, tmp_path: Path) -> None:
+def test_the_deadline_applies_to_the_whole_process_tree(setting: Setting, tmp_path: Path) -> None:
     """R-ADAPT-3."""
     result = run(setting, "setsid sh -c 'echo $$ > pid; exec sleep 1000' & sleep 1000", tmp_path, deadline=1.0)
     assert result.outcome == outcome.TIMED_OUT
@@ -206,7 +206,7 @@ def test_no_daemon_outlives_the_work(setting: Setting, tmp_path: Path) -> None:
     assert not process_tree.is_alive(int((tmp_path / "pid").read_text(encoding="ascii")))
 
 
-def test_output_is_bounded_whatever_is_printed(setting: Setting, tmp_path: Path) -> None:
+def test_the_amount_of_kept_output_is_bounded(setting: Setting, tmp_path: Path) -> None:
     result = run(setting, "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end", tmp_path)
     assert result.outcome == outcome.COMPLETED
     assert len(printed(result)) < 100_000
@@ -214,11 +214,11 @@ def test_output_is_bounded_whatever_is_printed(setting: Setting, tmp_path: Path)
     assert "bytes left out" in printed(result)
 
 
-def test_output_that_is_no_text_is_shown_as_escapes(setting: Setting, tmp_path: Path) -> None:
+def test_output_that_is_not_text_is_shown_as_escapes(setting: Setting, tmp_path: Path) -> None:
     assert printed(run(setting, r"printf 'a\000\377b'", tmp_path)) == "a\\x00\\xffb"
 
 
-def test_the_environment_is_the_allow_list_and_what_names_the_work(
+def test_the_environment_has_the_allow_list_and_the_ids_of_the_work(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S5: nothing else of our own environment reaches the work."""
@@ -240,11 +240,11 @@ def test_the_prompt_arrives_on_standard_input(setting: Setting, tmp_path: Path) 
     assert (printed(run(setting, "cat", tmp_path)) == "the prompt") == holds(setting, "prompt")
 
 
-def test_work_that_falls_silent_is_stopped(setting: Setting, tmp_path: Path) -> None:
+def test_silent_work_is_stopped(setting: Setting, tmp_path: Path) -> None:
     assert run(setting, "exec sleep 1000", tmp_path, idle=0.3).outcome == outcome.TIMED_OUT
 
 
-def test_known_secrets_are_taken_out_of_all_that_is_passed_on(setting: Setting, tmp_path: Path) -> None:
+def test_known_secrets_are_redacted_in_everything_that_is_passed_on(setting: Setting, tmp_path: Path) -> None:
     result = run(setting, f"echo 'the key is {SECRET}'; exit 3", tmp_path)
     assert SECRET not in repr(result)
     assert printed(result).strip() == "the key is [secret]"
@@ -276,7 +276,7 @@ def test_cancelled_work_leaves_nothing_running(setting: Setting, tmp_path: Path,
         assert not process_tree.is_alive(int((tmp_path / "pid").read_text(encoding="ascii")))
 
 
-def test_the_fake_remembers_what_it_was_asked(tmp_path: Path) -> None:
+def test_the_fake_records_its_requests(tmp_path: Path) -> None:
     agent = ScriptedAgent()
     request = a_request(tmp_path)
     assert agent.run(request).outcome == outcome.COMPLETED
@@ -284,14 +284,14 @@ def test_the_fake_remembers_what_it_was_asked(tmp_path: Path) -> None:
     assert agent.requests[0].allowed_paths == ("a.txt",)
 
 
-def test_a_failing_fake_is_a_value_too(tmp_path: Path) -> None:
+def test_a_failing_fake_returns_a_value_too(tmp_path: Path) -> None:
     def work(request: AgentRequest) -> None:
         (tmp_path / "absent").read_bytes()
 
     assert ScriptedAgent(work).run(a_request(tmp_path)).outcome == outcome.FAILED
 
 
-def test_roles_are_told_apart(tmp_path: Path) -> None:
+def test_roles_are_distinguished(tmp_path: Path) -> None:
     agent = Command().agent("echo $IDUMB_ROLE", tmp_path)
     request = dataclasses.replace(a_request(tmp_path), role=VALIDATOR)
     assert agent.run(request).output == "validator\n"

@@ -61,7 +61,7 @@ def test_an_empty_log_has_the_genesis_head_and_no_events(store: Store) -> None:
     assert store.runs.phases() == ()
 
 
-def test_events_get_places_without_gaps_each_chained_to_the_one_before(store: Store) -> None:
+def test_events_get_consecutive_numbers_and_each_is_chained_to_the_previous_one(store: Store) -> None:
     fence = store.owner.acquire("test")
     first = store.log.append([started("r1"), note("r1")], operation="op1", fence=fence)
     second = store.log.append([note("r1")], operation="op2", fence=fence)
@@ -73,7 +73,7 @@ def test_events_get_places_without_gaps_each_chained_to_the_one_before(store: St
     assert store.log.verify().count == 3
 
 
-def test_what_append_gives_back_is_what_is_read_later(store: Store) -> None:
+def test_append_returns_the_events_that_are_read_later(store: Store) -> None:
     """Else a live run and its replay could differ: a tuple goes in, a list comes out, both times."""
     fence = store.owner.acquire("test")
     payload = {"paths": ("a", "ü", "bad\udcff"), "none": None, "nested": {"number": 1.5}}
@@ -82,7 +82,7 @@ def test_what_append_gives_back_is_what_is_read_later(store: Store) -> None:
     assert written[0].payload["paths"] == ["a", "ü", "bad\udcff"]
 
 
-def test_events_of_one_append_have_one_time_and_later_ones_another(store: Store) -> None:
+def test_events_of_one_append_share_a_time_and_later_ones_have_another(store: Store) -> None:
     fence = store.owner.acquire("test")
     store.clock.seconds = 100
     store.log.append([note("r"), note("r")], operation="o", fence=fence)
@@ -91,14 +91,14 @@ def test_events_of_one_append_have_one_time_and_later_ones_another(store: Store)
     assert times == ["2026-01-02T03:05:45.000000Z", "2026-01-02T03:05:45.000000Z", "2026-01-02T03:05:46.000000Z"]
 
 
-def test_appending_nothing_is_nothing(store: Store) -> None:
+def test_appending_no_event_writes_nothing(store: Store) -> None:
     fence = store.owner.acquire("test")
     assert store.log.append([], operation="o", fence=fence) == ()
     assert store.log.head() == (0, GENESIS)
 
 
 @pytest.mark.parametrize("wrong", [-1, 0, 2])
-def test_a_fence_that_is_not_the_current_one_is_refused(store: Store, wrong: int) -> None:
+def test_a_stale_fencing_token_is_refused(store: Store, wrong: int) -> None:
     fence = store.owner.acquire("test")
     assert fence == 1
     with pytest.raises(StoreError) as caught:
@@ -107,7 +107,7 @@ def test_a_fence_that_is_not_the_current_one_is_refused(store: Store, wrong: int
     assert store.log.head() == (0, GENESIS)
 
 
-def test_an_owner_that_was_replaced_can_no_longer_append(store: Store) -> None:
+def test_a_replaced_owner_can_no_longer_append(store: Store) -> None:
     """R-LOG-5."""
     old = store.owner.acquire("first")
     store.owner.release()
@@ -120,7 +120,7 @@ def test_an_owner_that_was_replaced_can_no_longer_append(store: Store) -> None:
     store.log.append([note("r")], operation="o", fence=new)
 
 
-def test_an_append_that_knows_an_older_end_of_its_run_is_refused(store: Store) -> None:
+def test_an_append_after_an_outdated_event_of_its_run_is_refused(store: Store) -> None:
     """R-LOG-2: optimistic, for two processes may hold the same token after a fault."""
     fence = store.owner.acquire("test")
     first = store.log.append([started("r1"), note("r1")], operation="o", fence=fence)
@@ -135,7 +135,7 @@ def test_an_append_that_knows_an_older_end_of_its_run_is_refused(store: Store) -
 
 
 @pytest.mark.parametrize("kind", ["handoff.updated", "handoff.completed"])
-def test_what_is_said_of_a_handoff_names_its_run_and_does_not_move_it(store: Store, kind: str) -> None:
+def test_events_of_a_handoff_name_its_run_and_do_not_advance_it(store: Store, kind: str) -> None:
     """R-LOG-1, R-HAND-1: another work tree may say it while the run goes on."""
     fence = store.owner.acquire("test")
     first = store.log.append([started("r1"), note("r1")], operation="o", fence=fence)
@@ -144,7 +144,7 @@ def test_what_is_said_of_a_handoff_names_its_run_and_does_not_move_it(store: Sto
     assert [event.kind for event in store.log.events(run="r1", task="T1-01")] == [kind]
 
 
-def test_nobody_owns_a_work_tree_twice(store: Store) -> None:
+def test_a_working_tree_has_at_most_one_owner(store: Store) -> None:
     store.owner.acquire("first")
     with pytest.raises(Refusal) as caught:
         store.owner.acquire("second")
@@ -152,13 +152,13 @@ def test_nobody_owns_a_work_tree_twice(store: Store) -> None:
     assert "idumb status" in (caught.value.hint or "")
 
 
-def test_a_released_owner_is_no_owner(store: Store) -> None:
+def test_a_released_owner_is_not_an_owner(store: Store) -> None:
     fence = store.owner.acquire("first")
     store.owner.release()
     assert not store.owner.check(fence)
 
 
-def test_an_unknown_kind_is_a_mistake_of_the_program_and_writes_nothing(store: Store) -> None:
+def test_an_unknown_kind_is_a_programming_error_and_writes_nothing(store: Store) -> None:
     fence = store.owner.acquire("test")
     with pytest.raises(ValueError, match="task\\.finished"):
         store.log.append([note("r"), note("r", kind="task.finished")], operation="o", fence=fence)
@@ -179,7 +179,7 @@ def seqs(store: Store, **filters: object) -> list[int]:
     return [event.seq for event in store.log.events(**filters)]  # type: ignore[arg-type]
 
 
-def test_events_are_found_by_run_task_kind_and_operation_and_their_combinations(filled: Store) -> None:
+def test_events_are_filtered_by_run_task_kind_and_operation_in_any_combination(filled: Store) -> None:
     assert seqs(filled) == [1, 2, 3, 4, 5, 6, 7]
     assert seqs(filled, run="r1") == [1, 2, 3, 7]
     assert seqs(filled, task="T1") == [2, 5, 7]
@@ -190,7 +190,7 @@ def test_events_are_found_by_run_task_kind_and_operation_and_their_combinations(
     assert seqs(filled, run="none") == []
 
 
-def test_after_limit_and_newest_first_cut_the_same_sequence(filled: Store) -> None:
+def test_after_limit_and_newest_first_select_from_the_same_sequence(filled: Store) -> None:
     assert seqs(filled, after=5) == [6, 7]
     assert seqs(filled, limit=2) == [1, 2]
     assert seqs(filled, limit=0) == []
@@ -207,7 +207,7 @@ def test_times_are_inclusive_bounds(filled: Store) -> None:
     assert seqs(filled, since="2027") == []
 
 
-def test_a_clock_that_was_turned_back_hides_no_event(store: Store) -> None:
+def test_a_clock_set_back_hides_no_event(store: Store) -> None:
     fence = store.owner.acquire("test")
     store.clock.seconds = 1000
     store.log.append([note("r")], operation="o", fence=fence)
@@ -230,7 +230,7 @@ def test_a_long_log_is_read_whole_in_both_directions(store: Store) -> None:
     assert seqs(store, limit=501) == list(range(1, 502))
 
 
-def test_a_reader_in_the_middle_of_its_reading_does_not_stop_a_writer(store: Store) -> None:
+def test_an_active_reader_does_not_block_a_writer(store: Store) -> None:
     fence = store.owner.acquire("test")
     store.log.append([note("r") for _ in range(600)], operation="o", fence=fence)
     reader = store.log.events()

@@ -47,7 +47,7 @@ SHAPE = Shape("builders that commit", _build, (Step(EXECUTE),))
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_run_killed_while_commits_are_taken_ends_with_each_of_them_once(tmp_path: Path) -> None:
+def test_a_run_killed_while_it_takes_commits_ends_with_each_of_them_once(tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6: the log names the tip before the branch moves, so recovery adopts it or repeats the rest."""
     with Warm(tmp_path / "out") as warm:
         (scene,) = kill_points.scenes(tmp_path, warm, (SHAPE,), fine=True)

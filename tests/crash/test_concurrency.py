@@ -15,7 +15,7 @@ from tests.support.warm import Warm
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_eight_processes_with_mixed_commands_leave_a_sound_history() -> None:
+def test_eight_processes_with_mixed_commands_leave_a_valid_history() -> None:
     """R-LOG-5, F10, F40, T6: one owner at a time, nothing lost, nothing twice, no trace of what was refused."""
     result = programmes.carry_out(concurrency.PROGRAMME, size=concurrency.PROGRAMME.sample, seed=6)
     assert not result.failures, programmes.report(result)
@@ -30,7 +30,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 @pytest.mark.slow
-def test_the_harness_finds_a_lock_that_excludes_nobody(scene: Scene) -> None:
+def test_the_harness_detects_a_lock_that_excludes_no_process(scene: Scene) -> None:
     """Whether two commands meet is chance, and about one round in three has none that do: twelve rounds are enough."""
 
     def found(seed: int) -> bool:

@@ -18,7 +18,7 @@ SEED = 11
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_damage_to_whatever_is_kept_is_noticed_before_it_is_used_and_the_run_goes_on() -> None:
+def test_damage_to_any_stored_file_is_detected_before_use_and_the_run_continues() -> None:
     """R-LOG-2, R-LOG-6."""
     result = programme.carry_out(corruption.PROGRAMME, size=corruption.PROGRAMME.sample, seed=SEED)
     assert not result.failures, programme.report(result)
@@ -27,7 +27,7 @@ def test_damage_to_whatever_is_kept_is_noticed_before_it_is_used_and_the_run_goe
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_programme_finds_out_when_nothing_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programme_detects_missing_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A harness that never failed proves nothing: without the checks damaged events are believed."""
     tally = Tally()
     with Warm(tmp_path / "out") as warm:

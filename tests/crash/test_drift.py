@@ -59,7 +59,7 @@ def staged(project: Project) -> list[str]:
         ("after GitHistory.commit", 1),
     ],
 )
-def test_what_was_staged_meanwhile_stays_and_is_told_when_idumb_is_killed(
+def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     project: Project, tmp_path: Path, edge: str, nth: int
 ) -> None:
     """R-GIT-2, R-GIT-6: wherever the kill falls; the printed command brings back what was staged before."""
@@ -73,7 +73,7 @@ def test_what_was_staged_meanwhile_stays_and_is_told_when_idumb_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("edge", ["before GitHistory.commit", "after GitHistory.commit"])
-def test_half_of_the_tasks_own_file_that_was_staged_is_kept_and_told_when_idumb_is_killed_at_its_commit(
+def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     project: Project, tmp_path: Path, edge: str
 ) -> None:
     """R-GIT-2, R-GIT-6."""
@@ -87,9 +87,7 @@ def test_half_of_the_tasks_own_file_that_was_staged_is_kept_and_told_when_idumb_
 
 
 @pytest.mark.slow
-def test_a_commit_of_a_builder_is_told_and_kept_when_idumb_is_killed_before_it_could_say_so(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6."""
     told = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
     assert "HEAD went from" in told
@@ -98,9 +96,7 @@ def test_a_commit_of_a_builder_is_told_and_kept_when_idumb_is_killed_before_it_c
 
 
 @pytest.mark.slow
-def test_a_branch_that_a_builder_moved_is_told_and_kept_when_idumb_is_killed_before_it_could_say_so(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6: the commit of before that no ref names any more is held, and the command leads back."""
     repo = project.repo
     repo.git("branch", "other")

@@ -22,7 +22,7 @@ from tests.support.gitrepo import GitSandbox
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_system_call_that_fails_ends_in_one_clear_line_and_the_work_goes_on_from_there() -> None:
+def test_a_failed_system_call_ends_in_one_clear_line_and_the_work_continues_from_there() -> None:
     """R-RUN-2, R-LOG-5, F32, F33: nothing is called done that is not, and nothing of the user's is lost."""
     result = programmes.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1)
     if result.skipped:
@@ -64,7 +64,7 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
         ("repeat_failed_fsyncs", "a failed fsync was tried again"),
     ],
 )
-def test_the_programme_catches_a_failed_fsync_that_is_not_the_end(play: Play, fault: str, words: str) -> None:
+def test_the_programme_detects_an_ignored_fsync_failure(play: Play, fault: str, words: str) -> None:
     caught, sound = Tally(), Tally()
     for point in play.points():
         failing_calls.play(play.stage, play.faults, play.scene, point, sound)
@@ -86,7 +86,7 @@ def test_points_of_a_sample_are_spread_over_scenes_and_kinds() -> None:
 
 
 @pytest.mark.parametrize("nth", range(1, 9))
-def test_a_commit_is_made_whole_or_not_at_all_when_a_rename_fails(
+def test_a_commit_is_complete_or_absent_if_a_rename_fails(
     sandbox: GitSandbox, tmp_path: Path, nth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GIT-2, F32: git moves the branch before it writes the index; the index is then mended, the commit known."""
@@ -115,7 +115,7 @@ def test_a_commit_is_made_whole_or_not_at_all_when_a_rename_fails(
     assert sandbox.status() == []
 
 
-def test_the_index_follows_a_commit_when_git_could_not_write_it_for_good(sandbox: GitSandbox) -> None:
+def test_the_index_follows_a_commit_if_git_could_not_store_it(sandbox: GitSandbox) -> None:
     """R-GIT-2: whoever finds the commit by its trailers lets the index follow, but for what the user staged since."""
     sandbox.write_all({"a.txt": "one\n", "b.txt": "one\n", "old.txt": "old\n"})
     first = sandbox.commit()

@@ -14,7 +14,7 @@ from tests.support.warm import Warm
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_an_owner_that_goes_on_after_a_takeover_writes_nothing() -> None:
+def test_an_owner_that_continues_after_a_takeover_writes_nothing() -> None:
     """R-LOG-5, F38, T7: neither in the log nor at refs, on the branch or in the work tree."""
     result = programmes.carry_out(fencing.PROGRAMME, size=fencing.PROGRAMME.sample, seed=7)
     assert not result.failures, programmes.report(result)
@@ -38,7 +38,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         ("before SqliteEventLog.append checkpoint.recorded", "no fence at all"),
     ],
 )
-def test_the_harness_finds_a_missing_fence(scene: Scene, point: str, plant: str) -> None:
+def test_the_harness_detects_a_missing_fence(scene: Scene, point: str, plant: str) -> None:
     number = next(n for n, name in enumerate(scene.names) if name.startswith(point))
     with pytest.raises(AssertionError, match=r"an old token wrote|exit"):
         fencing.case(scene, number, AFTER, plant=plant)

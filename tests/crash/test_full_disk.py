@@ -15,7 +15,7 @@ from tests.crash.scenes import Stage
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_full_or_forbidden_disk_ends_in_one_clear_line_and_a_run_with_room_comes_to_its_end() -> None:
+def test_a_full_or_read_only_disk_ends_in_one_clear_line_and_a_run_with_space_completes() -> None:
     """R-LOG-5, F34, F35: earlier checkpoints can be read, no partial state, no temporary file stays."""
     result = programmes.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1)
     if result.skipped:
@@ -25,7 +25,7 @@ def test_a_full_or_forbidden_disk_ends_in_one_clear_line_and_a_run_with_room_com
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_programme_catches_temporary_files_that_stay(tmp_path: Path) -> None:
+def test_the_programme_detects_leftover_temporary_files(tmp_path: Path) -> None:
     caught = Tally()
     try:
         with full_disk.mounted(tmp_path / "disk") as disk, Stage(tmp_path) as stage:

@@ -22,14 +22,14 @@ def test_output_of_any_size_and_kind_is_bounded_and_shown_escaped(tmp_path: Path
 
 
 @pytest.mark.timeout(200)
-def test_the_harness_finds_output_that_is_kept_whole(tmp_path: Path) -> None:
+def test_the_harness_detects_unbounded_output(tmp_path: Path) -> None:
     tally = Tally()
     hostile_output.streams(tmp_path, 80, tally, plant="unbounded")
     assert any("KiB for" in failure.words for failure in tally.failures)
 
 
 @pytest.mark.timeout(120)
-def test_the_harness_finds_what_is_not_escaped(tmp_path: Path) -> None:
+def test_the_harness_detects_unescaped_output(tmp_path: Path) -> None:
     tally = Tally()
     hostile_output.shown(tmp_path, tally, plant="escape off")
     assert any("show T1-02 on a terminal" in failure.case for failure in tally.failures)

@@ -25,21 +25,19 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("chance", "number"), CASES)
-def test_a_run_that_is_interrupted_anywhere_is_resumed_to_the_same_end(
-    scene: Scene, chance: float, number: int
-) -> None:
+def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: Scene, chance: float, number: int) -> None:
     """R-RUN-9."""
     scene.case(int(chance * len(scene.names)), number)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", SAMPLE[1:4])
-def test_a_run_that_is_interrupted_twice_anywhere_is_resumed_to_the_same_end(scene: Scene, chance: float) -> None:
+def test_a_run_interrupted_twice_anywhere_resumes_to_the_same_end(scene: Scene, chance: float) -> None:
     scene.case(int(chance * len(scene.names)), signal.SIGINT, twice=True)
 
 
 @pytest.mark.slow
-def test_a_run_that_is_interrupted_at_its_commit_commits_once(scene: Scene) -> None:
+def test_a_run_interrupted_at_its_commit_commits_once(scene: Scene) -> None:
     point = next(n for n, name in enumerate(scene.names) if name.startswith(FIRST_COMMIT))
     assert scene.case(point, signal.SIGTERM) == 128 + signal.SIGTERM
 

@@ -63,6 +63,6 @@ def survives(scene: Scene, point: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("edge", EDGES)
-def test_a_run_killed_at_an_edge_is_resumed_to_the_same_end(scene: Scene, edge: str) -> None:
+def test_a_run_killed_at_an_edge_resumes_to_the_same_end(scene: Scene, edge: str) -> None:
     """R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-3, R-LOG-6: the same tree, each task committed once, no byte lost."""
     survives(scene, scene.first(edge))

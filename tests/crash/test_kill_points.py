@@ -17,7 +17,7 @@ SEED = 7
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_run_killed_at_any_point_is_resumed_to_the_same_end() -> None:
+def test_a_run_killed_at_any_point_resumes_to_the_same_end() -> None:
     """F30, R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-6: a sample of the programme, with as many kinds of points as cases."""
     result = programme.carry_out(kill_points.PROGRAMME, size=kill_points.PROGRAMME.sample, seed=SEED)
     assert result.cases >= kill_points.PROGRAMME.sample
@@ -27,7 +27,7 @@ def test_a_run_killed_at_any_point_is_resumed_to_the_same_end() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", ["commits are not looked for", "nothing is put back"])
-def test_the_programme_finds_a_recovery_that_is_broken(fault: str, tmp_path: Path) -> None:
+def test_the_programme_detects_a_broken_recovery(fault: str, tmp_path: Path) -> None:
     """A harness that never failed proves nothing."""
     point = {
         "commits are not looked for": "after GitHistory.commit sub/a.txt",

@@ -15,14 +15,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 
 
 @pytest.mark.timeout(300)
-def test_no_way_to_leave_a_process_behind_works(tmp_path: Path) -> None:
+def test_no_process_can_be_left_behind(tmp_path: Path) -> None:
     result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
     assert result.failures == (), programme.report(result)
     assert result.cases > 30 * 10
 
 
 @pytest.mark.timeout(120)
-def test_the_harness_finds_what_outlives_its_group(tmp_path: Path) -> None:
+def test_the_harness_detects_processes_that_outlive_their_group(tmp_path: Path) -> None:
     """A harness that never failed proves nothing: here only the process group is ended."""
     tally = Tally()
     leftover_processes.one_round(tmp_path, tally, [Case("agent", "wait", TIMEOUT)], plant="only the group")

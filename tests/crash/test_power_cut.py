@@ -16,7 +16,7 @@ SEED = 7
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_what_was_acknowledged_survives_a_power_cut_and_the_rest_goes_on() -> None:
+def test_acknowledged_work_survives_a_power_cut_and_the_rest_continues() -> None:
     """F31, R-LOG-6: a sample of the programme, the same every time but for the moments that nobody chose."""
     result = programme.carry_out(power_cut.PROGRAMME, size=power_cut.PROGRAMME.sample, seed=SEED)
     if result.skipped:
@@ -27,7 +27,7 @@ def test_what_was_acknowledged_survives_a_power_cut_and_the_rest_goes_on() -> No
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "fault"), [("ext4", "nothing is forced"), ("xfs", "refs before objects")])
-def test_the_programme_finds_out_when_fsyncs_are_missing(kind: str, fault: str, tmp_path: Path) -> None:
+def test_the_programme_detects_missing_fsyncs(kind: str, fault: str, tmp_path: Path) -> None:
     """A harness that never failed proves nothing: acknowledged checkpoints are gone, or refs lead nowhere."""
     try:
         kinds = disk.require()

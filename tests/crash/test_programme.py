@@ -12,7 +12,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.warm import Warm
 
 
-def test_a_warm_command_answers_as_a_process_of_its_own_does(tmp_path: Path) -> None:
+def test_a_command_in_a_warm_process_answers_like_a_new_process(tmp_path: Path) -> None:
     repo = GitSandbox.create(tmp_path / "repo")
     project = projects.create(repo, files={"a.txt": "one\n"})
     with Warm(tmp_path / "out") as warm:
@@ -21,7 +21,7 @@ def test_a_warm_command_answers_as_a_process_of_its_own_does(tmp_path: Path) -> 
             assert warm.run(repo.root, *arguments) == alone
 
 
-def test_a_warm_command_can_be_killed(tmp_path: Path) -> None:
+def test_a_command_in_a_warm_process_can_be_killed(tmp_path: Path) -> None:
     GitSandbox.create(tmp_path / "repo")
     with Warm(tmp_path / "out") as warm:
         hook = "tests.crash.test_programme:end_at_once"
@@ -34,7 +34,7 @@ def end_at_once(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_a_case_that_fails_is_counted_and_the_next_one_is_made(tmp_path: Path) -> None:
+def test_a_failing_case_is_counted_and_the_next_one_runs(tmp_path: Path) -> None:
     def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         for number in range(size or 0):
             with tally.case(f"case {number} of seed {seed}", programmes.LOST_BYTES):
@@ -55,7 +55,7 @@ def divided(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     tally.note("parts")
 
 
-def test_parts_of_a_programme_together_make_each_case_once(tmp_path: Path) -> None:
+def test_the_parts_of_a_programme_run_each_case_exactly_once(tmp_path: Path) -> None:
     programme = Programme("T0", "nothing", 7, None, divided, divides=True)
     result = programmes.carry_out(programme, size=7, seed=1, folder=tmp_path, jobs=3)
     assert result.cases == 7

@@ -70,7 +70,7 @@ LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "next-index-999999.l
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_that_the_killed_command_left_is_cleared(killed: Killed, name: str) -> None:
+def test_a_lock_of_the_killed_command_is_removed(killed: Killed, name: str) -> None:
     """R-LOG-6, F30: nobody can hold it, and it is no older than the command that was killed."""
     (killed.repo.git_dir / name).touch()
     answer = killed.resume()
@@ -79,7 +79,7 @@ def test_a_lock_that_the_killed_command_left_is_cleared(killed: Killed, name: st
     assert killed.read("a.txt") == "made\nmore\n"
 
 
-def test_a_lock_older_than_the_killed_command_is_somebody_elses(killed: Killed) -> None:
+def test_a_lock_older_than_the_killed_command_stays(killed: Killed) -> None:
     """It is never removed, and the refusal names it."""
     lock = killed.repo.git_dir / "index.lock"
     lock.touch()
@@ -128,7 +128,7 @@ def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
     assert lock.exists()
 
 
-def test_temporary_files_of_a_killed_command_go_and_those_of_others_stay(killed: Killed) -> None:
+def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed: Killed) -> None:
     ours = (
         "sub/.idumb-restore-0123456789abcdef",
         "sub/.idumb-0123456789ab.tmp",
@@ -147,7 +147,7 @@ def test_temporary_files_of_a_killed_command_go_and_those_of_others_stay(killed:
     assert [name for name in theirs if not killed.project.exists(name)] == []
 
 
-def test_an_emptied_ref_of_ours_is_made_again(killed: Killed) -> None:
+def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
     """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
     (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
     known = killed.repo.refs("refs/idumb/")[ref]
@@ -156,7 +156,7 @@ def test_an_emptied_ref_of_ours_is_made_again(killed: Killed) -> None:
     assert killed.repo.refs("refs/idumb/")[ref] == known
 
 
-def test_the_ref_of_a_checkpoint_that_is_gone_is_made_again(killed: Killed) -> None:
+def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
     """R-LOG-6: the log names a commit that is there, so its name comes back before `git gc` can take it."""
     (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
     known = killed.repo.refs("refs/idumb/")[ref]
@@ -165,7 +165,7 @@ def test_the_ref_of_a_checkpoint_that_is_gone_is_made_again(killed: Killed) -> N
     assert killed.repo.refs("refs/idumb/")[ref] == known
 
 
-def test_a_file_that_a_power_cut_emptied_is_named_with_the_command_that_shows_its_bytes(killed: Killed) -> None:
+def test_a_file_emptied_by_a_power_cut_is_named_with_the_command_that_shows_its_bytes(killed: Killed) -> None:
     """F31, M3: it is damage, not a change of the user's; what they commit is their word."""
     killed.repo.write("a.txt", "")
     answer = killed.resume()
@@ -178,14 +178,14 @@ def test_a_file_that_a_power_cut_emptied_is_named_with_the_command_that_shows_it
     assert killed.resume().code == 0
 
 
-def test_an_emptied_file_that_was_committed_so_is_the_users_word(killed: Killed) -> None:
+def test_a_file_committed_as_empty_counts_as_the_user_s_edit(killed: Killed) -> None:
     killed.repo.write("a.txt", "")
     killed.repo.git("commit", "--quiet", "-m", "empty", "--", "a.txt")
     assert killed.resume().code == 0
     assert killed.read("a.txt") == "more\n"
 
 
-def test_an_object_that_somebody_elses_crash_emptied_is_written_again(sandbox: GitSandbox) -> None:
+def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: GitSandbox) -> None:
     """F31: git itself finds an empty object and writes it no more; a snapshot needs it whole."""
     sandbox.write("a", "1")
     oid = sandbox.git("hash-object", "-w", "a")
@@ -197,7 +197,7 @@ def test_an_object_that_somebody_elses_crash_emptied_is_written_again(sandbox: G
     assert sandbox.git("cat-file", "blob", f"{made.commit}:worktree/a") == "1"
 
 
-def test_a_task_that_asks_about_its_failure_still_asks_when_idumb_was_killed_before_the_question(
+def test_a_task_still_asks_about_its_failure_after_a_kill_before_the_question(
     tmp_path: Path,
 ) -> None:
     project = projects.create(GitSandbox.create(tmp_path / "repo"))

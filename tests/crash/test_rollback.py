@@ -29,7 +29,7 @@ def ran(sandbox: GitSandbox) -> Project:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [3, 5, 6, 8])
-def test_a_killed_rollback_is_said_again_and_undone_exactly(ran: Project, at: int) -> None:
+def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at: int) -> None:
     """R-GIT-3: one rollback in the record, one commit, and undo brings back what the tasks made."""
     before = ran.repo.ledger()
     killed = harness.run(ran, "rollback", "1", "--to", "T1-01", "--yes", at=at)
@@ -45,7 +45,7 @@ def test_a_killed_rollback_is_said_again_and_undone_exactly(ran: Project, at: in
     assert [line for line in ran.repo.status() if ".idumb" not in line] == ["?? mine.txt"]
 
 
-def test_a_rollback_that_a_hook_refuses_is_said_again_and_undone_exactly(ran: Project) -> None:
+def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
     """R-GIT-3, F22."""
     before = ran.repo.ledger()
     hook = ran.repo.git_dir / "hooks" / "pre-commit"
@@ -62,7 +62,7 @@ def test_a_rollback_that_a_hook_refuses_is_said_again_and_undone_exactly(ran: Pr
     assert ran.repo.status() == ["?? mine.txt"]
 
 
-def test_an_undo_whose_commit_is_refused_is_finished_when_it_is_said_again(ran: Project) -> None:
+def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Project) -> None:
     """R-GIT-3: it is not undone itself."""
     before = ran.repo.ledger()
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
@@ -76,7 +76,7 @@ def test_an_undo_whose_commit_is_refused_is_finished_when_it_is_said_again(ran: 
     assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
-def test_a_file_that_a_person_removed_before_a_rollback_stays_removed_by_its_undo(ran: Project) -> None:
+def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
     """R-GIT-3: undo gives back what was there, and that was the person's."""
     ran.repo.remove("b.txt")
     before = ran.repo.ledger()
@@ -87,7 +87,7 @@ def test_a_file_that_a_person_removed_before_a_rollback_stays_removed_by_its_und
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [5, 7])
-def test_a_killed_undo_is_said_again(ran: Project, at: int, tmp_path: Path) -> None:
+def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -> None:
     """R-GIT-3."""
     before = ran.repo.ledger()
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0

@@ -12,7 +12,7 @@ from tests.crash.programme import Programme, Tally
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_rollback_and_undo_are_exact_whatever_a_user_does_in_between(tmp_path: Path) -> None:
+def test_rollback_and_undo_are_exact_whatever_the_user_does_in_between(tmp_path: Path) -> None:
     """R-GIT-3, F24: conflicts are named and never overwritten; killed commands are said again."""
     wanted = rollback_undo.PROGRAMME
     result = programme.carry_out(wanted, size=wanted.sample, seed=9, folder=tmp_path)
@@ -24,7 +24,7 @@ def test_rollback_and_undo_are_exact_whatever_a_user_does_in_between(tmp_path: P
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("plant", [rollback_faults.NO_COMPARISON, rollback_faults.LIVE_INDEX])
-def test_a_planted_fault_is_found(tmp_path: Path, plant: str) -> None:
+def test_a_planted_fault_is_detected(tmp_path: Path, plant: str) -> None:
     def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         rollback_undo.run(size, seed, folder, tally, plant)
 

@@ -18,14 +18,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(200)
-def test_no_canary_is_found_anywhere(tmp_path: Path) -> None:
+def test_no_canary_secret_is_stored_or_printed_anywhere(tmp_path: Path) -> None:
     result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
     assert result.failures == (), programme.report(result)
     assert result.cases > 100
 
 
 @pytest.mark.timeout(120)
-def test_the_harness_finds_secrets_that_nobody_took_out(tmp_path: Path) -> None:
+def test_the_harness_detects_unredacted_secrets(tmp_path: Path) -> None:
     tally = Tally()
     secrets.everywhere(tmp_path, secrets.canaries(random.Random(1))[-2:], tally, plant="redaction off")
     found = " ".join(failure.words for failure in tally.failures)
@@ -34,7 +34,7 @@ def test_the_harness_finds_secrets_that_nobody_took_out(tmp_path: Path) -> None:
     assert "objects of git" in found
 
 
-def test_the_harness_finds_a_redactor_that_forgets_the_piece_before(
+def test_the_harness_detects_a_redactor_that_forgets_the_previous_chunk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def each_by_itself(self: redaction.Stream, data: bytes) -> bytes:
@@ -46,7 +46,7 @@ def test_the_harness_finds_a_redactor_that_forgets_the_piece_before(
     assert len(tally.failures) == 3
 
 
-def test_the_harness_finds_a_cut_that_goes_through_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_detects_truncation_inside_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "_same_start", lambda one, _: one)
     tally = Tally()
     secrets.at_cuts(tmp_path, secrets.canaries(random.Random(1))[:3], Redactor(), tally, step=5)

@@ -67,7 +67,7 @@ def test_an_interrupted_run_records_it_and_can_be_resumed(
     assert project.json("show", "T1-02").data["status"] == "completed"
 
 
-def test_an_interruption_is_said_in_json_too(project: Project, tmp_path: Path) -> None:
+def test_an_interruption_is_reported_in_json_too(project: Project, tmp_path: Path) -> None:
     """One object on standard output, whatever happens."""
     consent = project.approval()
     with project.started("execute-phase", "1", "--approve", consent, "--json") as process:
@@ -111,7 +111,7 @@ def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(projec
     assert project.resume().code == 0
 
 
-def test_a_builder_of_a_killed_executor_is_gone_after_resume(project: Project, tmp_path: Path) -> None:
+def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp_path: Path) -> None:
     """F30, F41: the guard ends the builder, `resume` what is left; it takes the lock over and starts from the base."""
     with project.running("execute-phase", "1", "--approve", project.approval()) as run:
         run.wait_for("attempt.started", "T1-02")
@@ -127,7 +127,7 @@ def test_a_builder_of_a_killed_executor_is_gone_after_resume(project: Project, t
 
 
 @pytest.mark.parametrize("hook", ["pre-commit", "post-commit", "reference-transaction"])
-def test_an_executor_killed_while_git_commits_leaves_one_commit(project: Project, tmp_path: Path, hook: str) -> None:
+def test_an_executor_killed_during_git_commit_leaves_one_commit(project: Project, tmp_path: Path, hook: str) -> None:
     """F30, R-GIT-2: git may finish the commit after idumb is gone; `resume` adopts it or makes it, never both."""
     note = tmp_path / "note"
     note.touch()

@@ -18,7 +18,7 @@ def generator() -> ModuleType:
     return module
 
 
-def test_the_page_of_commands_is_the_one_the_program_makes() -> None:
+def test_the_commands_page_is_up_to_date() -> None:
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == generator().page(), (
         "run python docs/generate_commands.py"
     )

@@ -28,7 +28,7 @@ def examples() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("place", "text"), examples(), ids=lambda value: value if ".md:" in value else "")
-def test_what_a_page_shows_can_be_copied_as_it_stands(place: str, text: str) -> None:
+def test_every_example_of_a_page_can_be_copied_unchanged(place: str, text: str) -> None:
     """R-OPS-4."""
     read = policy.read if _POLICY.search(text) else configuration.read
     made, findings = read(text.encode(), place)
@@ -36,6 +36,6 @@ def test_what_a_page_shows_can_be_copied_as_it_stands(place: str, text: str) -> 
     assert made is not None
 
 
-def test_the_examples_are_found() -> None:
+def test_the_examples_are_collected() -> None:
     shown = {Path(place.partition(":")[0]).stem for place, _ in examples()}
     assert shown >= {"README", "agents", "configuration", "editor", "planning"}

@@ -12,7 +12,7 @@ from tests.support.project import Project
 PAGE = (Path(__file__).resolve().parents[2] / "docs/doctor.md").read_text(encoding="utf-8")
 
 
-def test_every_check_has_a_row_and_every_row_is_a_check(sandbox: GitSandbox) -> None:
+def test_the_table_has_exactly_one_row_per_check(sandbox: GitSandbox) -> None:
     answer = Project(sandbox, sandbox.root).quick("doctor", "--json")
     made = {check["code"] for check in json.loads(answer.out)["data"]["checks"]}
     assert set(re.findall(r"^\| `([a-z.-]+)` \|", PAGE, re.MULTILINE)) == made

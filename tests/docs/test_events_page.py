@@ -51,18 +51,18 @@ def written() -> Iterator[tuple[str, str, str]]:
                         yield f"{source.name_of(place)}:{node.lineno}", str(kind.value), keyword.arg
 
 
-def test_every_kind_has_a_section_and_every_section_is_a_kind() -> None:
+def test_the_page_has_exactly_one_section_per_event_kind() -> None:
     assert set(documented()) == set(KINDS)
 
 
-def test_every_field_that_is_written_is_explained() -> None:
+def test_every_written_field_is_explained() -> None:
     pages = documented()
     found = list(written())
     assert len(found) > 40
     assert [(place, kind, field) for place, kind, field in found if field not in pages[kind]] == []
 
 
-def test_names_of_other_engines_lead_to_kinds_of_ours() -> None:
+def test_names_of_other_engines_map_to_kinds_of_idumb() -> None:
     """Kinds, and what the payload must say, stand in the table as the program has them."""
     table = PAGE.split("## Names from other workflow engines")[1]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
@@ -87,7 +87,7 @@ def rows(tmp_path: Path) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(event.as_dict())) for event in OpenedLog(tmp_path).log.events()]
 
 
-def test_real_events_are_as_the_schema_says(rows: list[dict[str, Any]]) -> None:
+def test_real_events_match_the_schema(rows: list[dict[str, Any]]) -> None:
     assert rows
     for row in rows:
         jsonschema.validate(row, SCHEMA, cls=jsonschema.Draft202012Validator)
@@ -103,7 +103,7 @@ BROKEN: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_the_schema_refuses(rows: list[dict[str, Any]], what: str) -> None:
+def test_the_schema_rejects(rows: list[dict[str, Any]], what: str) -> None:
     broken = {**rows[2], **BROKEN[what]}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, SCHEMA, cls=jsonschema.Draft202012Validator)

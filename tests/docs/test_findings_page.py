@@ -40,7 +40,7 @@ def codes(found: tuple[Finding, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize("rule", registry.RULES, ids=lambda rule: rule.code)
-def test_the_example_of_a_check_shows_its_finding_as_severe_as_the_page_says(rule: Rule) -> None:
+def test_the_example_of_a_check_has_its_finding_with_the_documented_severity(rule: Rule) -> None:
     """R-LOCK-1."""
     for mode, severity in ((GUIDED, rule.guided), (STRICT, rule.strict)):
         found = {
@@ -51,22 +51,22 @@ def test_the_example_of_a_check_shows_its_finding_as_severe_as_the_page_says(rul
 
 
 @pytest.mark.parametrize("code", generator.TOGETHER)
-def test_the_example_of_a_phase_shows_its_finding(code: str) -> None:
+def test_the_example_of_a_phase_has_its_finding(code: str) -> None:
     """R-PLAN-6."""
     assert code in codes(generator.of_phase(generator.TOGETHER[code]))
 
 
 @pytest.mark.parametrize("code", generator.SHOWN_HERE)
-def test_an_example_that_no_case_of_the_format_has_shows_its_finding(code: str) -> None:
+def test_an_example_that_is_not_in_a_format_case_has_its_finding(code: str) -> None:
     assert code in codes(generator.of_text(*generator.SHOWN_HERE[code]))
 
 
-def test_the_page_is_the_one_the_program_makes() -> None:
+def test_the_findings_page_is_up_to_date() -> None:
     page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert page == generator.page(), "run python docs/generate_findings.py"
 
 
-def test_every_code_that_the_program_can_find_is_on_the_page() -> None:
+def test_every_finding_code_is_on_the_page() -> None:
     page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     sources = [
         *(path for path in (ROOT / "idumb/markdown").rglob("*.py") if path.stem not in NO_FINDINGS),

@@ -21,12 +21,12 @@ def generator() -> ModuleType:
     return module
 
 
-def test_the_picture_of_the_rooms_is_the_one_that_the_code_makes() -> None:
+def test_the_picture_of_the_rooms_matches_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text == generator().page(text), "run python docs/generate_house.py"
 
 
-def test_every_package_says_what_it_owns() -> None:
+def test_every_package_documents_what_it_owns() -> None:
     silent = [
         str(place.parent.relative_to(ROOT))
         for place in (ROOT / "idumb").rglob("__init__.py")
@@ -35,7 +35,7 @@ def test_every_package_says_what_it_owns() -> None:
     assert silent == []
 
 
-def test_every_path_that_the_page_names_is_there() -> None:
+def test_every_path_on_the_page_exists() -> None:
     named = set(
         re.findall(r"`((?:idumb|tests|docs|bench|templates|commands)/[\w./-]*)`", PAGE.read_text(encoding="utf-8"))
     )

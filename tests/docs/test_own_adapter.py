@@ -35,7 +35,7 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_adapter_that_the_page_shows_builds_a_task(sandbox: GitSandbox, site: Path) -> None:
+def test_the_example_adapter_of_the_page_builds_a_task(sandbox: GitSandbox, site: Path) -> None:
     """R-ADAPT-2: by an entry point; without the package the binding is refused before anything is begun."""
     project = projects.create(sandbox)
     project.configure(shown("yaml"))

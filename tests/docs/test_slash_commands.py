@@ -41,25 +41,25 @@ def problem(line: str) -> str | None:
     return f"{name} has no {', '.join(unknown)}" if unknown else None
 
 
-def test_the_folder_has_these_commands() -> None:
+def test_the_folder_has_exactly_these_commands() -> None:
     """R-OPS-6."""
     assert tuple(COMMANDS) == NAMES
     assert {path.name for path in FOLDER.iterdir()} == {"README.md", *(f"{name}.md" for name in NAMES)}
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_a_slash_command_names_only_commands_and_options_that_exist(command: hosts.Command) -> None:
+def test_a_slash_command_names_only_existing_commands_and_options(command: hosts.Command) -> None:
     assert spans(command)
     assert {line: found for line in spans(command) if (found := problem(line)) is not None} == {}
 
 
-def test_an_option_that_does_not_exist_would_be_found() -> None:
+def test_an_option_that_does_not_exist_is_detected() -> None:
     assert problem("idumb approve N --force") == "approve has no --force"
     assert problem("idumb verify N") == "there is no command verify"
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_a_slash_command_is_short_and_knows_what_each_exit_code_means(command: hosts.Command) -> None:
+def test_a_slash_command_is_short_and_handles_each_exit_code(command: hosts.Command) -> None:
     assert len(command.body.splitlines()) < 40
     rows = re.findall(r"^\| (\d+) \|", command.body, re.MULTILINE)
     assert set(rows) <= {"0", "1", "2", "3", "4", "5"}
@@ -69,7 +69,7 @@ def test_a_slash_command_is_short_and_knows_what_each_exit_code_means(command: h
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_nothing_is_allowed_without_a_question_but_to_look(command: hosts.Command) -> None:
+def test_only_read_only_commands_are_allowed_without_a_question(command: hosts.Command) -> None:
     """R-PLAN-8: approval is a person's word, so no host is told to let it pass."""
     allowed = re.findall(r"Bash\(idumb ([a-z-]+):\*\)", command.tools)
     assert command.tools == ", ".join(f"Bash(idumb {name}:*)" for name in allowed)
@@ -77,20 +77,20 @@ def test_nothing_is_allowed_without_a_question_but_to_look(command: hosts.Comman
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_whoever_may_consent_is_told_to_ask(command: hosts.Command) -> None:
+def test_a_slash_command_that_needs_consent_says_to_ask_the_user(command: hosts.Command) -> None:
     if any(word in command.body for word in ("--approve HASH", "--hash HASH", "--yes --json")):
         assert re.search(r"\b[Aa]sk\b", command.body)
         assert "yes" in command.body
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_no_host_runs_or_reads_anything_by_itself(command: hosts.Command) -> None:
+def test_no_host_runs_or_reads_anything_automatically(command: hosts.Command) -> None:
     """Hosts run what stands behind an exclamation mark, and put in files behind an at sign."""
     assert not re.search(r"!`|!\{|@\{|(?<!\w)@\w|\$\d|\$\{", command.body)
     assert "'''" not in command.body
 
 
-def test_the_page_of_hosts_is_about_the_hosts_of_the_program() -> None:
+def test_the_hosts_page_lists_the_hosts_of_the_program() -> None:
     page = (FOLDER.parent / "docs/hosts.md").read_text(encoding="utf-8")
     for host in hosts.HOSTS:
         assert f"| `{host.name}` | `{host.project}/`" in page
@@ -111,7 +111,7 @@ def answered(line: str) -> set[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_what_is_read_in_an_answer_is_in_the_answer(command: hosts.Command) -> None:
+def test_every_field_that_a_slash_command_reads_is_in_the_answer(command: hosts.Command) -> None:
     known = {key for line in spans(command) for key in answered(line)}
     assert set(re.findall(r"`data\.(\w+)", command.body)) <= known
     assert set(re.findall(r"`error\.(\w+)", command.body)) <= {"code", "message", "hint", "details"}

@@ -17,7 +17,7 @@ def keys(table: str) -> list[str]:
     return re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
 
 
-def test_the_example_is_approved_runs_and_leaves_what_it_says(sandbox: GitSandbox) -> None:
+def test_the_example_can_be_approved_and_run_with_the_documented_result(sandbox: GitSandbox) -> None:
     """R-PLAN-7."""
     project = projects.create(sandbox)
     block = re.search(r"```yaml\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL)

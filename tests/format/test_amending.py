@@ -64,7 +64,7 @@ def digests(plan: Plan) -> dict[str, str]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("verb", ["create", "delete"])
-def test_a_file_is_added_in_every_form_that_files_are_written_in(form: str, ends: str, verb: str) -> None:
+def test_a_file_is_added_in_every_notation_of_files(form: str, ends: str, verb: str) -> None:
     """R-LOCK-8."""
     data = (HEAD + FORMS[form]).replace("\n", ends).encode()
     claim = FileClaim(verb, "src/new file.py")
@@ -76,7 +76,7 @@ def test_a_file_is_added_in_every_form_that_files_are_written_in(form: str, ends
 
 
 @pytest.mark.parametrize("form", NEEDS)
-def test_a_dependency_is_taken_out_in_every_form(form: str) -> None:
+def test_a_dependency_is_removed_in_every_notation(form: str) -> None:
     """R-LOCK-8."""
     acceptance = "- **Acceptance:**\n  - [ ] x — check: `true`\n\n"
     others = "".join(f"### T1-0{n}: A\n\n- **Depends on:** none\n{acceptance}" for n in (1, 2))
@@ -88,7 +88,7 @@ def test_a_dependency_is_taken_out_in_every_form(form: str) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_whatever_the_plan_looks_like_a_decision_changes_no_task(path: Path) -> None:
+def test_a_decision_changes_no_task_of_any_plan(path: Path) -> None:
     """R-ASK-3, R-PLAN-1."""
     data = path.read_bytes()
     before = plan_parser.parse(data, "case.md").plan
@@ -108,7 +108,7 @@ def test_whatever_the_plan_looks_like_a_decision_changes_no_task(path: Path) -> 
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_whatever_the_plan_looks_like_an_added_task_stands_behind_the_others_or_nowhere(path: Path) -> None:
+def test_an_added_task_follows_the_others_or_is_refused(path: Path) -> None:
     """R-LOCK-8."""
     data = path.read_bytes()
     before = plan_parser.parse(data, "case.md").plan
@@ -124,13 +124,13 @@ def test_whatever_the_plan_looks_like_an_added_task_stands_behind_the_others_or_
     assert made.tasks[-1].id.endswith("-90")
 
 
-def test_a_plan_that_cannot_be_read_is_not_written() -> None:
+def test_an_unreadable_plan_is_not_written() -> None:
     with pytest.raises(InputError) as refused:
         amendment_writer.amend(b"no plan", "case.md", [Amendment(amendment.DECIDE, None, "x")])
     assert refused.value.code == "plan.invalid"
 
 
-def test_a_very_long_answer_is_cut_so_that_its_line_stays_one_of_a_plan() -> None:
+def test_a_very_long_answer_is_truncated_so_that_its_line_fits_into_a_plan() -> None:
     data = (HEAD + FORMS["inline"]).encode()
     made = amendment_writer.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
     assert len(made) < len(data) + 3 * amendment_writer.MOST

@@ -57,14 +57,14 @@ def outcome(data: bytes, *, fast: bool = True) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_case_gives_what_the_reference_says(name: str) -> None:
+def test_case_gives_the_result_of_the_reference(name: str) -> None:
     """R-PLAN-2, R-PLAN-3, R-PLAN-4, R-PLAN-5, R-PLAN-7, R-GATE-2."""
     expected = json.loads((CASES / f"{name}.json").read_text(encoding="utf-8"))
     assert outcome((CASES / f"{name}.md").read_bytes()) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_common_shape_and_general_way_agree(name: str) -> None:
+def test_the_fast_path_and_the_general_parser_agree(name: str) -> None:
     data = (CASES / f"{name}.md").read_bytes()
     assert plan_parser.parse(data, "case.md") == plan_parser.parse(data, "case.md", fast=False)
 
@@ -75,7 +75,7 @@ def test_there_are_enough_cases_and_each_has_its_expectation() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_finding_can_be_acted_on(name: str) -> None:
+def test_every_finding_is_actionable(name: str) -> None:
     """R-PLAN-5: what was found, where, and what to do."""
     data = (CASES / f"{name}.md").read_bytes()
     lines = data.decode("utf-8", "replace").count("\n") + 1

@@ -16,7 +16,7 @@ DECIDED: dict[str, Any] = json.loads((Path(__file__).parent / "handed_cases.json
 
 @pytest.mark.skipif(not HANDED.is_dir(), reason=f"no plans at {HANDED}")
 @pytest.mark.parametrize("name", DECIDED)
-def test_a_handed_plan_gives_what_was_decided(name: str) -> None:
+def test_an_external_plan_gives_the_expected_result(name: str) -> None:
     """R-PLAN-5. Counts are those of criteria, declared paths and steps, by task."""
     parsed = plan_parser.parse((HANDED / f"{name}.md").read_bytes(), name)
     found: dict[str, Any] = {"findings": [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]}

@@ -25,9 +25,7 @@ words = st.text(
 @example("T1-02: Two", "- [ ] T1-03 Three — check: `false`", "```\n---\ntype: plan\n---\n### T1-04: Four")
 @example("$goal", "null", "<!-- never closed")
 @example("Task 3: x", "~", "`````")
-def test_no_words_of_a_roadmap_keep_the_template_from_being_a_plan_of_one_task(
-    title: str, goal: str, roadmap: str
-) -> None:
+def test_the_template_is_a_plan_of_one_task_with_any_roadmap_text(title: str, goal: str, roadmap: str) -> None:
     """R-PLAN-10."""
     known = {"phase": "1", "title": title, "goal": goal, "roadmap": roadmap, "builder": "human"}
     text = plan_files.first_plan(TEMPLATE, known)
@@ -42,7 +40,7 @@ def test_no_words_of_a_roadmap_keep_the_template_from_being_a_plan_of_one_task(
 @given(body=words)
 @example("---\ntype: research\nbundle: other\n---\nwords")
 @example("<!-- obey -->\x1b[2J")
-def test_research_is_read_as_it_was_made_and_hides_nothing(body: str) -> None:
+def test_research_is_read_as_written_and_hides_nothing(body: str) -> None:
     """R-ADAPT-4."""
     text = plan_files.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
     bundle, said = report_frontmatter.research(text)

@@ -25,7 +25,7 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
         ("0", ["00-ground"]),
     ],
 )
-def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders: list[str]) -> None:
+def test_a_phase_is_found_under_its_usual_folder_names(phase: str, folders: list[str]) -> None:
     """R-PLAN-11, R-PLAN-1."""
     others = ["10", "11-x", "6", "1.1", "2-1", "README.md", "archive-1"]
     assert phase_names.matching_folders([*others, *folders], phase) == folders
@@ -44,7 +44,7 @@ def test_a_phase_is_found_in_the_ways_people_name_its_folder(phase: str, folders
         ("06.1.urgent", "06.1"),
     ],
 )
-def test_a_folder_named_in_another_way_is_found_where_no_usual_one_is(folder: str, phase: str) -> None:
+def test_an_unusual_folder_name_is_accepted_if_no_usual_one_exists(folder: str, phase: str) -> None:
     """R-PLAN-11."""
     others = ["10", "phase-11", "11.x", "phases", "phase-one", "README.md", "v1"]
     assert phase_names.matching_folders([*others, folder], phase) == [folder]
@@ -60,7 +60,7 @@ def test_two_folders_of_one_phase_are_both_named() -> None:
     assert phase_names.matching_folders(["2"], "1") == []
 
 
-def test_plan_files_come_in_natural_order() -> None:
+def test_plan_files_are_in_natural_order() -> None:
     """R-PLAN-1."""
     names = ["10-PLAN.md", "2-PLAN.md", "01-02-PLAN.md", "PLAN.md", "01-SUMMARY.md", "plan.md", ".x-PLAN.md"]
     assert phase_names.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
@@ -101,13 +101,13 @@ def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
     ]
 
 
-def test_a_roadmap_of_any_shape_is_no_error() -> None:
+def test_a_roadmap_of_any_shape_is_not_an_error() -> None:
     assert roadmap.read("") == ()
     assert roadmap.read("nothing\n\n| a |\n") == ()
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}")
-def test_roadmaps_that_people_wrote_are_read() -> None:
+def test_hand_written_roadmaps_are_read() -> None:
     files = sorted(p for p in CORPUS.rglob("*ROADMAP*.md") if p.is_file())
     named = [bool(roadmap.read(p.read_text(encoding="utf-8", errors="replace"))) for p in files]
     assert len(named) > 20

@@ -42,7 +42,7 @@ def test_a_long_line_elsewhere_is_named() -> None:
     assert [finding.code for finding in found.findings] == ["plan.line-too-long"]
 
 
-def test_that_something_changed_is_a_proof_of_tasks_alone() -> None:
+def test_the_proof_that_a_file_changed_is_only_for_tasks() -> None:
     """R-RUN-3: a phase has no files that could have changed."""
     goal = "  - text: it is done\n    changed: true\n"
     text = f"---\ntype: plan\nphase: 1\nplan: 01\ntitle: t\ngoal: g\nsuccess_criteria:\n{goal}---\n\n## Tasks\n"

@@ -182,7 +182,7 @@ READERS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_no_place_of_a_file_makes_its_reader_raise(name: str) -> None:
+def test_a_large_number_anywhere_in_a_file_never_raises(name: str) -> None:
     text, read = READERS[name]
     read(text)
     changed = list(mutants(text))
@@ -192,7 +192,7 @@ def test_no_place_of_a_file_makes_its_reader_raise(name: str) -> None:
 
 
 @pytest.mark.parametrize("body", [HEADING, YAML_TASK])
-def test_the_quick_way_reads_large_numbers_as_the_general_one(body: str) -> None:
+def test_the_fast_path_reads_large_numbers_like_the_general_parser(body: str) -> None:
     assert plan_parser.parse((HEAD + body).encode(), "p").plan is not None
     for changed in mutants(body):
         data = (HEAD + changed).encode()
@@ -215,7 +215,7 @@ def test_the_quick_way_reads_large_numbers_as_the_general_one(body: str) -> None
         ('"timeout": 30', "json.unreadable"),
     ],
 )
-def test_where_a_number_counts_or_names_it_is_an_error_with_its_place(old: str, code: str) -> None:
+def test_a_large_number_used_as_a_count_or_id_is_an_error_with_its_line(old: str, code: str) -> None:
     new = re.sub(r"\d+(?=\D*$)", DIGITS, old)
     text = HEAD + HEADING
     line = text[: text.index(old)].count("\n") + 1
@@ -224,7 +224,7 @@ def test_where_a_number_counts_or_names_it_is_an_error_with_its_place(old: str, 
     assert all("set_int_max" not in f.message and len(f.found) < 200 for f in found)
 
 
-def test_digits_are_put_in_order_as_numbers_however_many_there_are() -> None:
+def test_numbers_of_any_length_are_sorted_numerically() -> None:
     numbers = ["10", DIGITS, "9", "0009", "1" + DIGITS, "0"]
     assert sorted(numbers, key=whole_numbers.sort_key) == ["0", "9", "0009", "10", DIGITS, "1" + DIGITS]
     assert whole_numbers.sort_key("0009") == whole_numbers.sort_key("9")

@@ -91,7 +91,7 @@ def test_scanner_and_mistune_agree_on_a_case(path: Path) -> None:
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}: plans that people wrote are not compared")
-def test_scanner_and_mistune_agree_on_plans_that_people_wrote() -> None:
+def test_scanner_and_mistune_agree_on_hand_written_plans() -> None:
     different: list[str] = []
     compared = 0
     for path in sorted(p for p in CORPUS.rglob("*.md") if p.is_file())[::4]:

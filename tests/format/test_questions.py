@@ -17,14 +17,14 @@ words = st.text(st.sampled_from("ab#>-`~*_<!:. \n\t\r\x0b\u2028\x1b{}"), min_siz
 )
 
 
-def test_questions_are_put_at_the_end_and_what_people_wrote_stays_byte_for_byte() -> None:
+def test_questions_are_appended_and_the_user_s_text_stays_byte_for_byte() -> None:
     """R-ADAPT-4."""
     text = context_questions.written(OWN, "unused", ASKED, {})
     assert text.startswith(OWN)
     assert context_questions.read(text) == ASKED
 
 
-def test_a_file_that_is_not_there_begins_with_its_title() -> None:
+def test_a_new_file_begins_with_its_title() -> None:
     assert context_questions.written("", "Phase 2: Greet", ASKED[:1], {}).startswith("# Phase 2: Greet\n\n## Questions")
 
 
@@ -35,7 +35,7 @@ def test_more_questions_go_to_the_end_of_the_section_and_not_of_the_file() -> No
     assert [q.id for q in context_questions.read(more)] == ["Q-1", "Q-2", "Q-3"]
 
 
-def test_an_answer_takes_the_place_that_waits_for_it_and_nothing_else_changes() -> None:
+def test_an_answer_replaces_its_placeholder_and_nothing_else_changes() -> None:
     text = context_questions.written(OWN, "T", ASKED, {})
     before, after = text.split(context_questions.OPEN, 1)
     end = "\r\n"
@@ -51,7 +51,7 @@ def test_an_answer_written_by_hand_counts(said: str) -> None:
     assert not second.answer
 
 
-def test_who_plans_reads_what_was_answered_and_nothing_that_is_open() -> None:
+def test_the_planner_reads_answered_questions_but_no_open_ones() -> None:
     text = context_questions.written("# Mine\n\nwords\n", "T", ASKED, {})
     assert "What for?" not in context_questions.without_open(text)
     assert "words" in context_questions.without_open(text)
@@ -62,7 +62,7 @@ def test_who_plans_reads_what_was_answered_and_nothing_that_is_open() -> None:
 
 
 @given(text=words, why=words, answer=words)
-def test_no_words_of_a_question_or_an_answer_become_another_question(text: str, why: str, answer: str) -> None:
+def test_no_question_or_answer_text_becomes_another_question(text: str, why: str, answer: str) -> None:
     """R-ADAPT-4: words are words, whatever Markdown they look like."""
     asked = Question("Q-1", text, why)
     tail = "\n## Mine\n\nmy words\n"
@@ -75,12 +75,12 @@ def test_no_words_of_a_question_or_an_answer_become_another_question(text: str, 
     assert "\x1b" not in made
 
 
-def test_a_question_is_not_asked_twice_and_numbers_go_on() -> None:
+def test_a_question_is_not_repeated_and_numbers_continue() -> None:
     found = number_questions(ASKED, [("what  FOR?", ""), ("New?", "why"), ("New?", ""), (" ", "")])
     assert found == (Question("Q-3", "New?", "why"),)
 
 
-def test_the_usual_questions_leave_out_what_the_texts_say() -> None:
+def test_the_default_questions_omit_what_the_texts_answer() -> None:
     empty = [text for text, _ in standard_questions("## Phase 2: Greet", "", "")]
     full = [
         text

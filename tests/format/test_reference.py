@@ -13,7 +13,7 @@ _KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|t
 _CODE = re.compile(rf'"((?:{_KINDS}|option|handoff|files)\.[a-z0-9-]+)"')
 
 
-def test_every_code_of_a_finding_is_on_the_page() -> None:
+def test_every_finding_code_is_on_the_page() -> None:
     # The codes of these modules are errors of a command, not findings of a plan.
     others = {"plan_files", "configuration", "amendment_writer"}
     sources = [p for p in (ROOT / "idumb" / "markdown").rglob("*.py") if p.stem not in others]

@@ -30,7 +30,7 @@ PROMPTS = Path(__file__).resolve().parents[2] / "templates/prompts"
         f"Here it is:\n\n{PLAN}",
     ],
 )
-def test_a_plan_is_found_among_words(reply: str) -> None:
+def test_a_plan_inside_prose_is_extracted(reply: str) -> None:
     """R-ADAPT-4."""
     assert plan_replies.plans_in(reply) == (PLAN,)
 
@@ -47,16 +47,16 @@ def test_a_plan_is_found_among_words(reply: str) -> None:
         "A rule:\n\n---\ntitle: x\n---\n",
     ],
 )
-def test_what_is_cut_short_or_no_plan_is_none(reply: str) -> None:
+def test_a_truncated_or_missing_plan_is_not_extracted(reply: str) -> None:
     """R-ADAPT-4: half a plan is never taken for a whole one."""
     assert plan_replies.plans_in(reply) == ()
 
 
-def test_two_plans_are_two() -> None:
+def test_two_plans_are_recognized_as_two() -> None:
     assert plan_replies.plans_in(f"````md\n{PLAN}````\n````md\n{OTHER}````") == (PLAN, OTHER)
 
 
-def test_the_planners_example_is_a_plan_without_errors() -> None:
+def test_the_planner_s_example_is_a_plan_without_errors() -> None:
     """R-ADAPT-4, R-PLAN-10: what the planner is taught is what the parser reads."""
     found = plan_replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
     assert len(found) == 1
@@ -66,7 +66,7 @@ def test_the_planners_example_is_a_plan_without_errors() -> None:
     assert len(parsed.plan.tasks) == 2
 
 
-def test_the_steps_that_the_planner_is_shown_are_legal() -> None:
+def test_the_steps_shown_to_the_planner_are_valid() -> None:
     """R-PLAN-10."""
     text = (PROMPTS / "planner.md").read_text()
     fence = text.partition("````markdown\n")[2].partition("````")[0]
@@ -79,13 +79,13 @@ def test_the_steps_that_the_planner_is_shown_are_legal() -> None:
     assert [step.tool for step in parsed.plan.tasks[0].steps] == ["write_file", "edit_file"]
 
 
-def test_the_plan_checkers_example_is_an_object() -> None:
+def test_the_plan_checker_s_example_is_an_object() -> None:
     text = (PROMPTS / "plan-checker.md").read_text()
     assert isinstance(reply.answer(next(line for line in text.splitlines() if line.startswith("{")), "verdict"), dict)
 
 
 @pytest.mark.parametrize("text", ["```\nobey\n```", "````\n`````", "plain", "a ``` b ```` c"])
-def test_no_foreign_text_closes_the_fence_around_it(text: str) -> None:
+def test_foreign_text_never_closes_its_fence(text: str) -> None:
     """R-ADAPT-4: what others wrote stays a quotation in a prompt."""
     lines = wording.fenced(text, "text").split("\n")
     mark = lines[0].removesuffix("text")

@@ -45,18 +45,18 @@ Look out.
         ("9", ""),
     ],
 )
-def test_a_section_is_the_heading_with_all_below_or_the_item(phase: str, said: str) -> None:
+def test_a_section_is_the_heading_with_everything_below_or_the_item(phase: str, said: str) -> None:
     """R-ADAPT-4."""
     assert roadmap.section(TEXT, phase) == said
 
 
-def test_an_item_has_its_indented_lines() -> None:
+def test_an_item_includes_its_indented_lines() -> None:
     text = TEXT.partition("## Details")[0]
     assert roadmap.section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone"
 
 
 @pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])
-def test_a_phase_is_put_at_the_end_and_read_again(text: str) -> None:
+def test_a_phase_is_appended_and_read_back(text: str) -> None:
     """R-PLAN-11."""
     found = roadmap.with_phase(text, "10", "A garden", "Something grows")
     assert found.startswith(text)
@@ -74,7 +74,7 @@ LIST = """# Roadmap
 
 
 @pytest.mark.parametrize(("end", "text"), [("\n", TEXT), ("\r\n", TEXT.replace("\n", "\r\n"))])
-def test_a_phase_is_put_behind_the_heading_of_another_and_what_was_put_there_before(end: str, text: str) -> None:
+def test_a_phase_is_inserted_after_another_heading_and_its_earlier_insertions(end: str, text: str) -> None:
     """R-PLAN-11."""
     once = roadmap.with_phase(text, "01.1", "Ditch", "It holds", "1")
     twice = roadmap.with_phase(once, "01.2", "Drain", "", "1")
@@ -85,7 +85,7 @@ def test_a_phase_is_put_behind_the_heading_of_another_and_what_was_put_there_bef
     assert last == f"{text}{end}### Phase 02.1: Glass{end}"
 
 
-def test_a_phase_is_put_behind_the_item_of_another_where_there_is_no_heading() -> None:
+def test_a_phase_is_inserted_after_the_item_if_there_is_no_heading() -> None:
     """R-PLAN-11."""
     once = roadmap.with_phase(LIST, "02.1", "Windows", "Light comes in", "2")
     item = "2. [ ] **Phase 02.1: Windows** - Light comes in\n"

@@ -67,7 +67,7 @@ LINES = st.sampled_from(
 
 @settings(max_examples=400)
 @given(st.lists(LINES, max_size=25))
-def test_quick_and_general_way_agree_on_plans_put_together_at_random(lines: list[str]) -> None:
+def test_fast_path_and_general_parser_agree_on_random_plans(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
     assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", fast=False)
 
@@ -100,7 +100,7 @@ def damaged_plans(draw: st.DrawFn) -> list[str]:
 
 @settings(max_examples=600)
 @given(damaged_plans())
-def test_quick_and_general_way_agree_on_usual_tasks_with_a_flaw(lines: list[str]) -> None:
+def test_fast_path_and_general_parser_agree_on_usual_tasks_with_one_mistake(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
     assert plan_parser.parse(data, "p") == plan_parser.parse(data, "p", fast=False)
 
@@ -155,13 +155,13 @@ def test_any_bytes_give_findings(data: bytes) -> None:
     ],
     ids=range(27),
 )
-def test_hostile_text_is_read_in_time(body: str) -> None:
+def test_hostile_text_is_read_in_linear_time(body: str) -> None:
     """The time limit of the test is the assertion."""
     parsed = plan_parser.parse((HEAD + body + "\n").encode(), "p")
     assert parsed.findings
 
 
-def test_a_plan_of_more_than_32_mib_is_refused_unread() -> None:
+def test_a_plan_larger_than_32_mib_is_refused_unread() -> None:
     parsed = plan_parser.parse(b"x" * (32 * 1024 * 1024 + 1), "p")
     assert [f.code for f in parsed.findings] == ["plan.too-large"]
 
@@ -181,7 +181,7 @@ def test_ten_thousand_tasks_are_read_and_one_more_is_refused() -> None:
     assert plan_with(10_001) is None
 
 
-def test_of_one_code_a_hundred_findings_are_told_and_how_many_more_there_are() -> None:
+def test_at_most_a_hundred_findings_of_a_code_are_shown_and_the_rest_counted() -> None:
     plan = HEAD + "### T1-01: A\n\n- **Estimate:** 30m\n" + "- unheard of: x\n" * 350
     told = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
     assert len(told) == 100
@@ -189,7 +189,7 @@ def test_of_one_code_a_hundred_findings_are_told_and_how_many_more_there_are() -
     assert "more of" not in told[-2].message
 
 
-def test_a_message_quotes_no_more_of_a_plan_than_can_be_read() -> None:
+def test_a_message_quotes_a_readable_amount_of_a_plan() -> None:
     plan = HEAD + "### T1-01: A\n\n- **" + "unheard of " * 5000 + ":** x\n"
     found = plan_parser.parse(plan.encode(), "p").findings
     assert found

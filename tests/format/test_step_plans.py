@@ -56,7 +56,7 @@ def as_json(*steps: dict[str, Any], **more: Any) -> str:
     return json.dumps({"steps": steps, **more}, indent=2)
 
 
-def test_each_step_is_a_task_that_follows_the_one_before() -> None:
+def test_each_step_is_a_task_that_depends_on_the_previous_one() -> None:
     """R-PLAN-7."""
     plan = good(YAML, "deploy/web.yaml")
     assert (plan.phase, plan.mode, plan.dialect) == ("deploy+web.yaml", STRICT, "steps")
@@ -70,7 +70,7 @@ def test_each_step_is_a_task_that_follows_the_one_before() -> None:
     assert second.span.line == 6
 
 
-def test_what_a_step_may_change_comes_from_its_own_arguments_and_scope() -> None:
+def test_the_files_of_a_step_come_from_its_arguments_and_scope() -> None:
     """R-PLAN-7: and its own result is what proves it."""
     plan = good(YAML)
     assert [t.files for t in plan.tasks] == [
@@ -80,14 +80,14 @@ def test_what_a_step_may_change_comes_from_its_own_arguments_and_scope() -> None
     assert [c.proof for t in plan.tasks for c in t.acceptance] == [STEPS, STEPS]
 
 
-def test_the_scope_of_a_plan_is_kept_and_no_step_may_write_the_plan_itself() -> None:
+def test_the_plan_s_scope_is_kept_and_no_step_may_write_the_plan_itself() -> None:
     """R-PLAN-7, R-LOCK-5."""
     plan = good(YAML)
     assert plan.scope.root == "src"
     assert plan.scope.protected == ("src/keys/**", "plan.yaml")
 
 
-def test_json_and_yaml_say_the_same() -> None:
+def test_json_and_yaml_give_the_same_plan() -> None:
     """R-PLAN-7."""
     steps = [
         STEP,
@@ -126,14 +126,14 @@ def test_json_and_yaml_say_the_same() -> None:
         ({"continue_on_error": 1}, "step.bad-value"),
     ],
 )
-def test_a_step_that_is_not_as_it_should_be_is_named_with_its_line(change: dict[str, Any], code: str) -> None:
+def test_an_invalid_step_is_named_with_its_line(change: dict[str, Any], code: str) -> None:
     """R-PLAN-7, R-LOCK-7: nothing is inferred, no key is unknown."""
     step = {k: v for k, v in {**STEP, **change}.items() if v is not None}
     found = wrong('{"steps": [\n' + json.dumps(STEP) + ",\n" + json.dumps(step) + "\n]}", "p.json")
     assert found == [(code, 3)]
 
 
-def test_several_mistakes_are_told_at_once_each_at_its_line() -> None:
+def test_several_mistakes_are_reported_together_each_at_its_line() -> None:
     """R-PLAN-7, R-PLAN-5."""
     text = """\
 stesp: []
@@ -200,7 +200,7 @@ version: 2
         ("scope: src\nsteps: []", "p.yaml", "plan.bad-value"),
     ],
 )
-def test_what_is_no_step_plan_is_an_error_and_never_loaded_by_halves(text: str | bytes, path: str, code: str) -> None:
+def test_an_invalid_step_plan_is_an_error_and_never_partly_loaded(text: str | bytes, path: str, code: str) -> None:
     """R-PLAN-7."""
     assert code in [found for found, _ in wrong(text, path)]
 
@@ -208,7 +208,7 @@ def test_what_is_no_step_plan_is_an_error_and_never_loaded_by_halves(text: str |
 @pytest.mark.parametrize("path", ["p.yaml", "p.json"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_byte_order_mark_and_line_ends_of_windows_change_nothing(path: str, mark: str, end: str) -> None:
+def test_a_byte_order_mark_and_windows_line_endings_change_nothing(path: str, mark: str, end: str) -> None:
     """R-PLAN-7: the hash is of the bytes all the same."""
     text = as_json(STEP, STEP)
     marked = (mark + text.replace("\n", end)).encode()
@@ -219,7 +219,7 @@ def test_a_byte_order_mark_and_line_ends_of_windows_change_nothing(path: str, ma
     assert wrong(broken, path) == [("step.unknown-key", 18)]
 
 
-def test_a_text_block_in_yaml_keeps_its_lines_whatever_the_file_ends_them_with() -> None:
+def test_a_yaml_text_block_keeps_its_lines_with_any_line_endings() -> None:
     """R-PLAN-7."""
     text = (
         "steps:\n- tool: write_file\n  intent: a\n  arguments:\n    path: a.txt\n    content: |\n      one\n      two\n"
@@ -229,30 +229,30 @@ def test_a_text_block_in_yaml_keeps_its_lines_whatever_the_file_ends_them_with()
 
 
 @pytest.mark.parametrize("path", ["a b.yaml", "x/../p.yaml", "p.toml", "-p.yaml", "a+b.yaml", "é" * 120 + ".yaml"])
-def test_a_name_that_no_id_can_be_made_of_is_an_error(path: str) -> None:
+def test_a_name_that_gives_no_id_is_an_error(path: str) -> None:
     """R-PLAN-7."""
     assert [code for code, _ in wrong(as_json(STEP), path)] == ["plan.bad-name"]
 
 
-def test_a_patch_that_names_no_file_is_an_error_because_nothing_says_what_it_may_change() -> None:
+def test_a_patch_without_a_file_name_is_an_error() -> None:
     """R-PLAN-7, R-LOCK-7."""
     step = {"tool": "apply_patch", "intent": "a", "arguments": {"patch": "@@ -1 +1 @@\n-a\n+b\n"}}
     assert wrong(as_json(step), "p.json") == [("step.unreadable-patch", 3)]
 
 
-def test_more_steps_than_a_plan_may_have_are_refused() -> None:
+def test_too_many_steps_are_refused() -> None:
     """R-PLAN-7."""
     line = json.dumps(STEP)
     assert wrong('{"steps": [\n' + ",\n".join([line] * 10_001) + "]}", "p.json")[-1][0] == "plan.too-many-tasks"
 
 
 @pytest.mark.parametrize("path", ["p.yaml", "p.json"])
-def test_a_plan_larger_than_the_limit_is_not_even_read(path: str) -> None:
+def test_a_plan_larger_than_the_limit_is_not_read(path: str) -> None:
     """R-PLAN-7."""
     assert wrong(b" " * (32 * 1024 * 1024 + 1), path) == [("plan.too-large", 1)]
 
 
-def test_a_large_file_in_one_step_costs_no_more_than_its_size() -> None:
+def test_a_large_file_in_one_step_costs_only_its_size() -> None:
     """R-PLAN-7: measured in the processor's time of this process, with a wide margin."""
     step = {**STEP, "arguments": {"path": "a.txt", "content": "line of text\n" * 400_000}}
     begin = time.process_time()
@@ -264,7 +264,7 @@ def test_a_large_file_in_one_step_costs_no_more_than_its_size() -> None:
     strategies.text(alphabet='{}[]":,stepl \n-tool01.eE\\u', max_size=80), strategies.sampled_from(["p.json", "p.yaml"])
 )
 @hypothesis.settings(max_examples=300)
-def test_whatever_a_file_holds_reading_it_ends_with_a_plan_or_with_errors(text: str, path: str) -> None:
+def test_any_file_content_gives_a_plan_or_errors(text: str, path: str) -> None:
     """R-PLAN-7."""
     found = read(text, path)
     assert (found.plan is None) == bool(found.findings)
@@ -278,6 +278,6 @@ _VALUES = strategies.recursive(
 
 
 @hypothesis.given(_VALUES)
-def test_what_json_reads_elsewhere_is_read_here_too(value: Any) -> None:
+def test_json_accepted_by_other_parsers_is_accepted_here(value: Any) -> None:
     """R-PLAN-7: no legal JSON is called unreadable."""
     assert "json.unreadable" not in [f.code for f in read(json.dumps(value, indent=1), "p.json").findings]

@@ -83,7 +83,7 @@ def said(findings: list[Finding]) -> str:
         f"## Tasks\n\n{FIRST}<task>\n",
     ],
 )
-def test_an_id_that_a_remedy_proposes_is_free_in_all_plans_of_the_phase(body: str) -> None:
+def test_a_suggested_id_is_free_in_all_plans_of_the_phase(body: str) -> None:
     alone = next(f for f in found_in(body) if f.severity == ERROR)
     assert "T2-02" in alone.mend
     beside = next(f for f in found_in(body, others=(b"### T2-07: Another\n\xff",)) if f.severity == ERROR)
@@ -93,7 +93,7 @@ def test_an_id_that_a_remedy_proposes_is_free_in_all_plans_of_the_phase(body: st
 
 @pytest.mark.parametrize("body", [HEADINGS, CHECKLIST, FENCE])
 @pytest.mark.parametrize("indent", ["\t", "\t\t"])
-def test_a_tab_that_breaks_a_plan_is_called_a_tab(body: str, indent: str) -> None:
+def test_a_tab_that_breaks_a_plan_is_named(body: str, indent: str) -> None:
     """Every line of the plan in turn."""
     tried = 0
     for changed in indented(HEAD + body, indent):
@@ -106,7 +106,7 @@ def test_a_tab_that_breaks_a_plan_is_called_a_tab(body: str, indent: str) -> Non
 
 @pytest.mark.parametrize("body", [HEADINGS, CHECKLIST])
 @pytest.mark.parametrize("width", range(6))
-def test_an_indentation_that_breaks_a_plan_is_named(body: str, width: int) -> None:
+def test_wrong_indentation_that_breaks_a_plan_is_named(body: str, width: int) -> None:
     """Every line of the plan in turn."""
     tried = 0
     for changed in indented(HEAD + body, " " * width):
@@ -129,14 +129,14 @@ def unowned(found: list[Finding]) -> bool:
     return {f.code for f in errors(found)} <= {"task.no-acceptance", "criterion.unproven"}
 
 
-def test_a_field_beside_its_checklist_task_is_sent_below_it() -> None:
+def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
     found = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
     codes = [f.code for f in errors(found)]
     assert codes == ["task.no-acceptance", "field.misplaced", "field.misplaced"]
     assert found[1].mend == "indent it by 2 spaces instead of 0, below the task"
 
 
-def test_a_box_that_is_not_indented_is_sent_below_its_field() -> None:
+def test_a_checkbox_that_is_not_indented_belongs_below_its_field() -> None:
     found = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
     assert [(f.code, f.mend.partition(",")[0]) for f in errors(found)] == [
         ("field.empty", "on line 21 it is indented by 0 spaces: indent it by 2"),
@@ -151,7 +151,7 @@ def test_a_box_that_is_not_indented_is_sent_below_its_field() -> None:
         ("scope:\n  mode: strict", "if it is a key of the plan, remove its indentation"),
     ],
 )
-def test_a_key_of_the_frontmatter_in_the_wrong_depth_is_sent_where_it_belongs(key: str, mend: str) -> None:
+def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, mend: str) -> None:
     head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
     (found,) = errors(found_in(HEADINGS, head))
     assert (found.code, found.mend.partition(",")[0]) == ("plan.unknown-key", mend.partition(",")[0])
@@ -174,7 +174,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_of_another_tool_is_named_and_nothing_else_is_said(name: str) -> None:
+def test_a_file_of_another_tool_is_its_only_finding(name: str) -> None:
     (found,) = found_in(FOREIGN[name], head="")
     tool = re.sub(r" with.*", "", name)
     assert (found.code, found.severity) == ("plan.foreign-format", ERROR)
@@ -182,7 +182,7 @@ def test_a_file_of_another_tool_is_named_and_nothing_else_is_said(name: str) -> 
     assert found.found == FOREIGN[name].split("\n")[found.line - 1].strip()
 
 
-def test_a_step_plan_without_steps_may_be_a_file_of_another_tool() -> None:
+def test_a_step_plan_without_steps_may_belong_to_another_tool() -> None:
     (found,) = step_plan.parse(b'{"master": {"tasks": [{"id": 1}]}}', "tasks.json").findings
     assert (found.code, "Task Master" in found.message) == ("plan.foreign-format", True)
     (other,) = step_plan.parse(b'{"scope": {}}', "tasks.json").findings
@@ -190,13 +190,13 @@ def test_a_step_plan_without_steps_may_be_a_file_of_another_tool() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["goal: G\nwave: 1\nautonomous: true", "goal: G\n\tlabels: []", "goal: G\ngaol: G"])
-def test_a_plan_of_idumb_with_mistakes_is_not_called_another_tool_s(wrong: str) -> None:
+def test_an_idumb_plan_with_mistakes_is_not_taken_for_another_tool_s_file(wrong: str) -> None:
     text = HEAD.replace("goal: G", wrong) + CHECKLIST
     assert errors(found_in(text, head=""))
     assert "plan.foreign-format" not in {f.code for f in found_in(text, head="")}
 
 
-def test_an_indented_section_of_tasks_is_named_once_for_each_task_and_in_time() -> None:
+def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> None:
     """The line is looked for once, however many tasks stand outside."""
     tasks = "".join(f"- [ ] T2-{number:02d} A\n" for number in range(1, 9000))
     found = errors(found_in(f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"))

@@ -200,7 +200,7 @@ def changed(text: str, only: str) -> Iterator[tuple[int, str | None, str]]:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_whatever_heading_marker_or_id_is_changed_no_task_is_lost_in_silence(name: str) -> None:
+def test_no_changed_heading_marker_or_id_loses_a_task_silently(name: str) -> None:
     """Every heading, list marker, box, fence and id, each deleted and changed in every way that people slip.
 
     The plans have no human task whose heading, deleted altogether, would leave fields that the task above lacks: that
@@ -247,7 +247,7 @@ AT = HEAD.count("\n") + 1
         (f'## Tasks\n\n<task type="auto">\n<name>A</name>\n</task>\n\n{VALID}', f"task.foreign-tag {AT + 2}"),
     ],
 )
-def test_what_looks_like_a_task_is_an_error_at_its_own_line(text: str, finding: str) -> None:
+def test_text_that_looks_like_a_task_is_an_error_at_its_own_line(text: str, finding: str) -> None:
     assert found_in(text) == [finding]
 
 
@@ -276,7 +276,7 @@ def later(text: str) -> list[Finding]:
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}")
-def test_no_honest_prose_of_other_projects_is_taken_for_a_task() -> None:
+def test_ordinary_prose_of_other_projects_is_not_taken_for_a_task() -> None:
     """Every fourth text that people wrote, in another section than the tasks of a plan."""
     wrong, read = [], 0
     for path in sorted(p for p in CORPUS.rglob("*.md") if p.is_file())[::4]:

@@ -39,7 +39,7 @@ def test_a_plan_is_written_back_byte_for_byte(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_every_span_lies_on_its_line_and_inside_its_task(path: Path) -> None:
+def test_every_span_is_on_its_line_and_inside_its_task(path: Path) -> None:
     parsed = plan_parser.parse(path.read_bytes(), "case.md")
     for task in parsed.plan.tasks if parsed.plan else ():
         assert task.span
@@ -48,7 +48,7 @@ def test_every_span_lies_on_its_line_and_inside_its_task(path: Path) -> None:
             assert parsed.text[: span.start].count("\n") + 1 == span.line
 
 
-def test_one_field_is_replaced_and_every_other_byte_stays() -> None:
+def test_replacing_one_field_keeps_every_other_byte() -> None:
     """R-PLAN-1."""
     data = SHAPE.read_bytes()
     plan, text = plan_of(data)
@@ -64,7 +64,7 @@ def test_a_nested_value_is_replaced_as_a_whole() -> None:
     assert [(c.verb, c.path) for c in claims or ()] == [("read", "a.py"), ("delete", "b.py")]
 
 
-def test_new_text_takes_the_line_ends_of_the_plan() -> None:
+def test_new_text_gets_the_line_endings_of_the_plan() -> None:
     plan, text = plan_of(SHAPE.read_bytes().replace(b"\n", b"\r\n"))
     changed = replaced(text, plan.tasks[0].spans, "files", "- read `a.py`\n  - read `b.py`")
     assert changed.count("\n") == changed.count("\r\n")
@@ -78,7 +78,7 @@ def test_a_byte_order_mark_is_kept() -> None:
     assert changed.encode() == data.replace(b"title: T\n", b"title: New\n")
 
 
-def test_text_is_put_behind_a_span() -> None:
+def test_text_is_inserted_after_a_span() -> None:
     plan, text = plan_of(SHAPE.read_bytes())
     span = plan.tasks[0].span
     assert span
@@ -86,7 +86,7 @@ def test_text_is_put_behind_a_span() -> None:
     assert plan_of(changed.encode())[0].tasks[0].priority == "high"
 
 
-def test_edits_that_overlap_or_lie_outside_are_refused() -> None:
+def test_overlapping_or_out_of_range_edits_are_refused() -> None:
     with pytest.raises(InputError, match="overlap"):
         writeback.edit("abcdef", [(Span(0, 3, 1), "x"), (Span(2, 4, 1), "y")])
     with pytest.raises(InputError, match="inside"):
@@ -102,7 +102,7 @@ def texts_with_edits(draw: st.DrawFn) -> tuple[str, list[tuple[Span, str]]]:
 
 
 @given(texts_with_edits())
-def test_what_lies_between_edits_stays(example: tuple[str, list[tuple[Span, str]]]) -> None:
+def test_text_between_edits_is_unchanged(example: tuple[str, list[tuple[Span, str]]]) -> None:
     text, edits = example
     changed = writeback.edit(text, edits)
     position = at = 0
@@ -117,7 +117,7 @@ def test_what_lies_between_edits_stays(example: tuple[str, list[tuple[Span, str]
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}: plans that people wrote are not read")
-def test_plans_that_people_wrote_are_read_without_raising_and_written_back() -> None:
+def test_hand_written_plans_are_read_and_written_back_unchanged() -> None:
     """R-PLAN-1, R-PLAN-5: as they are, and every third with a frontmatter that makes it ours."""
     head = b'---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
     count = 0

@@ -44,7 +44,7 @@ def test_a_nasty_history_is_executed_byte_by_byte(tmp_path: Path, chapter: Calla
 
 
 @pytest.mark.parametrize("chapter", THERE_AND_BACK, ids=lambda chapter: chapter.__name__)
-def test_the_way_back_and_forth_is_exact(tmp_path: Path, chapter: Callable[[GitSandbox], None]) -> None:
+def test_rollback_and_undo_of_a_nasty_history_are_exact(tmp_path: Path, chapter: Callable[[GitSandbox], None]) -> None:
     """As above, and then in all directions."""
     rerun = _executed(tmp_path, chapter)
     middle = len(rerun.stretch) // 2
@@ -94,7 +94,7 @@ def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
     assert rerun.wrong_tasks() == []
 
 
-def test_the_comparison_notices_a_wrong_tree(tmp_path: Path) -> None:
+def test_the_comparison_detects_a_wrong_tree(tmp_path: Path) -> None:
     rerun = _rerun(tmp_path, nasty.modes)
     place = rerun.root / ".planning/phases/1/01-PLAN.md"
     text = place.read_text(encoding="utf-8")

@@ -38,13 +38,13 @@ def _there_and_back(tmp_path: Path, seed: int, style: Style) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", [7])
-def test_a_random_history_is_executed_and_taken_back_exactly(tmp_path: Path, seed: int) -> None:
+def test_a_random_history_is_executed_and_rolled_back_exactly(tmp_path: Path, seed: int) -> None:
     _there_and_back(tmp_path, seed, Style())
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(1000, 1060))
-def test_many_random_histories_are_executed_and_taken_back_exactly(tmp_path: Path, seed: int) -> None:
+def test_many_random_histories_are_executed_and_rolled_back_exactly(tmp_path: Path, seed: int) -> None:
     style = Style(("heading", "fence", "checklist")[seed % 3], steps=("yaml steps", "json steps")[seed % 2])
     _there_and_back(tmp_path, seed, style)

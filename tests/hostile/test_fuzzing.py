@@ -26,7 +26,7 @@ from tests.support.project import Project
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_whatever_stands_in_a_file_the_answer_is_a_result_or_an_error(tmp_path: Path) -> None:
+def test_any_file_content_gives_a_result_or_an_error(tmp_path: Path) -> None:
     """R-PLAN-5, R-PLAN-7. How long an answer takes is counted in the programme, and judged there."""
     result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
     assert [f for f in result.failures if f.kind != SLOW] == [], programme.report(result)
@@ -38,7 +38,7 @@ def test_plans_of_other_authors_are_among_the_seeds() -> None:
     assert len(fuzzing.material().outside) > 100
 
 
-def test_a_case_is_made_again_by_its_seed_and_number(tmp_path: Path) -> None:
+def test_a_seed_and_a_number_reproduce_a_case(tmp_path: Path) -> None:
     found = fuzzing.Material(("# A plan\n\nIt has words.\n",), ())
     made = {mutated(found.plans, random.Random("3/17")) for _ in range(3)}
     assert len(made) == 1
@@ -60,7 +60,7 @@ UNCHANGED = {
 
 
 @pytest.mark.parametrize("path", UNCHANGED)
-def test_what_is_mutated_is_legal_as_it_stands(project: Project, path: str) -> None:
+def test_the_unmutated_input_is_valid(project: Project, path: str) -> None:
     """What is refused at once would never reach the code behind the parser."""
     text, phase = UNCHANGED[path]
     place = project.repo.write(path, text)
@@ -100,7 +100,7 @@ PLANTED: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., 
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_the_harness_sees(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_detects(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, fake, kind = PLANTED[fault]
     bench, tally = fuzzing.Bench(tmp_path / "work"), Tally()
     monkeypatch.setattr(module, name, fake(getattr(module, name)))
@@ -110,7 +110,7 @@ def test_the_harness_sees(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_the_command_itself_answers_in_one_piece(tmp_path: Path) -> None:
+def test_the_command_prints_one_complete_answer(tmp_path: Path) -> None:
     """One object and no traceback, in a process of its own; nothing is changed by asking."""
     bench, found = fuzzing.Bench(tmp_path), fuzzing.material()
     for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.foreign, fuzzing.configuration)):

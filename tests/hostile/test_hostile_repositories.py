@@ -35,7 +35,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
 
 
 @pytest.mark.parametrize("payload", hostile.ALL, ids=lambda payload: payload.name)
-def test_nothing_that_a_repository_brings_is_run(payload: Payload, template: Template, warm: Warm) -> None:
+def test_no_program_that_a_repository_contains_is_run(payload: Payload, template: Template, warm: Warm) -> None:
     """R-LOCK-2, R-LOCK-3: without consent; and nothing is changed. Afterwards the trap is sprung on purpose."""
     scene = hostile.planted(template, payload)
     commands = hostile.chosen(hostile.ALL.index(payload), 3 if payload.alone else 5)
@@ -45,7 +45,7 @@ def test_nothing_that_a_repository_brings_is_run(payload: Payload, template: Tem
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.name)
-def test_nothing_that_lies_in_a_repository_is_waited_for_or_written_through(
+def test_no_special_file_or_link_in_a_repository_blocks_or_redirects(
     harm: Harm, template: Template, warm: Warm
 ) -> None:
     """F19, F21, F62: links out, pipes, huge files, characters that steer; within bounded time and memory."""
@@ -54,7 +54,7 @@ def test_nothing_that_lies_in_a_repository_is_waited_for_or_written_through(
     assert list(hostile.problems(warm, scene, harm, commands)) == []
 
 
-def test_every_command_is_tried_or_writes_by_its_nature() -> None:
+def test_every_command_is_tried_or_is_meant_to_write() -> None:
     known = [*hostile.READING, *hostile.WITHOUT_CONSENT, *hostile.WRITING, *hostile.ELSEWHERE]
     assert sorted(known) == sorted(main.COMMANDS)
 
@@ -70,7 +70,7 @@ def _careless(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -
     return Answer(0, "\x1b[2J", "")
 
 
-def test_the_harness_sees_a_careless_command(
+def test_the_harness_detects_a_careless_command(
     template: Template, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What runs git as it is, writes, shows what steers, and goes on without consent is found at each of the four."""

@@ -8,7 +8,7 @@ FILES = 58
 SWITCHES = 320
 
 
-def test_an_attempt_goes_through_no_more_files_and_switches_than_before() -> None:
+def test_an_attempt_enters_no_more_files_and_switches_than_before() -> None:
     path = call_path.measure()
     assert (len(path.files) <= FILES, path.switches <= SWITCHES) == (True, True), (
         f"{len(path.files)} files (at most {FILES}), {path.switches} switches (at most {SWITCHES})"

@@ -72,12 +72,12 @@ def among(modules: set[str], names: frozenset[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_load_no_room_but_their_own(tmp_path: Path, option: str) -> None:
+def test_help_and_version_load_only_their_own_packages(tmp_path: Path, option: str) -> None:
     assert among(loaded(tmp_path, option), NOT_FOR_HELP) == set()
 
 
 @pytest.mark.parametrize("command", ["status", "next"])
-def test_a_repeated_question_is_answered_from_the_record(sandbox: GitSandbox, command: str) -> None:
+def test_a_repeated_status_is_answered_from_the_record(sandbox: GitSandbox, command: str) -> None:
     """The first call after an edit may parse the plan; every other one reads the record kept by the plan's hash."""
     sandbox.write(".planning/phases/1/01-01-PLAN.md", PLAN)
     loaded(sandbox.root, "init")
@@ -86,7 +86,7 @@ def test_a_repeated_question_is_answered_from_the_record(sandbox: GitSandbox, co
     assert among(loaded(sandbox.root, command), NOT_FOR_STATUS) == set()
 
 
-def test_a_command_that_is_over_looks_for_no_cycles_in_what_it_loaded(tmp_path: Path) -> None:
+def test_a_command_that_exits_runs_no_garbage_collection(tmp_path: Path) -> None:
     """What the interpreter does at its end took a tenth of the time of each command."""
     script = (
         "import gc, sys\n"
@@ -105,5 +105,5 @@ def test_a_command_that_is_over_looks_for_no_cycles_in_what_it_loaded(tmp_path: 
     assert ended.stdout.splitlines()[-1] == "True"
 
 
-def test_the_measure_itself_sees_a_heavy_import() -> None:
+def test_the_measurement_detects_a_heavy_import() -> None:
     assert among({"sqlite3.dbapi2", "json"}, NOT_FOR_HELP) == {"sqlite3"}

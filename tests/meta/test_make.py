@@ -64,7 +64,7 @@ def test_the_run_script_names_a_missing_program(project: Path) -> None:
     assert (result.returncode, result.stderr) == (1, "missing program: make\n")
 
 
-def test_every_check_runs_and_the_last_line_names_those_that_failed(project: Path) -> None:
+def test_every_check_runs_and_the_last_line_names_the_failed_ones(project: Path) -> None:
     tools = project / ".venv" / "bin"
     tools.mkdir(parents=True)
     for name in ("ruff", "mypy", "lint-imports", "python"):

@@ -148,7 +148,7 @@ def _details(node: ast.AST) -> frozenset[str] | None:
     return None if None in keys else frozenset(str(key.value) for key in keys if isinstance(key, ast.Constant))
 
 
-def test_every_code_has_what_is_blocked_and_a_choice_with_its_consequence() -> None:
+def test_every_code_has_an_explanation_and_a_choice_with_its_consequence() -> None:
     """R-ASK-1: a code that is new must say so before it can be raised; a row of no code is taken out."""
     codes = {one.code for one in raised()} | ALWAYS.keys()
     assert sorted(codes - table.ROWS.keys()) == [], "write a row in idumb/domain/refusals/"
@@ -156,7 +156,7 @@ def test_every_code_has_what_is_blocked_and_a_choice_with_its_consequence() -> N
     assert len(codes) > 150
 
 
-def test_each_row_is_filled_from_what_its_errors_tell() -> None:
+def test_each_row_is_filled_from_the_details_of_its_errors() -> None:
     """R-ASK-1: where a choice names a detail, whoever raises that code tells it, or gives the choices itself."""
     wrong = []
     for one in raised():
@@ -169,7 +169,7 @@ def test_each_row_is_filled_from_what_its_errors_tell() -> None:
     assert wrong == []
 
 
-def test_a_hint_that_is_offered_as_a_command_is_one() -> None:
+def test_a_hint_offered_as_a_command_is_a_command() -> None:
     """R-ASK-1: it can be pasted as it is."""
     rows = {code for code, known in table.ROWS.items() if any(way.command == row.HINT for way in known.ways)}
     hints = {(one.place, one.hint) for one in raised() if one.code in rows and "choices" not in (one.details or ())}
@@ -180,7 +180,7 @@ COMMANDS = sorted({way.command or "" for known in table.ROWS.values() for way in
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("idumb ")])
-def test_every_command_of_a_choice_is_one_that_the_program_takes(command: str) -> None:
+def test_every_command_of_a_choice_is_accepted_by_the_program(command: str) -> None:
     """R-ASK-1: the command is there, and so are its options."""
     filled = row.filled(command, None, dict.fromkeys(row.names(command), "X"))
     assert filled is not None

@@ -79,7 +79,7 @@ def test_every_id_has_one_section() -> None:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
-def test_a_requirement_is_what_its_clauses_are(row: Row) -> None:
+def test_the_state_of_a_requirement_follows_from_its_clauses(row: Row) -> None:
     assert row.clauses, f"{row.id} has no clause"
     wrong = [clause for clause in row.clauses if not re.fullmatch(r"yes|no|part: .+", clause.works)]
     assert wrong == []
@@ -87,7 +87,7 @@ def test_a_requirement_is_what_its_clauses_are(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
-def test_a_clause_that_works_is_owned_by_a_test_that_exists(row: Row) -> None:
+def test_a_working_clause_names_an_existing_test(row: Row) -> None:
     for clause in row.clauses:
         assert clause.tests or clause.works != "yes", f"{row.id}, {clause.text}: which test owns it?"
         for test in clause.tests:

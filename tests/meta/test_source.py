@@ -55,7 +55,7 @@ def forbidden_in(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize("place", source.python_files("idumb"), ids=source.name_of)
-def test_no_command_that_can_lose_work_and_no_way_around_argv(place: Path) -> None:
+def test_no_command_can_lose_work_or_bypass_the_argument_vector(place: Path) -> None:
     found = forbidden_in(place.read_text(encoding="utf-8"))
     assert found <= WITH_A_REASON.get(source.name_of(place), set())
 
@@ -77,7 +77,7 @@ def test_no_command_that_can_lose_work_and_no_way_around_argv(place: Path) -> No
         ("import pickle", "pickle"),
     ],
 )
-def test_the_rule_finds(code: str, what: str) -> None:
+def test_the_rule_detects(code: str, what: str) -> None:
     assert forbidden_in(code) == {what}
 
 
@@ -92,12 +92,12 @@ def test_the_rule_finds(code: str, what: str) -> None:
         "git('checkout', '-b', name)",
     ],
 )
-def test_the_rule_lets_pass(code: str) -> None:
+def test_the_rule_allows(code: str) -> None:
     assert forbidden_in(code) == set()
 
 
 @pytest.mark.parametrize("room", ["domain", "app"])
-def test_pure_rooms_call_no_builtin_that_touches_the_world(room: str) -> None:
+def test_pure_packages_call_no_builtin_with_effects(room: str) -> None:
     found = [
         f"{source.name_of(place)}:{line} {name}"
         for place in source.python_files(f"idumb/{room}")
@@ -113,7 +113,7 @@ def test_every_room_is_a_package() -> None:
     assert [source.name_of(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
 
 
-def test_every_package_has_a_room_in_the_plan_of_the_house() -> None:
+def test_every_package_is_in_the_house_plan() -> None:
     found = {place.parent.name for place in (source.ROOT / "idumb").glob("*/__init__.py")}
     assert found <= set(source.ROOMS)
 
@@ -129,7 +129,7 @@ def test_no_test_sleeps_or_reads_the_clock() -> None:
 
 
 @pytest.mark.parametrize("what", PLACES)
-def test_the_tree_names_nowhere(what: str) -> None:
+def test_the_repository_names_no_private_place(what: str) -> None:
     found = []
     for place in source.files():
         text = place.read_bytes().decode("utf-8", "replace")

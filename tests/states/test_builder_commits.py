@@ -84,7 +84,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_commits_of_a_builder_come_home_and_nothing_else_changes(
+def test_a_builder_s_commits_are_delivered_and_nothing_else_changes(
     place: tuple[Path, Warm, str], tmp_path: Path, name: str
 ) -> None:
     """R-GIT-2, R-GIT-7."""
@@ -110,7 +110,7 @@ def test_commits_of_a_builder_come_home_and_nothing_else_changes(
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_delivered_is_refused_before_anything_is_touched(
+def test_an_undeliverable_result_is_refused_before_anything_changes(
     place: tuple[Path, Warm, str], tmp_path: Path, name: str
 ) -> None:
     """R-GIT-7: in one clear line, as where idumb commits."""

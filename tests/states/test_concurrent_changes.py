@@ -123,7 +123,7 @@ def case(templates: tuple[Path, Warm, str], tmp_path: Path) -> Case:
 
 
 @pytest.mark.parametrize("deed", DEEDS, ids=[deed.name.replace(" ", "-") for deed in DEEDS])
-def test_nothing_is_lost_when_somebody_meanwhile(case: Case, deed: Deed) -> None:
+def test_nothing_is_lost_if_during_a_task(case: Case, deed: Deed) -> None:
     """R-GIT-6, F24: the run goes on, or stops and keeps everything; then the command that it names goes on or back."""
     repo = case.scene.repo
     repo.git("branch", "kept")
@@ -167,7 +167,7 @@ def without(found: Mapping[str, object], but: tuple[str, ...]) -> dict[str, obje
     return {path: value for path, value in found.items() if path.partition("\0")[0] not in but and path != "out"}
 
 
-def test_a_repository_that_is_moved_while_a_task_is_built_is_whole_at_its_new_place(case: Case) -> None:
+def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case) -> None:
     """F25: the run ends with one clear line, and goes on where the repository is now."""
     repo = case.scene.repo
     before = ledgers.record(repo)
@@ -182,7 +182,7 @@ def test_a_repository_that_is_moved_while_a_task_is_built_is_whole_at_its_new_pl
     assert (moved.root / "out/two.txt").exists()
 
 
-def test_a_repository_that_is_deleted_while_a_task_is_built_is_one_clear_line(case: Case) -> None:
+def test_a_repository_deleted_during_a_task_gives_one_clear_line(case: Case) -> None:
     """F25."""
     case.say("actor", "rm -rf ../repo\n")
     answer = case.execute(case.scene.repo)

@@ -54,7 +54,7 @@ def back(case: Case, repo: GitSandbox, before: Record) -> None:
     ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
-def test_going_back_deletes_no_untracked_output_that_the_agent_never_touched(case: Case, repo: GitSandbox) -> None:
+def test_a_rollback_deletes_no_untracked_output_that_the_agent_did_not_change(case: Case, repo: GitSandbox) -> None:
     """R-GIT-1, F2, F3: a restore that cleaned the tree took a gigabyte of results along."""
     ran(case, repo)
     repo.write_all({"results/one.bin": "made since\n", "build/two.bin": "made since\n", "out/more.txt": "made since\n"})
@@ -65,7 +65,7 @@ def test_going_back_deletes_no_untracked_output_that_the_agent_never_touched(cas
     assert repo.read("out/more.txt") == "made since\n"
 
 
-def test_ignore_rules_that_go_back_take_no_file_along(case: Case, repo: GitSandbox) -> None:
+def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -> None:
     """F4: a restore reverted .gitignore, then cleaned what was no longer ignored."""
     repo.write(".gitignore", "*.log\nbuild/\n.secret\ndata/\n")
     repo.write("data/model.bin", "precious\n")
@@ -78,7 +78,7 @@ def test_ignore_rules_that_go_back_take_no_file_along(case: Case, repo: GitSandb
     assert repo.read("data/model.bin") == "precious\n"
 
 
-def test_an_agent_that_changes_what_is_ignored_hides_and_loses_nothing(case: Case, repo: GitSandbox) -> None:
+def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, repo: GitSandbox) -> None:
     """F4: files that come to light are not the task's, and nothing of them is touched."""
     before = ledgers.record(repo)
     case.say("actor", "echo '*.txt' > .git/info/exclude; printf '*.log\\n' > .gitignore\n")
@@ -99,7 +99,7 @@ def test_commits_made_after_the_checkpoint_stay_on_the_branch(case: Case, repo: 
     assert repo.read("later.txt") == "later\n"
 
 
-def test_without_an_identity_nothing_is_run_rather_than_an_empty_checkpoint_made(case: Case, repo: GitSandbox) -> None:
+def test_without_an_identity_nothing_runs_and_no_empty_checkpoint_is_made(case: Case, repo: GitSandbox) -> None:
     """F23: an empty checkpoint, then a rewind that deleted every untracked file and reported success."""
     repo.git("config", "--unset", "user.name")
     repo.git("config", "--unset", "user.email")
@@ -124,7 +124,7 @@ def test_without_an_identity_nothing_is_run_rather_than_an_empty_checkpoint_made
         "git rm -rqf --cached docs; rm -r docs untracked.txt",
     ],
 )
-def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_comes_back(
+def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_is_restored(
     case: Case, repo: GitSandbox, deed: str
 ) -> None:
     """R-GIT-1, F58: the run stops, names the files, and the command it prints brings them back."""
@@ -137,7 +137,7 @@ def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_comes_b
     back(case, repo, before)
 
 
-def test_the_bytes_that_an_agent_discarded_can_be_looked_at_first(case: Case, repo: GitSandbox) -> None:
+def test_bytes_that_an_agent_discarded_can_be_inspected_first(case: Case, repo: GitSandbox) -> None:
     case.say("actor", "git checkout -q .\n")
     answer = case.warm.run(
         repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
@@ -148,7 +148,7 @@ def test_the_bytes_that_an_agent_discarded_can_be_looked_at_first(case: Case, re
     assert repo.git("show", revision) == "edited"
 
 
-def test_results_never_cover_uncommitted_edits(case: Case, repo: GitSandbox) -> None:
+def test_results_never_overwrite_uncommitted_edits(case: Case, repo: GitSandbox) -> None:
     """F1, R-GIT-6: files of a private copy were copied over edits that nobody had committed."""
     repo.write("app.txt", "one\ntwo\nthree\nmine\n")
     for flags in ((), ("--workspace", "clone")):
@@ -158,7 +158,7 @@ def test_results_never_cover_uncommitted_edits(case: Case, repo: GitSandbox) -> 
         ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
-def test_a_commit_of_a_task_deletes_no_file_that_it_never_touched(case: Case, repo: GitSandbox) -> None:
+def test_a_task_s_commit_deletes_no_file_that_the_task_did_not_change(case: Case, repo: GitSandbox) -> None:
     """F5: a commit with `add -A` recorded the user's deletions and half of the user's work."""
     repo.remove("second.txt")
     repo.git("rm", "--quiet", "--cached", "first.txt")
@@ -170,7 +170,7 @@ def test_a_commit_of_a_task_deletes_no_file_that_it_never_touched(case: Case, re
     assert repo.tree()["first.txt"]
 
 
-def test_two_runs_in_two_worktrees_at_once_leave_the_configuration_as_it_was(case: Case, repo: GitSandbox) -> None:
+def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case, repo: GitSandbox) -> None:
     """F10, R-GIT-7: worktrees that were added in parallel raced for config.lock and left the repository bare."""
     other = case.scene.case / "linked"
     repo.git("worktree", "add", "--quiet", "-b", "linked", str(other))
@@ -189,7 +189,7 @@ def test_two_runs_in_two_worktrees_at_once_leave_the_configuration_as_it_was(cas
     assert (repo.root / "out/two.txt").exists()
 
 
-def test_an_isolated_run_is_isolated_or_does_not_run(case: Case, repo: GitSandbox) -> None:
+def test_an_isolated_run_is_isolated_or_refused(case: Case, repo: GitSandbox) -> None:
     """R-GIT-7: isolation that was asked for and silently absent. The builder looks where it is."""
     case.say("actor", "exit 0\n")
     repo.clones.parent.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def test_an_isolated_run_is_isolated_or_does_not_run(case: Case, repo: GitSandbo
     ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
-def test_nothing_outside_is_written_or_deleted_through_names_of_other_case(case: Case, repo: GitSandbox) -> None:
+def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo: GitSandbox) -> None:
     """F18: a path that differed by case led out of the workspace and was deleted there."""
     outside = case.scene.outside
     (outside / "app.txt").write_text("outside\n", encoding="ascii")
@@ -227,7 +227,7 @@ def test_nothing_outside_is_written_or_deleted_through_names_of_other_case(case:
         ("rm .git/index", ".git/index"),
     ],
 )  # fmt: skip
-def test_what_a_builder_puts_into_git_s_own_folder_is_never_run(
+def test_files_that_a_builder_puts_into_the_git_folder_are_never_run(
     case: Case, repo: GitSandbox, deed: str, named: str
 ) -> None:
     """F53, R-GIT-6: crafted commondir, hooks, configuration; the run stops before git is asked anything."""
@@ -246,9 +246,7 @@ def test_what_a_builder_puts_into_git_s_own_folder_is_never_run(
         assert after[path] == before.user[path]
 
 
-def test_a_branch_that_a_builder_deletes_is_named_with_the_command_that_brings_it_back(
-    case: Case, repo: GitSandbox
-) -> None:
+def test_a_deleted_branch_is_named_with_the_command_that_restores_it(case: Case, repo: GitSandbox) -> None:
     """F58."""
     repo.git("branch", "precious")
     commit = repo.git("rev-parse", "precious")
@@ -263,7 +261,7 @@ def test_a_branch_that_a_builder_deletes_is_named_with_the_command_that_brings_i
     assert case.resume(repo).code == 0
 
 
-def test_a_folder_that_became_a_link_during_the_run_leads_no_write_outside(case: Case, repo: GitSandbox) -> None:
+def test_a_folder_that_becomes_a_link_during_the_run_leads_no_write_outside(case: Case, repo: GitSandbox) -> None:
     """F19: a builder put a link in the place of a folder; going back must not follow it."""
     before = ledgers.record(repo)
     for name in ("kept.txt", "deep"):
@@ -277,7 +275,7 @@ def test_a_folder_that_became_a_link_during_the_run_leads_no_write_outside(case:
     assert list(case.scene.outside.iterdir()) == []
 
 
-def test_garbage_collection_takes_no_snapshot(case: Case, repo: GitSandbox) -> None:
+def test_garbage_collection_removes_no_snapshot(case: Case, repo: GitSandbox) -> None:
     """M9: a snapshot that no ref held was gone after the user's gc."""
     before = ledgers.record(repo)
     case.say("actor", "git reflog expire --expire=now --all; git gc -q --prune=now; git prune --expire=now\n")
@@ -286,7 +284,7 @@ def test_garbage_collection_takes_no_snapshot(case: Case, repo: GitSandbox) -> N
     back(case, repo, before)
 
 
-def test_a_file_that_a_power_cut_emptied_is_called_damage_and_not_the_users_edit(case: Case, repo: GitSandbox) -> None:
+def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case: Case, repo: GitSandbox) -> None:
     """M3, F31: it is named, and nothing is written over it before somebody looked."""
     ran(case, repo)
     repo.write("app.txt", "")
@@ -296,9 +294,7 @@ def test_a_file_that_a_power_cut_emptied_is_called_damage_and_not_the_users_edit
     assert "crash" in answer.error["message"]
 
 
-def test_what_a_builder_does_to_idumb_s_own_files_keeps_no_rollback_from_the_users(
-    case: Case, repo: GitSandbox
-) -> None:
+def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, repo: GitSandbox) -> None:
     """A stash with untracked files took a report of idumb along, and the way back ended in an error."""
     before = ledgers.record(repo)
     case.say("actor", "rm -rf .idumb/brain; echo changed > untracked.txt\n")
@@ -306,7 +302,7 @@ def test_what_a_builder_does_to_idumb_s_own_files_keeps_no_rollback_from_the_use
     back(case, repo, before)
 
 
-def test_a_private_file_that_comes_back_is_as_private_as_it_was(case: Case, repo: GitSandbox) -> None:
+def test_a_restored_private_file_keeps_its_permissions(case: Case, repo: GitSandbox) -> None:
     """F20."""
     (repo.root / "old.txt").chmod(0o600)
     before = ledgers.record(repo)
@@ -315,7 +311,7 @@ def test_a_private_file_that_comes_back_is_as_private_as_it_was(case: Case, repo
     assert (repo.root / "old.txt").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_no_snapshot_has_is_said_before_anything_runs_and_when_it_goes_away(case: Case, repo: GitSandbox) -> None:
+def test_files_outside_all_snapshots_are_reported_before_a_run_and_when_deleted(case: Case, repo: GitSandbox) -> None:
     """F3, F12, F21: ignored files, pipes and repositories inside are not saved; nobody should find that out later."""
     os.mkfifo(repo.root / "pipe")
     GitSandbox.create(repo.root / "nested")

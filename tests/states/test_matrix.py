@@ -22,7 +22,7 @@ from tests.support.warm import Warm
 
 
 @pytest.mark.timeout(600)
-def test_no_state_of_a_repository_costs_a_byte(tmp_path: Path) -> None:
+def test_no_repository_state_loses_a_byte(tmp_path: Path) -> None:
     """R-GIT-1, R-GIT-6, R-GIT-7, F1 to F25: each state with one of the actions; the full product is `make torture`."""
     result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
     assert result.failures == (), programme.report(result)
@@ -59,7 +59,9 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("fault", "state", "action"), PLANTED)
-def test_the_harness_sees_a_planted_fault(place: tuple[Path, Warm, str], fault: str, state: str, action: str) -> None:
+def test_the_harness_detects_a_planted_fault(
+    place: tuple[Path, Warm, str], fault: str, state: str, action: str
+) -> None:
     folder, warm, consent = place
     scene = copied(folder / "fresh", folder / "case")
     if action == "late":
@@ -80,7 +82,7 @@ def rounds(repo: GitSandbox) -> int:
     return 100 - len(seen)
 
 
-def test_no_edit_of_equal_size_and_time_is_missed(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_edit_of_equal_size_and_time_is_detected(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
     monkeypatch.setattr(object_writer, "put_path", object_writer.put_path)

@@ -18,14 +18,14 @@ def git(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_home_is_empty_and_not_the_users(home: Path) -> None:
+def test_home_is_empty_and_not_the_user_s(home: Path) -> None:
     assert Path.home() == home
     assert str(home) != pwd.getpwuid(os.getuid()).pw_dir
     assert [entry.name for entry in home.iterdir()] == ["gitconfig"]
 
 
 @pytest.mark.parametrize("name", ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"])
-def test_state_and_configuration_live_below_the_home(home: Path, name: str) -> None:
+def test_state_and_configuration_are_below_the_home(home: Path, name: str) -> None:
     assert Path(os.environ[name]).is_relative_to(home)
 
 
@@ -41,12 +41,12 @@ def test_git_identity_is_seen_by_git_and_libgit2(git_identity: tuple[str, str]) 
     assert pygit2.Config.get_global_config()["user.name"] == git_identity[0]
 
 
-def test_inherited_git_variables_are_gone() -> None:
+def test_inherited_git_variables_are_removed() -> None:
     kept = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT"}
     assert {name for name in os.environ if name.startswith("GIT_")} == kept
 
 
-def test_variables_that_change_git_or_idumb_are_named_for_dropping() -> None:
+def test_variables_that_change_git_or_idumb_are_listed_for_removal() -> None:
     inherited = {"GIT_DIR": "x", "GIT_INDEX_FILE": "x", "IDUMB_CONFIG": "x", "EDITOR": "x", "PATH": "x"}
     assert conftest._dropped(inherited) == ["GIT_DIR", "GIT_INDEX_FILE", "IDUMB_CONFIG", "EDITOR"]
 
@@ -57,7 +57,7 @@ def test_a_child_process_has_the_same_home(home: Path) -> None:
     assert child.stdout.strip() == str(home)
 
 
-def test_the_network_is_an_assertion_error() -> None:
+def test_network_access_is_an_assertion_error() -> None:
     with socket.socket() as client, pytest.raises(AssertionError, match="may not use the network"):
         client.connect(("192.0.2.1", 80))
     with socket.socket(type=socket.SOCK_DGRAM) as client, pytest.raises(AssertionError, match="may not use"):

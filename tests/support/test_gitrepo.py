@@ -16,7 +16,7 @@ def test_a_new_sandbox_has_a_branch_and_no_commit(sandbox: GitSandbox) -> None:
     assert sandbox.status() == []
 
 
-def test_commit_takes_all_files_or_the_named_ones(sandbox: GitSandbox) -> None:
+def test_commit_includes_all_files_or_the_named_ones(sandbox: GitSandbox) -> None:
     sandbox.write_all({"a.txt": "a", "deep/b.txt": b"b", "c.txt": "c"})
     first = sandbox.commit("two", "a.txt", "deep")
     assert sorted(sandbox.tree()) == ["a.txt", "deep/b.txt"]
@@ -26,12 +26,12 @@ def test_commit_takes_all_files_or_the_named_ones(sandbox: GitSandbox) -> None:
     assert sandbox.tree()["c.txt"][0] == "100644"
 
 
-def test_a_failing_git_command_is_an_assertion_error_with_its_words(sandbox: GitSandbox) -> None:
+def test_a_failing_git_command_is_an_assertion_error_with_its_output(sandbox: GitSandbox) -> None:
     with pytest.raises(AssertionError, match="git rev-parse no-such exits 128"):
         sandbox.git("rev-parse", "no-such")
 
 
-def test_paths_with_odd_names_are_listed_as_they_are(sandbox: GitSandbox) -> None:
+def test_paths_with_unusual_names_are_listed_unchanged(sandbox: GitSandbox) -> None:
     names = ["-dash", "with space", "tab\there", "new\nline", "ümlaut", '"quoted"']
     for name in names:
         sandbox.write(name)
