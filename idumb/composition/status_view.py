@@ -51,7 +51,7 @@ def refresh(services: Container) -> dict[str, Any]:
     # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]
-    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.folder_of(repository.common_dir)]
+    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.FileConsentStore(repository.common_dir).folder]
     observed = status_view.observe(repository.state_dir, repository.root, inputs)
     view = status.view(services)
     redactor = services.redaction

@@ -9,11 +9,16 @@ MOST_QUOTED = 60_000
 """The most characters of one text that an agent receives; a note marks the cut."""
 
 
+def fence(text: str, least: int = 1) -> str:
+    """Return more backticks than any run in `text`, at least `least`."""
+    return "`" * max(least, max(map(len, re.findall("`+", text)), default=0) + 1)
+
+
 def fenced(text: str, info: str = "") -> str:
     """Return `text` in a fence that nothing in it can close; "" for blank text."""
     if not text.strip():
         return ""
-    mark = "`" * max(3, max(map(len, re.findall("`+", text)), default=0) + 1)
+    mark = fence(text, 3)
     return f"{mark}{info}\n{text.strip(chr(10))}\n{mark}"
 
 

@@ -8,13 +8,13 @@ replaces the copy in the state directory if that is gone, and it alone covers ev
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import GENESIS
+from idumb.store import segments
 from idumb.system.files import atomic_write
 
 LIMIT = 16 * 1024 * 1024
@@ -57,14 +57,13 @@ def read(path: str) -> Anchor | None:
         return Anchor()
 
 
-def exists(path: str) -> bool:
-    return os.path.exists(path)
-
-
-def of(connection: sqlite3.Connection, seq: int, head: str) -> Anchor:
-    """Return what to record about a database, as this connection sees it now."""
-    counter, digest = _image(connection)
-    return Anchor(seq, head, counter, digest)
+def describe(connection: sqlite3.Connection) -> Anchor:
+    """Return what to record about a database, from one consistent view of it."""
+    connection.execute("BEGIN")
+    try:
+        return Anchor(*segments.head(connection), *_image(connection))
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def altered(connection: sqlite3.Connection, anchor: Anchor) -> bool | None:

@@ -107,7 +107,7 @@ class Database:
 
     def set_anchor(self) -> None:
         """Record outside the database, in both places, how far the log has come, and force that to disk."""
-        present = self.read(_anchor_of, anchor.Anchor())
+        present = self.read(anchor.describe, anchor.Anchor())
         if present.seq:
             anchor.write(self._anchor, present)
             self.follow([])
@@ -245,7 +245,7 @@ class Database:
             self.witnesses.require_none()
         schema.migrate(connection)
         connection.execute("COMMIT")
-        if not anchor.exists(self._anchor):
+        if not os.path.exists(self._anchor):
             anchor.write(self._anchor, anchor.Anchor())
 
     def _begin(self) -> None:
@@ -288,14 +288,6 @@ def _set_pragmas(connection: sqlite3.Connection) -> None:
 def _cannot_write(connection: sqlite3.Connection) -> bool:
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     return not os.access(path, os.W_OK)
-
-
-def _anchor_of(connection: sqlite3.Connection) -> anchor.Anchor:
-    connection.execute("BEGIN")
-    try:
-        return anchor.of(connection, *segments.head(connection))
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def _sound_lines(rows: Iterable[Placed], seq: int, previous: str) -> Iterator[Line]:

@@ -14,7 +14,7 @@ from idumb.domain.consent.approval import StoredApproval
 from idumb.domain.errors import InputError, Refusal
 from idumb.store import private_records
 from idumb.store.private_records import PrivateRecords
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write
 
 SCHEMA = 1
 _APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
@@ -24,11 +24,6 @@ _RECORD = re.compile(r"[0-9a-f]{40,128}(?:\.[0-9a-f]{16,64})?\.json")
 _LARGEST = 64 * 1024 * 1024
 
 
-def folder_of(common_dir: str) -> str:
-    """Where consent, approvals and open consent questions of one repository are stored."""
-    return os.path.join(user_folders.path(), "consent", user_folders.repository_id(common_dir))
-
-
 class FileConsentStore:
     """Implements the port `ConsentStore` for the repository of one common dir."""
 
@@ -36,6 +31,11 @@ class FileConsentStore:
         self._common_dir = common_dir
         hint = "make the folder yours alone (owner you, mode 0700), then approve again"
         self._records = PrivateRecords("consent", common_dir, "consent", hint)
+
+    @property
+    def folder(self) -> str:
+        """Where consent, approvals and open consent questions of the repository are stored."""
+        return self._records.folder
 
     def given(self, contract_hash: str) -> bool:
         """Return whether consent is on record. Refusal `consent.unsafe` if others could have written the record."""
@@ -88,7 +88,7 @@ class FileConsentStore:
     def withdraw(self, phase: str) -> int:
         names = [name for name, record in self._own(_CONSENT) if record.get("phase") == phase]
         for name in names:
-            os.unlink(os.path.join(self._records.folder, name))
+            os.unlink(os.path.join(self.folder, name))
         return len(names)
 
     def _own(self, pattern: re.Pattern[str]) -> list[tuple[str, dict[str, Any]]]:
@@ -121,11 +121,11 @@ class FileConsentStore:
     def forget_question(self, question: str) -> None:
         if _QUESTION.fullmatch(f"{question}.json"):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self._records.folder, f"{question}.json"))
+                os.unlink(os.path.join(self.folder, f"{question}.json"))
 
     def mark(self) -> str:
         try:
-            status = os.stat(self._records.folder)
+            status = os.stat(self.folder)
         except (FileNotFoundError, NotADirectoryError):
             return ""
         return f"{status.st_ino}.{status.st_mtime_ns}.{status.st_ctime_ns}"

@@ -51,7 +51,7 @@ class Witnesses:
 
         StoreError `store.missing`.
         """
-        if anchor.exists(self._anchor_path):
+        if os.path.exists(self._anchor_path):
             raise log_errors.missing(self._path, f"{ANCHOR} says that")
         if self._kept_refs():
             raise log_errors.missing(self._path, f"{REFS} holds what it recorded, so")

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from idumb.domain import wording
 from idumb.system import escaping
 
 _NOT_YAML = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
@@ -43,19 +44,15 @@ def prose(text: str) -> str:
 def code(text: str) -> str:
     """Return a code span with more backticks than any run inside it."""
     shown = visible(text.replace("\n", "\\n").replace("\t", "\\t")) or " "
-    fence = "`" * (_longest_run(shown) + 1)
+    fence = wording.fence(shown)
     pad = " " if shown[0] == "`" or shown[-1] == "`" else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
 def block(text: str, info: str = "") -> list[str]:
     """Return a fenced block that nothing inside can close."""
-    fence = "`" * max(3, _longest_run(text) + 1)
+    fence = wording.fence(text, 3)
     return [f"{fence}{info}", *(visible(line) for line in text.rstrip("\n").split("\n")), fence]
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def link(shown: str, target: str) -> str:

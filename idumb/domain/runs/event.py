@@ -117,20 +117,8 @@ class Event:
     hash: str
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "seq": self.seq,
-            "operation": self.operation,
-            "run": self.run,
-            "task": self.task,
-            "attempt": self.attempt,
-            "kind": self.kind,
-            "payload": dict(self.payload),
-            "version": self.version,
-            "fence": self.fence,
-            "at": self.at,
-            "previous": self.previous,
-            "hash": self.hash,
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {**fields, "payload": dict(self.payload)}
 
 
 @dataclass(frozen=True, slots=True)
