@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import build, entry
-from idumb.app.contract import contract_versions, loading
-from idumb.app.core import run_lookup, schedule
+from idumb.app.contract import loading
+from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
@@ -29,10 +28,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     """
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
-    state = run_lookup.latest_run(services, contract.phase)
-    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
-    current = state if state is not None and state.contract.hash == contract.hash else None
-    statuses = schedule.statuses(contract, current or status.blank_state(contract, state))
+    _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
     left = [task for task in contract.order if statuses[task] not in (*outcome.DONE, outcome.SKIPPED)]
     ready = [task for task in left if statuses[task] in (outcome.READY, outcome.RUNNING)]
     chosen = left if everything else ready[:1]
@@ -52,18 +48,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
 def _prepared(
     services: Services, contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str
 ) -> dict[str, Any]:
-    task_state = state.tasks.get(task) if state is not None else None
-    feedback = entry.feedback(task_state) if task_state is not None else ""
-    number = task_state.attempt.number + (task_state.attempt.opened is None) if task_state is not None else 1
-    brief = task_brief.brief(
-        services,
-        contract,
-        contract.tasks[task],
-        attempt=number,
-        feedback=feedback,
-        handover=task_state.context.handover if task_state is not None else "",
-        decided=build.decisions_made(state),
-    )
+    brief = task_brief.in_run(services, contract, state, task, hands_over=True)
     builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
     prompt = brief["prompt"] if capabilities_of(builder or "").reads_prompt else ""
     return {**brief, "prompt": prompt, "status": shown[task], "agent": _agent(services, builder)}

@@ -360,24 +360,5 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
     return tuple(results)
 
 
-def answer(
-    done: RestoreResult, target: Target, state: RunState, judged: Sequence[Evidence], **more: Any
-) -> dict[str, Any]:
-    """The data that both commands print."""
-    return {
-        "phase": state.phase,
-        "invariants": [e.as_dict() for e in judged],
-        "paths": list(target.paths),
-        "tasks": list(target.tasks),
-        "commit": done.commit,
-        "kept": done.kept,
-        **more,
-    }
-
-
 def skipped_warnings(done: RestoreResult) -> tuple[str, ...]:
     return (f"not restored, because they changed: {wording.listed(done.left)}",) if done.left else ()
-
-
-def invariant_warnings(judged: Sequence[Evidence]) -> tuple[str, ...]:
-    return tuple(f"{e.subject} no longer holds: {e.text} ({e.result})" for e in judged if not e.passed)

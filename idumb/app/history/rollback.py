@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from idumb.app.attempt import interruption
 from idumb.app.contract import loading
@@ -12,6 +13,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.history import compensation, restore
+from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import open_run, operation
@@ -82,25 +84,45 @@ def carry_out(
         return _nothing(state, to)
     effects = compensation.effects(services, state, contract, undone, past)
     present = services.trees.scan(_all_paths(undone))
-    target = restore_target(services, present, undone, words)
+    target = _target(services, present, undone, words)
+    past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
+    intent = dataclasses.replace(intent, said={**intent.said, **past_and_compensated})
+    data = {"to": to, **past_and_compensated, "next": ["idumb undo", f"idumb resume {state.phase}"]}
+    return restore_and_report(services, journal, contract, target, intent, word, effects, data)
+
+
+def restore_and_report(
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    target: Target,
+    intent: Intent,
+    word: restore.Confirmation,
+    effects: Effects,
+    data: Mapping[str, Any],
+) -> Result:
+    """Confirm, take a snapshot, run rollback commands, restore the paths, and check the invariants.
+
+    `data` is added to the answer of the command.
+    """
     restore.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
     before = restore.keep_present(services, journal, target)
     target = compensation.run(services, journal, effects, target, before)
-    done = restore.restore_paths(services, journal, contract, target, before, _with_effects(intent, effects))
-    warnings = restore.publish_reports(services, journal, contract, target.tasks)
-    judged = restore.check_invariants(services, state, contract)
-    more = {"to": to, "past": list(effects.past), "compensated": list(effects.compensated)}
-    following = {"next": ["idumb undo", f"idumb resume {state.phase}"]}
-    data = restore.answer(done, target, state, judged, **more, **following)
-    return Result(
-        data,
-        warnings=(*effects.warnings, *restore.skipped_warnings(done), *warnings, *restore.invariant_warnings(judged)),
-    )
-
-
-def _with_effects(intent: Intent, effects: compensation.Effects) -> Intent:
-    payload = {**intent.said, "past": list(effects.past), "compensated": list(effects.compensated)}
-    return Intent(intent.command, intent.subject, intent.trailer, payload)
+    done = restore.restore_paths(services, journal, contract, target, before, intent)
+    warnings = (*effects.warnings, *restore.skipped_warnings(done))
+    warnings += restore.publish_reports(services, journal, contract, target.tasks)
+    invariants = restore.check_invariants(services, journal.state, contract)
+    warnings += tuple(f"{e.subject} no longer holds: {e.text} ({e.result})" for e in invariants if not e.passed)
+    answer = {
+        "phase": journal.state.phase,
+        "invariants": [e.as_dict() for e in invariants],
+        "paths": list(target.paths),
+        "tasks": list(target.tasks),
+        "commit": done.commit,
+        "kept": done.kept,
+        **data,
+    }
+    return Result(answer, warnings=warnings)
 
 
 def _nothing(state: RunState, to: str) -> Result:
@@ -211,7 +233,7 @@ def _touched_paths(known: TaskState) -> tuple[str, ...]:
     return tuple(path for path in known.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
-def restore_target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
+def _target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
     """For each path, its state before the first task that touched it, and after the last one."""
     target = expected = present
     seen: set[str] = set()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
@@ -12,6 +11,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, run_ref
 from idumb.app.history import restore, rollback
+from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
@@ -237,19 +237,16 @@ def _undo_restore(
         removed_folders=exposed_secrets.folders_in(services, p.get("made_folders", ()), *trees),
         made_folders=exposed_secrets.folders_in(services, p.get("removed_folders", ()), *trees),
     )
-    restore.confirm(services, target, word)
-    before = restore.keep_present(services, journal, target)
     undone = p.get("operation", event.operation)
     intent = Intent(restore.UNDO, f"Undo: {what}", f"Idumb-Undo: {undone}", {"undone": undone, "what": what})
-    done = restore.restore_paths(services, journal, contract, target, before, intent)
-    warnings = restore.publish_reports(services, journal, contract, target.tasks)
-    judged = restore.check_invariants(services, state, contract)
-    more = {"undone": undone, "what": what, "next": ["idumb next", "idumb undo"]}
-    data = restore.answer(done, target, state, judged, **more)
-    return Result(
-        data,
-        warnings=(*_lost_effects(p), *restore.skipped_warnings(done), *warnings, *restore.invariant_warnings(judged)),
+    # Undo restores files, but not effects outside the files that commands undid.
+    lost = (
+        f"The effect of {task} outside the files was rolled back and is not repeated"
+        for task in p.get("compensated") or ()
     )
+    data = {"undone": undone, "what": what, "next": ["idumb next", "idumb undo"]}
+    effects = Effects(warnings=tuple(lost))
+    return rollback.restore_and_report(services, journal, contract, target, intent, word, effects, data)
 
 
 def _require_same_tasks(services: Services, state: RunState, event: Event) -> None:
@@ -265,12 +262,6 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
             hint=f"idumb resume {state.phase} runs it again; idumb plan-diff {state.phase}",
             details={"phase": state.phase, "tasks": changed},
         )
-
-
-def _lost_effects(undone: Mapping[str, Any]) -> tuple[str, ...]:
-    """Warnings: undo restores files, but not effects outside the files that commands undid."""
-    tasks = undone.get("compensated") or ()
-    return tuple(f"The effect of {task} outside the files was rolled back and is not repeated" for task in tasks)
 
 
 def _describe(services: Services, state: RunState, event: Event) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import build, entry
-from idumb.app.contract import contract_versions, loading
-from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
+from idumb.app.contract import loading
+from idumb.app.core import blocked_tasks, open_attempt, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.reading import status, task_brief
@@ -23,10 +22,7 @@ def view(services: Services, phase: str) -> Result:
     """Return the next task and the reasons of the others. Starts nothing. InputError if the plan cannot run."""
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
-    state = run_lookup.latest_run(services, contract.phase)
-    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
-    current = state if state is not None and state.contract.hash == contract.hash else None
-    statuses = schedule.statuses(contract, current or status.blank_state(contract, state))
+    _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
     open_now = open_attempt.find(services)
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []
@@ -39,28 +35,12 @@ def view(services: Services, phase: str) -> Result:
             "run": current.id if current else None,
             "contract_hash": contract.hash,
             "open": None if open_now is None else open_now.as_dict(),
-            "task": None if first is None else _brief(services, contract, current, first),
+            "task": None if first is None else task_brief.in_run(services, contract, current, first),
             "others": [status.other_task(contract, current, statuses, t) for t in others],
             "blocked": blocked_tasks.groups(contract, current, statuses),
             "decisions": waiting,
             "next": _commands(services, contract, current, statuses, first, open_now, waiting),
         }
-    )
-
-
-def _brief(services: Services, contract: Contract, state: RunState | None, task: str) -> dict[str, Any]:
-    task_state = state.tasks[task] if state is not None else None
-    if state is None or task_state is None:
-        return task_brief.brief(services, contract, contract.tasks[task], attempt=1, feedback="")
-    number = task_state.attempt.number + (task_state.attempt.opened is None)
-    feedback = entry.feedback(task_state)
-    return task_brief.brief(
-        services,
-        contract,
-        contract.tasks[task],
-        attempt=number,
-        feedback=feedback,
-        decided=build.decisions_made(state),
     )
 
 

@@ -164,10 +164,8 @@ def _planned(
     contract: Contract,
     state: RunState | None,
 ) -> dict[str, Any]:
-    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
-    current = state if state is not None and state.contract.hash == contract.hash else None
+    state, current, statuses = current_run(contract, state)
     changed = state is not None and current is None
-    statuses = schedule.statuses(contract, current or blank_state(contract, state))
     counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.DONE and t not in set(ready)]
@@ -248,7 +246,14 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
     return {"words": f"{intended['words']} was interrupted", "command": command}
 
 
-def blank_state(contract: Contract, before: RunState | None) -> RunState:
+def current_run(contract: Contract, state: RunState | None) -> tuple[RunState | None, RunState | None, dict[str, str]]:
+    """Return the newest run as the next command would find it, again if it runs this contract, and the statuses."""
+    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
+    current = state if state is not None and state.contract.hash == contract.hash else None
+    return state, current, schedule.statuses(contract, current or _blank_state(contract, state))
+
+
+def _blank_state(contract: Contract, before: RunState | None) -> RunState:
     """Return a state without attempts, except for tasks that a run of an earlier plan version completed."""
     state = RunState()
     for task in contract.order:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from idumb.app.attempt import build, entry
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import PromptRequest
 from idumb.domain import agent
@@ -12,6 +13,25 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import ledger
+from idumb.domain.runs.run import RunState
+
+
+def in_run(
+    services: Services, contract: Contract, state: RunState | None, task: str, *, hands_over: bool = False
+) -> dict[str, Any]:
+    """Return the brief of the open or next attempt; with `hands_over`, with what the agent left for its successor."""
+    task_state = state.tasks.get(task) if state is not None else None
+    if task_state is None:
+        return brief(services, contract, contract.tasks[task], attempt=1, feedback="")
+    return brief(
+        services,
+        contract,
+        contract.tasks[task],
+        attempt=task_state.attempt.number + (task_state.attempt.opened is None),
+        feedback=entry.feedback(task_state),
+        handover=task_state.context.handover if hands_over else "",
+        decided=build.decisions_made(state),
+    )
 
 
 def brief(

@@ -127,13 +127,13 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
             "approval.answered-no",
             f"Phase {contract.phase} is not approved: you answered no to {words}.",
             hint=f"Change the plan, then idumb check-plan {contract.phase}",
-            details={
-                "what": f"Approve phase {contract.phase}",
-                "why": "A question of the self-check that you answer no refuses the plan.",
-                "evidence": [f"{one.id}: {one.question} no" for one in refused],
-                "choices": next_actions.rows([Choice("change", "change the plan", "nothing is approved until then")]),
-                "contract_hash": contract.hash,
-            },
+            details=next_actions.offer(
+                f"Approve phase {contract.phase}",
+                "A question of the self-check that you answer no refuses the plan.",
+                [f"{one.id}: {one.question} no" for one in refused],
+                [Choice("change", "change the plan", "nothing is approved until then")],
+                contract_hash=contract.hash,
+            ),
         )
     return tuple(given)
 
@@ -162,15 +162,15 @@ def _unanswered(
         "approval.unanswered",
         f"Phase {contract.phase} is strict; its self-check needs answers: {', '.join(one.id for one in unanswered)}.",
         hint=command,
-        details={
-            "what": f"Approve phase {contract.phase}",
-            "why": "idumb cannot judge these questions, so you answer them when you approve.",
-            "evidence": [f"{one.id}: {one.question}" for one in unanswered],
-            "choices": next_actions.rows(choices),
-            "questions": [{"id": one.id, "question": one.question} for one in unanswered],
-            "shown": list(covered),
-            "contract_hash": contract.hash,
-        },
+        details=next_actions.offer(
+            f"Approve phase {contract.phase}",
+            "idumb cannot judge these questions, so you answer them when you approve.",
+            [f"{one.id}: {one.question}" for one in unanswered],
+            choices,
+            questions=[{"id": one.id, "question": one.question} for one in unanswered],
+            shown=list(covered),
+            contract_hash=contract.hash,
+        ),
     )
 
 
@@ -286,13 +286,7 @@ def _confirm(
         "approval.not-given",
         f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
         hint=question.choices[0].command,
-        details={
-            "what": question.what,
-            "why": question.why,
-            "evidence": list(covered),
-            "choices": next_actions.rows(question.choices),
-            "contract_hash": contract.hash,
-        },
+        details=next_actions.details(question, contract_hash=contract.hash),
     )
 
 

@@ -86,12 +86,12 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
             f"Phase {contract.phase} is already verified.",
             hint=f"To run it again, first idumb rollback {contract.phase} --to start, then idumb resume"
             f" {contract.phase}." + _force_hint(services, contract, tuple(contract.tasks)),
-            details={
-                "what": f"Run phase {contract.phase} again",
-                "why": f"run {state.number} of this contract is verified",
-                "evidence": [f"contract {contract.hash}"],
-                "choices": next_actions.rows(next_actions.for_verified(contract.phase, on_top=on_top)),
-            },
+            details=next_actions.offer(
+                f"Run phase {contract.phase} again",
+                f"run {state.number} of this contract is verified",
+                [f"contract {contract.hash}"],
+                next_actions.for_verified(contract.phase, on_top=on_top),
+            ),
         )
     _require_unchanged_work(services, contract, state)
 
@@ -108,14 +108,12 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
         " and this repository has no run of it.",
         hint=f"git log -- {report['path']} shows who committed the report.{forced if existing is None else ''}",
-        details={
-            "what": f"Run phase {contract.phase} again",
-            "why": f"{report['path']} in HEAD says that this contract was verified",
-            "evidence": [f"contract {contract.hash}", f"verified {report['created']}"],
-            "choices": next_actions.rows(
-                next_actions.for_verified_elsewhere(contract.phase, report["path"], on_top=existing is None)
-            ),
-        },
+        details=next_actions.offer(
+            f"Run phase {contract.phase} again",
+            f"{report['path']} in HEAD says that this contract was verified",
+            [f"contract {contract.hash}", f"verified {report['created']}"],
+            next_actions.for_verified_elsewhere(contract.phase, report["path"], on_top=existing is None),
+        ),
     )
 
 

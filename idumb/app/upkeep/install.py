@@ -19,6 +19,7 @@ REMOVE = "remove"
 EDITED = "edited"
 FOREIGN = "foreign"
 LEFT = (EDITED, FOREIGN)
+Row = dict[str, str]
 _WHY = {EDITED: "was changed after idumb wrote it", FOREIGN: "was not written by idumb"}
 
 
@@ -34,40 +35,33 @@ class Place:
 
 def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
     """Write the commands that are missing or of another version; report files that the user changed and keep them."""
-    return _together([_install(place, texts, version, dry_run=dry_run) for place in places])
+    return _result(places, [_install(place, texts, version, dry_run=dry_run) for place in places], dry_run=dry_run)
 
 
-def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bool) -> Result:
-    wanted = {hosts.path(place.host, n): hosts.installed(place.host, c, version) for n, c in _commands(texts)}
-    rows = [_row(place, file, _action(_read(place, file), text)) for file, text in wanted.items()]
-    rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in wanted and _state(_read(place, f)) == CURRENT]
+def _install(place: Place, texts: Mapping[str, str], version: str, *, dry_run: bool) -> list[Row]:
+    shipped = _shipped(place, texts, version)
+    rows = [_row(place, file, _action(_read(place, file), text)) for file, text in shipped.items()]
+    rows += [_row(place, f, REMOVE) for f in _ours(place) if f not in shipped and _state(_read(place, f)) == CURRENT]
     if not dry_run:
         place.files.prepare([row["path"] for row in rows if row["action"] == CREATE])
-        for row, text in zip(rows, [*wanted.values(), *[""] * len(rows)], strict=False):
+        for row, text in zip(rows, [*shipped.values(), *[""] * len(rows)], strict=False):
             _carry_out(place, row, text)
-    return _result(place, rows, dry_run=dry_run)
+    return rows
 
 
 def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
     """Remove the unchanged files that idumb installed, and the empty folders that it created."""
-    return _together([_remove(place, dry_run=dry_run) for place in places])
+    return _result(places, [_remove(place, dry_run=dry_run) for place in places], dry_run=dry_run, removing=True)
 
 
-def _together(results: Sequence[Result]) -> Result:
-    """Merge the results of all folders of a host; `folder` is the first."""
-    data = {**results[0].data, "files": [row for result in results for row in result.data["files"]]}
-    data["folders"] = [result.data["folder"] for result in results]
-    return Result(data, warnings=tuple(words for result in results for words in result.warnings))
-
-
-def _remove(place: Place, *, dry_run: bool) -> Result:
+def _remove(place: Place, *, dry_run: bool) -> list[Row]:
     states = {file: _state(_read(place, file)) for file in _ours(place)}
     rows = [_row(place, file, REMOVE if state == CURRENT else state) for file, state in states.items()]
     if not dry_run:
         for row in rows:
             _carry_out(place, row, "")
         place.files.clear_folders()
-    return _result(place, rows, dry_run=dry_run, removing=True)
+    return rows
 
 
 def installed(places: Iterable[Place], texts: Mapping[str, str], version: str) -> Result:
@@ -76,10 +70,10 @@ def installed(places: Iterable[Place], texts: Mapping[str, str], version: str) -
 
 
 def _listed(place: Place, texts: Mapping[str, str], version: str) -> dict[str, Any]:
-    wanted = {hosts.path(place.host, n): hosts.installed(place.host, c, version) for n, c in _commands(texts)}
+    shipped = _shipped(place, texts, version)
     present = {file: _read(place, file) for file in _ours(place)}
     marked = {file: text for file, text in present.items() if text is not None and hosts.is_marked(text)}
-    states = {file: _action(text, wanted[file]) if file in wanted else REMOVE for file, text in marked.items()}
+    states = {file: _action(text, shipped[file]) if file in shipped else REMOVE for file, text in marked.items()}
     versions = {hosts.version_of(text) for text in marked.values()} - {None}
     return {
         "host": place.host.name,
@@ -89,12 +83,14 @@ def _listed(place: Place, texts: Mapping[str, str], version: str) -> dict[str, A
         "versions": sorted(v for v in versions if v),
         "outdated": sorted(file for file, state in states.items() if state in (UPDATE, REMOVE)),
         "edited": sorted(file for file, state in states.items() if state == EDITED),
-        "missing": sorted(set(wanted) - set(present)) if marked else [],
+        "missing": sorted(set(shipped) - set(present)) if marked else [],
     }
 
 
-def _commands(texts: Mapping[str, str]) -> list[tuple[str, hosts.Command]]:
-    return [(name, hosts.read(name, text)) for name, text in sorted(texts.items())]
+def _shipped(place: Place, texts: Mapping[str, str], version: str) -> dict[str, str]:
+    """Return the text of each file that this version installs."""
+    commands = ((name, hosts.read(name, text)) for name, text in sorted(texts.items()))
+    return {hosts.path(place.host, name): hosts.installed(place.host, one, version) for name, one in commands}
 
 
 def _ours(place: Place) -> tuple[str, ...]:
@@ -116,20 +112,20 @@ def _state(text: str | None) -> str:
     return EDITED if hosts.version_of(text) is None else CURRENT
 
 
-def _action(present: str | None, wanted: str) -> str:
+def _action(present: str | None, shipped: str) -> str:
     if present is None:
         return CREATE
     state = _state(present)
-    if state != CURRENT or present == wanted:
+    if state != CURRENT or present == shipped:
         return state
     return UPDATE
 
 
-def _row(place: Place, file: str, action: str) -> dict[str, str]:
+def _row(place: Place, file: str, action: str) -> Row:
     return {"path": f"{place.folder}/{file}", "action": action}
 
 
-def _carry_out(place: Place, row: Mapping[str, str], text: str) -> None:
+def _carry_out(place: Place, row: Row, text: str) -> None:
     try:
         if row["action"] in (CREATE, UPDATE):
             place.files.write(row["path"], text)
@@ -147,7 +143,8 @@ def _refused(path: str, problem: OSError) -> Refusal:
     )
 
 
-def _result(place: Place, rows: list[dict[str, str]], *, dry_run: bool, removing: bool = False) -> Result:
+def _result(places: Sequence[Place], by_place: Sequence[list[Row]], *, dry_run: bool, removing: bool = False) -> Result:
+    place, rows = places[0], [row for one in by_place for row in one]
     left = [row for row in rows if row["action"] in LEFT]
     again = "idumb install --host " + place.host.name + (" --user" if place.scope == "user" else "")
     hint = "" if removing else f". To replace it, move it away and run {again}"
@@ -160,5 +157,6 @@ def _result(place: Place, rows: list[dict[str, str]], *, dry_run: bool, removing
         "files": rows,
         "typed": place.host.typed.format(f"{hosts.PREFIX}next"),
         "next": [] if removing else [f"{again} --remove"],
+        "folders": [one.folder for one in places],
     }
     return Result(data, warnings=warnings)
