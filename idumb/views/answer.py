@@ -72,11 +72,11 @@ def failure(
     """Return the text for standard error: findings, error, evidence, next command and choices."""
     from idumb.views import markup, phrases
 
-    found = [line for one in findings for line in phrases.finding(one)]
+    lines = [line for one in findings for line in phrases.finding(one)]
     said = [f"idumb: {markup.one_line(message)} [{code}]"]
-    given = details or {}
-    ways = phrases.choices(given.get("choices", ()))
-    evidence = [f"  - {markup.one_line(str(one))}" for one in given.get("evidence", ())] if ways else []
+    fields = details or {}
+    ways = phrases.choices(fields.get("choices", ()))
+    evidence = [f"  - {markup.one_line(str(one))}" for one in fields.get("evidence", ())] if ways else []
     hidden = len(evidence) - phrases.MOST_EVIDENCE
     shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
-    return "\n".join([*found, *said, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"
+    return "\n".join([*lines, *said, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"

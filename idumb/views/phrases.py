@@ -14,23 +14,23 @@ MOST_EVIDENCE = 12
 _DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # shown label, JSON key
 
 
-def finding(found: Data) -> list[str]:
+def finding(row: Data) -> list[str]:
     """Return `path:line: severity: message [code]`, then what was found, what is accepted, and the fix."""
-    place = f"{markup.one_line(found['path'])}:{found['line']}"
-    lines = [f"{place}: {found['severity']}: {markup.one_line(found['message'])} [{found['code']}]"]
-    details = [(label, str(found[key])) for label, key in _DETAILS if found.get(key)]
+    place = f"{markup.one_line(row['path'])}:{row['line']}"
+    lines = [f"{place}: {row['severity']}: {markup.one_line(row['message'])} [{row['code']}]"]
+    details = [(label, str(row[key])) for label, key in _DETAILS if row.get(key)]
     return lines + [f"    {label + ':':<9} {quantities.clip(markup.one_line(text), _WIDTH)}" for label, text in details]
 
 
 def untracked(data: Data) -> list[str]:
     """Return plans and settings that are not in git, and the command that adds them."""
-    found = data.get("untracked")
-    if not found:
+    files = data.get("untracked")
+    if not files:
         return []
-    paths = wording.listed(map(markup.one_line, found["paths"]))
+    paths = wording.listed(map(markup.one_line, files["paths"]))
     return [
         f"Not in git: {paths}. A clone would have the reports but not these files.",
-        f"  {markup.one_line(found['command'])}",
+        f"  {markup.one_line(files['command'])}",
     ]
 
 
@@ -70,11 +70,11 @@ def last_lines(text: str, most: int, indent: str) -> list[str]:
     return [f"{indent}{line}" for line in (*head, *lines[-most:])]
 
 
-def evidence(found: Data) -> str:
+def evidence(row: Data) -> str:
     """Return `passed AC-1: pytest -q`, with the exit code of a check that failed."""
-    code = f" (exit {found['exit_code']})" if found.get("exit_code") else ""
-    how = markup.one_line(found.get("command") or found.get("text") or "")
-    return f"{str(found['result']).replace('_', ' ')} {markup.one_line(found['subject'])}: {how}{code}"
+    code = f" (exit {row['exit_code']})" if row.get("exit_code") else ""
+    how = markup.one_line(row.get("command") or row.get("text") or "")
+    return f"{str(row['result']).replace('_', ' ')} {markup.one_line(row['subject'])}: {how}{code}"
 
 
 def ended(attempt: Data, commit: str = "") -> str:

@@ -160,12 +160,12 @@ def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
 
 def _opened(services: Services, state: RunState, contract: Contract, attempt: Prepared) -> Result:
     task = attempt.task
-    found = open_attempt.find(services)
+    open_now = open_attempt.find(services)
     return Result(
         {
             "run": state.id,
             "phase": state.phase,
-            "open": None if found is None else found.as_dict(),
+            "open": None if open_now is None else open_now.as_dict(),
             "task": task_brief.brief(
                 services,
                 contract,

@@ -73,41 +73,42 @@ def submit(services: Services, task_name: str, flags: Request, said: str = "") -
 def _judge(context: RunContext, task: Task, said: str) -> tuple[Recorded | None, Ending | None]:
     recovery.recover(context)
     run_lock.lock_in(context)
-    known = context.journal.state.tasks[task.id]
-    if known.attempt.opened is None:  # a submit was killed while it committed, and is finished or taken back by now
-        return None, None if known.status in outcome.DONE else runner.AGAIN
-    attempt = runner.run_stages(context, _rebuilt(context, task, known, said), pipeline.submit)
+    task_state = context.journal.state.tasks[task.id]
+    # A submit was killed while it committed, and is finished or reverted by now.
+    if task_state.attempt.opened is None:
+        return None, None if task_state.status in outcome.DONE else runner.AGAIN
+    attempt = runner.run_stages(context, _rebuilt(context, task, task_state, said), pipeline.submit)
     ending = runner.settle(context, attempt)
     projections.progress(context)
     return attempt, ending
 
 
-def _rebuilt(context: RunContext, task: Task, known: TaskState, said: str) -> Built:
+def _rebuilt(context: RunContext, task: Task, task_state: TaskState, said: str) -> Built:
     """Return the attempt as it was when it was opened, from its events."""
-    found = known.attempt.opened or {}
+    opened = task_state.attempt.opened or {}
     begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
     if begun is None:
         raise AssertionError(f"{task.id} was never started")
-    p = begun.payload
+    payload = begun.payload
     seconds = max(0.0, _moment(context.services.clock.now()) - _moment(begun.at))
     state = context.journal.state
     return context.attempt(
         task,
-        known.attempt.number,
-        base=found["base"],
-        feedback=known.context.feedback,
+        task_state.attempt.number,
+        base=opened["base"],
+        feedback=task_state.context.feedback,
         started=context.services.clock.monotonic() - seconds,
-        accepted_paths=known.work.accepted_paths,
+        accepted_paths=task_state.work.accepted_paths,
         **budget.of_attempt(context, task),
     ).become(
         Built,
-        snapshot=Snapshot(p["snapshot"], p["present"], p["ref"]),
-        before=RepositoryState(Head(found["head"], state.branch), dict(state.guarded.digests or {})),
-        announced={name: p[name] for name in ("envelope", "request", "context", "present") if name in p},
+        snapshot=Snapshot(payload["snapshot"], payload["present"], payload["ref"]),
+        before=RepositoryState(Head(opened["head"], state.branch), dict(state.guarded.digests or {})),
+        announced={name: payload[name] for name in ("envelope", "request", "context", "present") if name in payload},
         result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
-        evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in found["evidence"]),
-        residue=tuple(found["residue"]),
-        caches=tuple(found.get("caches", ())),
+        evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in opened["evidence"]),
+        residue=tuple(opened["residue"]),
+        caches=tuple(opened.get("caches", ())),
     )
 
 
@@ -126,21 +127,21 @@ def _submitted(
     ending: Ending | None,
 ) -> Result:
     state = journal.state
-    known = state.tasks[task.id]
+    task_state = state.tasks[task.id]
     following = schedule.Schedule(contract, state).next()
     ended = None
     if ending is not runner.AGAIN and (ending is not None or following is None):
         ended = run_lifecycle.close(services, journal, contract, request, ending or Ending("done"))
     shown = schedule.statuses(contract, state)
-    accepted = known.status in outcome.DONE
+    accepted = task_state.status in outcome.DONE
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
         "accepted": accepted,
         "task": next_steps.task_row(state, contract, task.id, shown),
-        "attempt": known.attempt.number,
+        "attempt": task_state.attempt.number,
         **_verdict(attempt),
-        "feedback": "" if accepted else known.context.feedback,
+        "feedback": "" if accepted else task_state.context.feedback,
         "ended": None if ended is None else dict(ended.data),
         "next": _after(services, contract, state, task, ending, following, ended),
     }
@@ -151,10 +152,10 @@ def _submitted(
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
     if ended is not None and ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
-    if ended is not None and ended.failure is not None and known.intended is not None:
+    if ended is not None and ended.failure is not None and task_state.intended is not None:
         words = f"{task.id} holds, but git refused its commit: {ending.words if ending is not None else ''}"
         return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
-    words = f"{task.id} is not accepted: {known.reason}"
+    words = f"{task.id} is not accepted: {task_state.reason}"
     details = {} if ended is None else ended.details
     return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
 
@@ -189,9 +190,9 @@ def _after(
     if ending is runner.AGAIN:
         return [f"idumb start {task.id}", f"idumb show {task.id}", f"idumb skip {task.id} --why REASON"]
     if ended is not None:
-        known = state.tasks[task.id]
-        again = [f"idumb start {task.id} --retry"] if known.status == outcome.FAILED else []
-        uncommitted = [f"idumb submit {task.id}"] if known.intended is not None else []
+        task_state = state.tasks[task.id]
+        again = [f"idumb start {task.id} --retry"] if task_state.status == outcome.FAILED else []
+        uncommitted = [f"idumb submit {task.id}"] if task_state.intended is not None else []
         return [*uncommitted, *again, *ended.data["next"]]
     if following is None:
         return [f"idumb resume {state.phase}"]

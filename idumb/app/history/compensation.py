@@ -44,17 +44,17 @@ def effects(
     services: Services, state: RunState, contract: Contract, undone: Sequence[TaskState], past: Sequence[str]
 ) -> Effects:
     """Return the effects. Refuses if an irreversible task is not in `past` or commands have no consent."""
-    effective = [known.id for known in undone if state.tasks[known.id].effect == EFFECT]
+    effective = [task.id for task in undone if state.tasks[task.id].effect == EFFECT]
     if not effective and not past:
         return Effects()
     agreed = locked_tasks(services, state, contract)
-    known = [agreed[task] for task in effective if task in agreed]
-    irreversible = {task.id: task.rollback.reason for task in known if task.rollback.kind == IRREVERSIBLE}
+    declared = [agreed[task] for task in effective if task in agreed]
+    irreversible = {task.id: task.rollback.reason for task in declared if task.rollback.kind == IRREVERSIBLE}
     named = _named_tasks(state, past)
     _refuse_irreversible(state, {task: why for task, why in irreversible.items() if task not in named})
-    owed = [t for t in reversed(known) if t.rollback.kind == COMPENSATABLE]
-    commands = [(t.id, t.rollback.commands) for t in owed if t.id not in named]
-    remaining = {**irreversible, **{t.id: "its commands did not run" for t in owed if t.id in named}}
+    compensatable = [t for t in reversed(declared) if t.rollback.kind == COMPENSATABLE]
+    commands = [(t.id, t.rollback.commands) for t in compensatable if t.id not in named]
+    remaining = {**irreversible, **{t.id: "its commands did not run" for t in compensatable if t.id in named}}
     if commands:
         _require_consent(services, state, contract, commands[0][0])
     return Effects(
@@ -85,10 +85,10 @@ def _require_consent(services: Services, state: RunState, contract: Contract, fi
 
 
 def _named_tasks(state: RunState, past: Sequence[str]) -> frozenset[str]:
-    known = {task.casefold(): task for task in state.tasks}
+    by_id = {task.casefold(): task for task in state.tasks}
     for task in past:
-        run_lookup.require_task(known.values(), known.get(task.casefold(), task), state.phase)
-    return frozenset(known[task.casefold()] for task in past)
+        run_lookup.require_task(by_id.values(), by_id.get(task.casefold(), task), state.phase)
+    return frozenset(by_id[task.casefold()] for task in past)
 
 
 def _refuse_irreversible(state: RunState, unnamed: Mapping[str, str]) -> None:
@@ -158,11 +158,10 @@ def _adopt_changes(
         ref = run_ref(services, state.id, f"operations/{journal.operation}/compensated-{task}")
         trees.keep(ref, present, f"after the commands of {task}")
         target = dataclasses.replace(target, expected=trees.overlay(target.expected, present, changed))
-        left = {
-            known.id: trees.overlay(known.work.left, present, [p for p in changed if p in set(known.work.touched)])
-            for known in state.tasks.values()
-            if known.work.left is not None and not set(changed).isdisjoint(known.work.touched)
-        }
+        for task_id, task_state in state.tasks.items():
+            own = [path for path in changed if path in set(task_state.work.touched)]
+            if task_state.work.left is not None and own:
+                left[task_id] = trees.overlay(task_state.work.left, present, own)
     if record:
         journal.write(journal.event("rollback.compensated", task, paths=changed, left=left, tree=present))
     return present, target

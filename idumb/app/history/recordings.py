@@ -53,11 +53,11 @@ class Recordings:
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
         """The recording for attempt `number` of a task; the last one if there are fewer; None if there are none."""
         state = run_lookup.run_of(self._services, run)
-        known = state.tasks.get(task)
-        if known is None:
+        task_state = state.tasks.get(task)
+        if task_state is None:
             return None
-        if known.carried_from is not None and task not in state.attempted:
-            return self.find(known.carried_from, task, number)
+        if task_state.carried_from is not None and task not in state.attempted:
+            return self.find(task_state.carried_from, task, number)
         playable = [
             a for a in _attempts(self._services.log.events(run=run, task=task)) if a.builder and _is_playable(a)
         ]
@@ -68,7 +68,7 @@ class Recordings:
         from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
         return RecordedAttempt(
-            digest=known.digest,
+            digest=task_state.digest,
             built=_builder_result(last.builder or {}),
             judged=None if last.judged is None else _validator_result(last.judged),
             trees=(last.base, *(a.tree for a in upto if a.tree)),
@@ -105,18 +105,18 @@ def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
         p, number = event.payload, event.attempt or 0
         if event.kind == "attempt.started":
             attempts[number] = _Attempt(p["base"])
-        known = attempts.get(number)
-        if known is None:
+        attempt = attempts.get(number)
+        if attempt is None:
             continue
         if event.kind == "evidence.recorded" and str(p["subject"]).startswith("validator "):
-            known.judged = p
+            attempt.judged = p
         elif event.kind == "attempt.finished":
-            known.builder, known.tree = p.get("builder"), p.get("left")
-            known.changed = tuple(
+            attempt.builder, attempt.tree = p.get("builder"), p.get("left")
+            attempt.changed = tuple(
                 line["path"] for line in p.get("ledger", ()) if line["actual"] and "symbol" not in line
             )
         elif event.kind == "checkpoint.recorded" and p["status"] != INTERRUPTED:
-            known.tree, known.changed = p["tree"], tuple(p["files"])
+            attempt.tree, attempt.changed = p["tree"], tuple(p["files"])
     return iter(attempts.values())
 
 

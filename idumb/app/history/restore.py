@@ -299,10 +299,10 @@ def _uncommitted_before(services: Services, state: RunState, tree: str, paths: S
     back = {path: entry for path in paths if (entry := services.trees.entry(tree, path)) is not None}
     if not back:
         return frozenset()
-    carried = any(known.carried_from for known in state.tasks.values())  # committed before this run began
-    known = services.history.committed(None if carried else state.base.commit, tuple(back))
-    new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in known.get(p, ())}
-    return exposed_secrets.secret_in(services, new).union(path for path in back if path not in known)
+    carried = any(task.carried_from for task in state.tasks.values())  # committed before this run began
+    committed = services.history.committed(None if carried else state.base.commit, tuple(back))
+    new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in committed.get(p, ())}
+    return exposed_secrets.secret_in(services, new).union(path for path in back if path not in committed)
 
 
 def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | None:
@@ -329,11 +329,11 @@ def publish_reports(services: Services, journal: Journal, contract: Contract, ta
 def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
     """Update progress, checkpoints of these tasks and verification; return the paths of the reports."""
     touched = [projection_paths.checkpoint_path(state.phase, task) for task in tasks]
-    known = [task for task in tasks if task in state.tasks]
-    for task in known:
+    present = [task for task in tasks if task in state.tasks]
+    for task in present:
         if state.tasks[task].checkpoint is None:
             projections.remove(services, projection_paths.checkpoint_path(state.phase, task))
-    back = [task for task in known if state.tasks[task].checkpoint is not None and task in contract.tasks]
+    back = [task for task in present if state.tasks[task].checkpoint is not None and task in contract.tasks]
     projections.checkpoints_again(services, state, contract, back)
     if set(contract.order) == set(state.tasks):
         touched += projections.ending(services, contract, state)

@@ -78,7 +78,7 @@ def carry_out(
 ) -> Result:
     """Roll back the tasks attempted after `intent.said["to"]`."""
     state, to = journal.state, str(intent.said["to"])
-    undone = [exposed_secrets.found_again(services, known) for known in attempted_after(services, state, to)]
+    undone = [exposed_secrets.found_again(services, task_state) for task_state in attempted_after(services, state, to)]
     if not undone:
         restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
         return _nothing(state, to)
@@ -148,7 +148,7 @@ def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
 def finish_killed(services: Services, journal: Journal, contract: Contract) -> None:
     """Record what killed attempts changed, and finish a killed restore, before anything is restored."""
     restore.finish_interrupted(services, journal, contract)
-    killed = [t for t, known in journal.state.tasks.items() if known.attempt.running and t in contract.tasks]
+    killed = [t for t, task_state in journal.state.tasks.items() if task_state.attempt.running and t in contract.tasks]
     if not killed:
         return
     context = open_run.run_context(services, journal, contract)
@@ -163,11 +163,11 @@ def checked_target(state: RunState, to: str) -> str:
         return to
     match = next((t for t in state.tasks if t.casefold() == to.casefold()), None)
     if match is None or state.tasks[match].checkpoint is None:
-        known = [t for t, k in state.tasks.items() if k.checkpoint is not None]
+        with_checkpoint = [t for t, k in state.tasks.items() if k.checkpoint is not None]
         raise InputError(
             "rollback.no-checkpoint",
             f"Run {state.number} of phase {state.phase} has no checkpoint of {to}.",
-            hint=f"--to start, or one of: {', '.join(known) or 'none yet'}",
+            hint=f"--to start, or one of: {', '.join(with_checkpoint) or 'none yet'}",
             details={"phase": state.phase},
         )
     return match
@@ -182,13 +182,13 @@ def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskS
     if to != START:
         limit = _position(order, to)
         order = order[limit + 1 :]
-    return tuple(known for _, known in order)
+    return tuple(task_state for _, task_state in order)
 
 
 def target_before(services: Services, state: RunState, task: str) -> str:
     """The target that rolls back this task: the last checkpoint before it started, or the start of the run."""
     order = first_attempts(services, state)
-    started = next(seq for seq, known in order if known.id == task)
+    started = next(seq for seq, task_state in order if task_state.id == task)
     kept = [k.id for seq, k in order if seq < started and k.checkpoint is not None and k.checkpoint.seq < started]
     return kept[-1] if kept else START
 
@@ -203,47 +203,48 @@ def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskS
     """(sequence number of the first attempt, task), oldest first."""
     seen: dict[str, RunState] = {}
     rows = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
-    for task, known in state.tasks.items():
-        if known.carried_from and known.checkpoint is not None and task not in state.attempted:
-            origin = _origin(services, known, seen)
+    for task, task_state in state.tasks.items():
+        if task_state.carried_from and task_state.checkpoint is not None and task not in state.attempted:
+            origin = _origin(services, task_state, seen)
             if origin is not None:
                 rows.append(origin)
     return sorted(rows, key=lambda item: item[0])
 
 
-def _origin(services: Services, known: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
+def _origin(services: Services, task_state: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
     """The first attempt of a carried task, in the run that executed it."""
-    while known.carried_from is not None:
-        run = known.carried_from
+    while task_state.carried_from is not None:
+        run = task_state.carried_from
         if run not in seen:
             seen[run] = replay(services.log.events(run=run))
         earlier = seen[run]
-        if known.id in earlier.attempted:
-            return earlier.attempted[known.id], earlier.tasks[known.id]
-        known = earlier.tasks[known.id]
+        if task_state.id in earlier.attempted:
+            return earlier.attempted[task_state.id], earlier.tasks[task_state.id]
+        task_state = earlier.tasks[task_state.id]
     return None
 
 
 def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path for known in undone for path in _touched_paths(known)))
+    return tuple(dict.fromkeys(path for task_state in undone for path in _touched_paths(task_state)))
 
 
-def _touched_paths(known: TaskState) -> tuple[str, ...]:
+def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
     """The paths that a task touched, except idumb's own files, which no rollback writes."""
-    return tuple(path for path in known.work.touched if not paths.matches_any(path, paths.OWN_FILES))
+    return tuple(path for path in task_state.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
 def _target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
     """For each path, its state before the first task that touched it, and after the last one."""
     target = expected = present
     seen: set[str] = set()
-    for known in undone:
-        touched = _touched_paths(known)
+    for task_state in undone:
+        touched = _touched_paths(task_state)
         fresh = [p for p in touched if p not in seen]
         seen.update(fresh)
-        if fresh and known.work.base:
-            target = services.trees.overlay(target, known.work.base, fresh)
-        if touched and known.work.left:
-            expected = services.trees.overlay(expected, known.work.left, touched)
-    folders = services.trees.present_folders(dict.fromkeys(folder for known in undone for folder in known.work.folders))
+        if fresh and task_state.work.base:
+            target = services.trees.overlay(target, task_state.work.base, fresh)
+        if touched and task_state.work.left:
+            expected = services.trees.overlay(expected, task_state.work.left, touched)
+    created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
+    folders = services.trees.present_folders(created)
     return Target(tuple(sorted(seen)), target, expected, tuple(k.id for k in undone), words, folders)

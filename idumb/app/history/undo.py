@@ -253,8 +253,8 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
     """Refusal `undo.amended` if an amendment changed a task since."""
     if event.kind == "attempt.started":
         return
-    known = state.operations.get(_operation(event), {}).get("tasks", {})
-    changed = [t for t, was in known.items() if t not in state.tasks or state.tasks[t].digest != was.digest]
+    tasks = state.operations.get(_operation(event), {}).get("tasks", {})
+    changed = [t for t, was in tasks.items() if t not in state.tasks or state.tasks[t].digest != was.digest]
     if changed:
         raise Refusal(
             "undo.amended",

@@ -41,7 +41,7 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
 
 
 def _last(numbers: Iterable[str]) -> str:
-    return str(whole_numbers.next_free(found[0] for number in numbers if (found := re.match(r"\d+", number))))
+    return str(whole_numbers.next_free(digits[0] for number in numbers if (digits := re.match(r"\d+", number))))
 
 
 def _numbered(services: Services, after: str) -> str:
@@ -69,7 +69,7 @@ def inserted(after: str, numbers: Iterable[str]) -> str:
             return _spelled(beside)
     inside = [one[len(base)] for one in taken if one[: len(base)] == base and len(one) > len(base)]
     return _spelled(
-        (*base, str(whole_numbers.next_free(found[0] for one in inside if (found := re.match(r"\d+", one)))))
+        (*base, str(whole_numbers.next_free(digits[0] for one in inside if (digits := re.match(r"\d+", one)))))
     )
 
 

@@ -24,14 +24,14 @@ _FIXES = {"task.no-builder": "Add --builder human to do it yourself, or name an 
 """Finding code to a fix on the command line, for findings whose own fix edits a plan that you did not write."""
 
 
-def run(services: Services, wanted: QuickRequest, request: Request, *, again: str) -> Result:
+def run(services: Services, quick_request: QuickRequest, request: Request, *, again: str) -> Result:
     """Write the plan and run it, once you agreed to it.
 
     `again` is the command line as it was typed, for hints that add to it. The phase of `request` is ignored.
     Refusal `quick.no-files` without declared files and without a terminal at which you could review the changes.
     """
     preconditions.require_initialised(services)
-    if wanted.files is None and not services.asker.interactive:
+    if quick_request.files is None and not services.asker.interactive:
         raise Refusal(
             "quick.no-files",
             "Without a terminal you cannot review the changes, so name the files.",
@@ -39,7 +39,7 @@ def run(services: Services, wanted: QuickRequest, request: Request, *, again: st
             details={"again": f"{again} --files PATH"},
         )
     preconditions.require_repository(services)
-    phase, folder, text = _plan(services, wanted)
+    phase, folder, text = _plan(services, quick_request)
     path = f"{folder}/{quick_plan.PLAN}"
     contract = _contract(services, phase, folder, path, text)
     try:
@@ -60,17 +60,17 @@ def run(services: Services, wanted: QuickRequest, request: Request, *, again: st
             with suppress(OSError):
                 services.reports.remove(path)
         raise
-    if wanted.check or wanted.files is None or result.failure is not None:
+    if quick_request.check or quick_request.files is None or result.failure is not None:
         return result
     return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))
 
 
-def _plan(services: Services, wanted: QuickRequest) -> tuple[str, str, str]:
+def _plan(services: Services, quick_request: QuickRequest) -> tuple[str, str, str]:
     """Return the next free phase, its folder, and the plan's text."""
     phases = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
     number = max((n for phase in phases if (n := quick_plan.number_of(phase)) is not None), default=0) + 1
     phase = quick_plan.phase(number)
-    return phase, quick_plan.folder(number, wanted.words), quick_plan.text(phase, wanted)
+    return phase, quick_plan.folder(number, quick_request.words), quick_plan.text(phase, quick_request)
 
 
 def _contract(services: Services, phase: str, folder: str, path: str, text: str) -> Contract:

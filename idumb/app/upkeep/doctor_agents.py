@@ -31,12 +31,12 @@ class _Look:
         """A warning for each open breaker; one line for the others."""
         rule, now = _rule(self.services), self.services.clock.now()
         allowed = []
-        for key, known in agent_client.breakers(self.services).items():
-            wait = breaker.before_call(known, now, rule)[1]
+        for key, breaker_state in agent_client.breakers(self.services).items():
+            wait = breaker.before_call(breaker_state, now, rule)[1]
             if wait:
-                yield _holding(key, known, datetime.fromisoformat(now) + timedelta(seconds=wait))
-            elif known != Breaker():
-                allowed.append(f"{_words(key, known)}; calls are allowed")
+                yield _holding(key, breaker_state, datetime.fromisoformat(now) + timedelta(seconds=wait))
+            elif breaker_state != Breaker():
+                allowed.append(f"{_words(key, breaker_state)}; calls are allowed")
         yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
 
     def close(self, symptom: Symptom) -> str:
@@ -47,21 +47,22 @@ class _Look:
         return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 
-def _holding(key: str, known: Breaker, until: datetime) -> Symptom:
+def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
     when = f"{until:%Y-%m-%d %H:%M:%S} UTC"
     return health.warn(
-        _words(key, known),
+        _words(key, breaker_state),
         means=f"no calls before {when}; then one call decides whether the breaker closes",
         mends=True,
         subject=key,
     )
 
 
-def _words(key: str, known: Breaker) -> str:
+def _words(key: str, breaker_state: Breaker) -> str:
     """Describe a breaker; `key` is adapter, binding and model."""
-    since = f" since {known.since}" if known.since else ""
-    calls = f"{known.failures} call{'s' * (known.failures != 1)} in a row failed, the last by {known.failure}"
-    return f"{key}: {known.state}{since}, {calls}"
+    since = f" since {breaker_state.since}" if breaker_state.since else ""
+    count = breaker_state.failures
+    calls = f"{count} call{'s' * (count != 1)} in a row failed, the last by {breaker_state.failure}"
+    return f"{key}: {breaker_state.state}{since}, {calls}"
 
 
 def _rule(services: Services) -> Rule:

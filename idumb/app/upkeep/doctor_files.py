@@ -114,8 +114,8 @@ class _Look:
             return False
 
     def projections(self) -> Iterator[Symptom]:
-        for path, wanted in self._wanted().items():
-            why = self._differs(path, wanted)
+        for path, text in self._wanted().items():
+            why = self._differs(path, text)
             if why:
                 yield _rebuildable(why, path)
         yield from self._state_file()
@@ -133,8 +133,8 @@ class _Look:
         for state in latest_runs(services):
             contract = self._contract(state)
             if contract is not None:
-                wanted = services.documents.progress(state, schedule.statuses(contract, state))
-                yield projection_paths.progress_path(state.phase), wanted
+                text = services.documents.progress(state, schedule.statuses(contract, state))
+                yield projection_paths.progress_path(state.phase), text
         yield from self._documents().items()
         for document in handoff_writer.known(services):
             yield handoff_writer.path(document), services.documents.handoff(document)
@@ -157,17 +157,17 @@ class _Look:
                     documents[path] = text
         return documents
 
-    def _differs(self, path: str, wanted: str) -> str:
+    def _differs(self, path: str, expected: str) -> str:
         """How a file differs from the log; "" if it does not. Git may have converted its line endings."""
-        text, wanted = self._read(path), self.services.redaction.redact(wanted)
-        if text is not None and wanted in (text, text.replace("\r\n", "\n")):
+        text, expected = self._read(path), self.services.redaction.redact(expected)
+        if text is not None and expected in (text, text.replace("\r\n", "\n")):
             return ""
         is_json = path.endswith(".json")
         why = damaged(text) if is_json else _emptied(text)
         if why or text is None or not is_json:
             return why or "the file differs from the event log"
-        present, known = json.loads(text), json.loads(wanted)
-        moved = sorted({key for key in {*known, *present} if present.get(key) != known.get(key)})
+        present, recorded = json.loads(text), json.loads(expected)
+        moved = sorted({key for key in {*recorded, *present} if present.get(key) != recorded.get(key)})
         return (
             f"the file differs from the event log in {', '.join(moved)}"
             if moved
@@ -175,13 +175,13 @@ class _Look:
         )
 
     def _state_file(self) -> Iterator[Symptom]:
-        path, wanted = projection_paths.STATE_FILE, state_file.text(self.services)
+        path, expected = projection_paths.STATE_FILE, state_file.text(self.services)
         more = state_file.of_path(self.services, path)
-        if more is not None and more[0].what == legacy.STATE and wanted is not None:
+        if more is not None and more[0].what == legacy.STATE and expected is not None:
             words = "the file has entries that the event log does not have"
             yield health.warn(words, path, means="they are recorded before the file is rebuilt", mends=True)
             return
-        why = "" if wanted is None else self._differs(path, wanted)
+        why = "" if expected is None else self._differs(path, expected)
         if why:
             yield _rebuildable(why, path)
 

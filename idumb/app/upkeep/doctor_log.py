@@ -47,13 +47,13 @@ class _Look:
     def refs(self) -> Iterator[Symptom]:
         """Missing refs and objects. A ref can be restored while its commit exists."""
         present = self.services.history.refs(REFS)
-        wanted = list({kept.ref: kept for kept in self._expected()}.values())
-        missing = [kept for kept in wanted if kept.ref not in present]
+        expected = list({kept.ref: kept for kept in self._expected()}.values())
+        missing = [kept for kept in expected if kept.ref not in present]
         for kept in missing:
             yield self._missing(kept)
-        for kept in (k for k in wanted if k.ref in present and not self._exists(k.commit)):
+        for kept in (k for k in expected if k.ref in present and not self._exists(k.commit)):
             yield _gone(kept)
-        yield health.passed(f"{len(wanted) - len(missing)} of {len(wanted)} exist")
+        yield health.passed(f"{len(expected) - len(missing)} of {len(expected)} exist")
 
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")
@@ -93,16 +93,16 @@ class _Look:
             elif event.kind == "rollback.completed" and p.get("before") and event.run in prefixes:
                 name = f"{prefixes[event.run]}/{event.run}/operations/{event.operation}/before"
                 yield _Kept(name, p["before"], "the snapshot before a rollback")
-        for known, commit in bases.items():
-            if known in prefixes:
-                yield _Kept(f"{prefixes[known]}/{known}/base", commit, "the snapshot before the run")
+        for run_id, commit in bases.items():
+            if run_id in prefixes:
+                yield _Kept(f"{prefixes[run_id]}/{run_id}/base", commit, "the snapshot before the run")
 
     def unknown_refs(self) -> Iterator[Symptom]:
-        known = {event.run for event in self.services.log.events(kind="run.started")}
+        runs = {event.run for event in self.services.log.events(kind="run.started")}
         named: dict[str, int] = {}
         for ref in self.services.history.refs(REFS):
             match = _RUN_OF_REF.match(ref)
-            if match is not None and match[1] not in known:
+            if match is not None and match[1] not in runs:
                 named[match[1]] = named.get(match[1], 0) + 1
         for run_id, number in named.items():
             yield health.warn(
@@ -114,11 +114,11 @@ class _Look:
 
     def branch(self) -> Iterator[Symptom]:
         """Commits whose run is not in the log, as in a clone, and commits of runs that no longer exist."""
-        known = {event.run for event in self.services.log.events(kind="run.started")}
+        runs = {event.run for event in self.services.log.events(kind="run.started")}
         foreign: dict[str, int] = {}
         for _, trailers in self.services.history.trailers_since(None):
             named = trailers.get("Idumb-Run")
-            if named is not None and named not in known:
+            if named is not None and named not in runs:
                 foreign[named] = foreign.get(named, 0) + 1
         for run_id, number in list(foreign.items())[:_SHOWN]:
             yield health.warn(
@@ -130,8 +130,8 @@ class _Look:
             yield from self._lost_commits(state)
 
     def _lost_commits(self, state: RunState) -> Iterator[Symptom]:
-        for task, known in state.tasks.items():
-            kept = known.checkpoint
+        for task, task_state in state.tasks.items():
+            kept = task_state.checkpoint
             if kept is not None and kept.commit is not None and not self._exists(kept.commit):
                 yield health.warn(
                     f"commit {kept.commit[:12]} of {task} no longer exists",
@@ -162,7 +162,7 @@ class _Look:
         if self.services.owner.holder() is not None:
             return
         for state in latest_runs(self.services):
-            running = [t for t, known in state.tasks.items() if known.attempt.running and known.attempt.opened is None]
+            running = [t for t, task in state.tasks.items() if task.attempt.running and task.attempt.opened is None]
             if state.state == run.ACTIVE and (running or not self._ended(state)):
                 during = f" during {', '.join(running)}" if running else ""
                 yield health.warn(

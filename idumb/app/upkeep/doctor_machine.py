@@ -68,8 +68,8 @@ class _Look:
         place = self.machine.git_dir
         free, nodes = self.machine.room(place)
         if free < _LOW_SPACE:
-            found = f"{free >> 20} MiB are free"
-            yield health.problem(found, place, means="a snapshot may not fit", mend="Free disk space")
+            words = f"{free >> 20} MiB are free"
+            yield health.problem(words, place, means="a snapshot may not fit", mend="Free disk space")
         if nodes is not None and nodes < _LOW_FILES:
             yield health.problem(
                 f"only {nodes} more files can be created",
@@ -110,8 +110,8 @@ class _Look:
 
     def temporary(self) -> Iterator[Symptom]:
         for path, age in self.machine.temporary():
-            found = f"a killed idumb left this file {_ago(age)}"
-            yield health.warn(found, path, means="nothing uses it", mends=True, subject=path)
+            words = f"a killed idumb left this file {_ago(age)}"
+            yield health.warn(words, path, means="nothing uses it", mends=True, subject=path)
 
     def set_aside(self, symptom: Symptom) -> str:
         place = self.machine.set_aside(symptom.subject)

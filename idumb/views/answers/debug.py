@@ -47,9 +47,9 @@ def _envelope(row: phrases.Data) -> list[str]:
 
 def _attempt(attempt: phrases.Data) -> list[str]:
     lines = [f"  Attempt {attempt['attempt']}: {phrases.ended(attempt)}"]
-    for found in attempt["evidence"]:
-        lines.append(f"    {phrases.evidence(found)}")
-        lines += [] if found["result"] in _NOT_BAD else _quoted(found["output"])
+    for row in attempt["evidence"]:
+        lines.append(f"    {phrases.evidence(row)}")
+        lines += [] if row["result"] in _NOT_BAD else _quoted(row["output"])
     result = attempt.get("result") or {}
     if result.get("outcome") not in {None, "completed"} or result.get("message"):
         lines.append(
@@ -88,9 +88,9 @@ def _since(row: phrases.Data) -> list[str]:
     return [f"Changed since the last good checkpoint, {row['checkpoint']}{commit}:", *_files(row, "  ")]
 
 
-def _verification(found: phrases.Data) -> list[str]:
-    lines = [phrases.verification(found)]
-    for one in found["open"]:
+def _verification(row: phrases.Data) -> list[str]:
+    lines = [phrases.verification(row)]
+    for one in row["open"]:
         lines.append(f"  {one['result']} {markup.one_line(one['subject'])}: {markup.one_line(one['text'])}")
         lines += _quoted(one["output"])
     return lines
@@ -102,17 +102,17 @@ def _remedy(one: phrases.Data) -> str:
     return f"  [ ] {markup.one_line(one['text'])}{tasks}{command}"
 
 
-def _diagnosis(found: phrases.Data) -> list[str]:
-    who = markup.one_line(str(found["binding"]))
-    if found["failure"]:
-        return [f"No diagnosis from {who}: {markup.one_line(found['failure'])}"]
-    lines = [f"Diagnosis by {who} (an opinion):", *_quoted(found["text"], 400, "  | ")]
-    gone = [f"{c['file']}:{c['line']}" for c in found["citations"] if not c["resolves"]]
+def _diagnosis(row: phrases.Data) -> list[str]:
+    who = markup.one_line(str(row["binding"]))
+    if row["failure"]:
+        return [f"No diagnosis from {who}: {markup.one_line(row['failure'])}"]
+    lines = [f"Diagnosis by {who} (an opinion):", *_quoted(row["text"], 400, "  | ")]
+    gone = [f"{c['file']}:{c['line']}" for c in row["citations"] if not c["resolves"]]
     return [*lines, f"  Cited lines that do not exist: {markup.one_line(', '.join(gone))}"] if gone else lines
 
 
-def _amendment(found: phrases.Data) -> list[str]:
-    if found["path"] is None:
-        return [f"The proposed plan is not a valid amendment: {markup.one_line(found['problem'])}"]
-    lines = [f"An amendment of {markup.one_line(found['plan'])} is ready; nothing has changed yet:"]
-    return [*lines, *(f"  {markup.one_line(line)}" for line in found["what"])]
+def _amendment(row: phrases.Data) -> list[str]:
+    if row["path"] is None:
+        return [f"The proposed plan is not a valid amendment: {markup.one_line(row['problem'])}"]
+    lines = [f"An amendment of {markup.one_line(row['plan'])} is ready; nothing has changed yet:"]
+    return [*lines, *(f"  {markup.one_line(line)}" for line in row["what"])]

@@ -105,10 +105,10 @@ def _handoff(one: phrases.Data) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stats(found: phrases.Data) -> str:
-    lines = [quantities.counted(found["total"], "handoff")]
+def _stats(counts_by_name: phrases.Data) -> str:
+    lines = [quantities.counted(counts_by_name["total"], "handoff")]
     for name in ("by_status", "by_type", "by_agent", "by_phase"):
-        counts = ", ".join(f"{markup.one_line(k).replace('_', ' ')} {v}" for k, v in found[name].items() if v)
+        counts = ", ".join(f"{markup.one_line(k).replace('_', ' ')} {v}" for k, v in counts_by_name[name].items() if v)
         lines += [f"  {name.replace('_', ' ')}: {counts}"] if counts else []
     return "\n".join(lines) + "\n"
 

@@ -23,8 +23,8 @@ def upcoming(data: phrases.Data) -> str:
     """Return the next task of a phase with its prompt, and why the others wait."""
     lines = []
     if data["open"]:
-        found = data["open"]
-        lines.append(f"{found['task']} has been open since {found['since']} for {markup.one_line(found['by'])}.")
+        attempt = data["open"]
+        lines.append(f"{attempt['task']} has been open since {attempt['since']} for {markup.one_line(attempt['by'])}.")
     if data["task"] is None:
         lines.append(f"No task of phase {data['phase']} can run now.")
     else:

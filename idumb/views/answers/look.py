@@ -45,12 +45,12 @@ def _ways_out(data: phrases.Data) -> list[str]:
 
 def _declared(task: phrases.Data) -> list[str]:
     files = [_claim(claim) for claim in task.get("files") or ()]
-    known = (
+    fields = (
         ("depends on", ", ".join(task["depends_on"])),
         ("requirements", ", ".join(task["requirements"])),
         ("files", ", ".join(files)),
     )
-    return [f"  {name + ':':<13} {markup.one_line(text)}" for name, text in known if text]
+    return [f"  {name + ':':<13} {markup.one_line(text)}" for name, text in fields if text]
 
 
 def _claim(claim: phrases.Data) -> str:
@@ -75,8 +75,8 @@ def _attempt(attempt: phrases.Data) -> list[str]:
         lines.append(f"  next: {markup.one_line(attempt['mend'])}")
     lines += _kept(attempt)
     lines += _used(attempt)
-    for found in attempt.get("evidence", ()):
-        lines += _evidence(found)
+    for row in attempt.get("evidence", ()):
+        lines += _evidence(row)
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
     lines += [_commit(one) for one in (attempt.get("committed") or {}).get("commits", ())]
     back = attempt.get("bring_back") or ()
@@ -136,11 +136,11 @@ def _symbol(line: phrases.Data) -> str:
     return f"{status}{said}symbol {markup.one_line(line['symbol'])}{where}, {declared}"
 
 
-def _evidence(found: phrases.Data) -> list[str]:
-    lines = [f"  {phrases.evidence(found)}{', blocks nothing' if found.get('level') == 0 else ''}"]
-    if found["result"] in _NOT_BAD or not found.get("output"):
+def _evidence(row: phrases.Data) -> list[str]:
+    lines = [f"  {phrases.evidence(row)}{', blocks nothing' if row.get('level') == 0 else ''}"]
+    if row["result"] in _NOT_BAD or not row.get("output"):
         return lines
-    return [*lines, *phrases.last_lines(found["output"], _OUTPUT_LINES, "    | ")]
+    return [*lines, *phrases.last_lines(row["output"], _OUTPUT_LINES, "    | ")]
 
 
 def diff(data: phrases.Data) -> str:
@@ -179,8 +179,8 @@ def audit(data: phrases.Data) -> str:
     count = quantities.counted(data["events"], "event")
     if data["broken_at"] is not None:
         return f"Only {count} intact: the chain breaks at event {data['broken_at']}.\n"
-    known = f"Confirmed outside the database up to event {data['witnessed']}." if data["witnessed"] else ""
-    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n" + (f"{known}\n" if known else "")
+    confirmed = f"Confirmed outside the database up to event {data['witnessed']}.\n" if data["witnessed"] else ""
+    return f"Intact: {count}, chained without a gap. Head: {data['head']}\n{confirmed}"
 
 
 def _workspace(data: phrases.Data) -> str:

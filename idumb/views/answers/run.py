@@ -22,16 +22,16 @@ def ended(data: phrases.Data) -> str:
     return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
 
 
-def _failure(found: phrases.Data | None) -> list[str]:
+def _failure(failure: phrases.Data | None) -> list[str]:
     """Return the step that failed or waits, its tool, the plan hash, and the command for its audit trail."""
-    if not found or not found.get("run"):
+    if not failure or not failure.get("run"):
         return []
-    label = "Waits at:    " if found["status"] == "waiting" else "Failed step: "
+    label = "Waits at:    " if failure["status"] == "waiting" else "Failed step: "
     return [
         "",
-        f"{label}{found['step_id']} ({markup.one_line(found['tool'] or 'no tool')})",
-        f"Plan:        sha256 {found['plan_hash']}",
-        f"Audit trail: idumb log --run {found['run']}",
+        f"{label}{failure['step_id']} ({markup.one_line(failure['tool'] or 'no tool')})",
+        f"Plan:        sha256 {failure['plan_hash']}",
+        f"Audit trail: idumb log --run {failure['run']}",
     ]
 
 

@@ -106,8 +106,8 @@ def _check(check: phrases.Data, width: int) -> list[str]:
     seen = check["symptoms"]
     reported = [one for one in seen if one["state"] != "ok"]
     if not reported:
-        found = next((one["found"] for one in seen if one["found"]), check["about"])
-        return [f"ok       {check['code']:<{width}}  {markup.one_line(found)}"]
+        words = next((one["found"] for one in seen if one["found"]), check["about"])
+        return [f"ok       {check['code']:<{width}}  {markup.one_line(words)}"]
     causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
     for one in reported:
         causes.setdefault((one["state"], one["means"], _mend(one)), []).append(one)
@@ -116,8 +116,8 @@ def _check(check: phrases.Data, width: int) -> list[str]:
 
 def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
     indent = " " * (11 + width)
-    found = [_found(one) for one in same]
-    lines = [f"{same[0]['state']:<8} {code:<{width}}  {found[0]}", *(f"{indent}{words}" for words in found[1:])]
+    first, *others = (_found(one) for one in same)
+    lines = [f"{same[0]['state']:<8} {code:<{width}}  {first}", *(f"{indent}{words}" for words in others)]
     lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
     mend = _mend(same[0])
     return lines + ([f"{indent}next: {markup.one_line(mend)}"] if mend else [])

@@ -26,18 +26,18 @@ def render(events: Sequence[Recorded]) -> list[str]:
     """Return the lines of a table, or a sentence without evidence."""
     if not events:
         return ["No evidence recorded."]
-    return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(found) for found in events))
+    return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(row) for row in events))
 
 
-def _row(found: Recorded) -> tuple[str, ...]:
-    subject = markup.prose(found["subject"]) + (f": {markup.prose(found['text'])}" if found.get("text") else "")
+def _row(row: Recorded) -> tuple[str, ...]:
+    subject = markup.prose(row["subject"]) + (f": {markup.prose(row['text'])}" if row.get("text") else "")
     return (
         subject,
-        result_words(found["result"]),
-        how(found),
-        _exit(found),
-        quantities.duration(found.get("seconds") or 0),
-        _output(found),
+        result_words(row["result"]),
+        how(row),
+        _exit(row),
+        quantities.duration(row.get("seconds") or 0),
+        _output(row),
     )
 
 
@@ -45,35 +45,35 @@ def result_words(result: str) -> str:
     return _WORDS.get(result, markup.prose(result))
 
 
-def how(found: Recorded) -> str:
+def how(row: Recorded) -> str:
     """Return the command as a code span, else the answer of a person, else `no command`."""
-    if found.get("command"):
-        return markup.code(found["command"])
-    answer = found.get("output") if found.get("exit_code") is None else ""
+    if row.get("command"):
+        return markup.code(row["command"])
+    answer = row.get("output") if row.get("exit_code") is None else ""
     return markup.prose(quantities.clip(answer, _ANSWER_WIDTH)) if answer else "no command"
 
 
-def _exit(found: Recorded) -> str:
-    code = found.get("exit_code")
+def _exit(row: Recorded) -> str:
+    code = row.get("exit_code")
     return "-" if code is None else str(code)
 
 
-def _output(found: Recorded) -> str:
-    digest = found.get("output_sha256")
+def _output(row: Recorded) -> str:
+    digest = row.get("output_sha256")
     if not digest:
         return "none kept"
-    return f"`sha256:{str(digest)[:12]}`" + (", shortened" if found.get("truncated") else "")
+    return f"`sha256:{str(digest)[:12]}`" + (", shortened" if row.get("truncated") else "")
 
 
 def failures(events: Sequence[Recorded]) -> tuple[Recorded, ...]:
     """Return the evidence that fails the task."""
     bad = {evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT}
-    return tuple(found for found in events if found["result"] in bad)
+    return tuple(row for row in events if row["result"] in bad)
 
 
 def summed(events: Sequence[Recorded]) -> str:
     """Return `3 passed, 1 unproven`, in a fixed order of results."""
-    results = [found["result"] for found in events]
+    results = [row["result"] for row in events]
     order = (
         evidence.PASSED,
         evidence.FAILED,
@@ -92,9 +92,9 @@ def _short_word(result: str) -> str:
     return result_words(result).split(" (")[0]
 
 
-def tail(found: Recorded, lines: int = 20) -> list[str]:
+def tail(row: Recorded, lines: int = 20) -> list[str]:
     """Return the last lines of a check's output as a fenced block."""
-    kept = str(found.get("output") or "").rstrip("\n").split("\n")
+    kept = str(row.get("output") or "").rstrip("\n").split("\n")
     if kept == [""]:
         return ["No output."]
     shown = kept[-lines:]

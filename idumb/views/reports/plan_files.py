@@ -51,8 +51,8 @@ def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) ->
 def _quoted(text: str) -> str:
     """Return a quoted scalar; YAML could read a plain word as another type."""
     plain = wording.one_line(text)
-    found = markup.yaml_scalar(plain)
-    return found if found.startswith('"') else f'"{found}"'
+    scalar = markup.yaml_scalar(plain)
+    return scalar if scalar.startswith('"') else f'"{scalar}"'
 
 
 def research(fields: Mapping[str, str | None], body: str) -> str:

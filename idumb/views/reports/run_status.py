@@ -16,16 +16,16 @@ _MOST_CAUSES = 5
 
 def causes(contract: Contract, standing: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return, for each blocked task, the failed or skipped tasks at its root (at most five)."""
-    found: dict[str, tuple[str, ...]] = {}
+    roots_by_task: dict[str, tuple[str, ...]] = {}
     for task_id, status in standing.items():
         if status != outcome.BLOCKED:
             continue
         roots: list[str] = []
         for needed in contract.dependencies[task_id]:
             at = standing.get(needed)
-            roots.extend(found.get(needed, (needed,) if at in _BLOCKING else ()))
-        found[task_id] = tuple(dict.fromkeys(roots))[:_MOST_CAUSES]
-    return found
+            roots.extend(roots_by_task.get(needed, (needed,) if at in _BLOCKING else ()))
+        roots_by_task[task_id] = tuple(dict.fromkeys(roots))[:_MOST_CAUSES]
+    return roots_by_task
 
 
 def with_status(standing: Mapping[str, str], *statuses: str) -> tuple[str, ...]:

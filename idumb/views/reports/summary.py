@@ -232,8 +232,8 @@ def _failed(facts: _Facts) -> list[str]:
 
 def _reason(task: TaskState) -> str:
     error = task.checkpoint.error if task.checkpoint is not None else None
-    known = [text for text in (task.reason, error) if text]
-    return "; ".join(markup.prose(text) for text in dict.fromkeys(known)) or "no reason is recorded"
+    reasons = [text for text in (task.reason, error) if text]
+    return "; ".join(markup.prose(text) for text in dict.fromkeys(reasons)) or "no reason is recorded"
 
 
 def _attempts(task: TaskState) -> str:
@@ -245,15 +245,15 @@ def _diagnosis(facts: _Facts, task_id: str) -> list[str]:
     task = facts.task(task_id)
     lines = [f"### {markup.prose(task_id)}: {facts.title(task_id)}", ""]
     bad = evidence_table.failures(facts.evidence.get(task_id, ()))
-    for found in bad:
-        code = "" if found.get("exit_code") is None else f" with exit {found['exit_code']}"
+    for row in bad:
+        code = "" if row.get("exit_code") is None else f" with exit {row['exit_code']}"
         lines += [
             (
-                f"{markup.prose(found['subject'])} {evidence_table.result_words(found['result'])}{code}: "
-                f"{evidence_table.how(found)}"
+                f"{markup.prose(row['subject'])} {evidence_table.result_words(row['result'])}{code}: "
+                f"{evidence_table.how(row)}"
             ),
             "",
-            *evidence_table.tail(found, _FAILED_OUTPUT_LINES),
+            *evidence_table.tail(row, _FAILED_OUTPUT_LINES),
             "",
         ]
     if not bad:
@@ -302,15 +302,15 @@ def _deviations(facts: _Facts) -> list[str]:
 
 
 def _late(facts: _Facts) -> list[str]:
-    found = []
+    late = []
     for task_id in facts.where:
         task, planned = facts.task(task_id), facts.contract.tasks[task_id]
         if planned.estimate is not None and task.progress.seconds > planned.estimate:
-            found.append(
+            late.append(
                 f"{markup.prose(task_id)}: took {quantities.duration(task.progress.seconds)}, estimated "
                 f"{quantities.duration(planned.estimate)}"
             )
-    return found
+    return late
 
 
 def _files_modified(facts: _Facts) -> list[str]:
@@ -330,8 +330,8 @@ def _files_modified(facts: _Facts) -> list[str]:
 
 def _symbols(facts: _Facts) -> list[str]:
     """Return added and removed symbols of tasks that declare symbols."""
-    found = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).work.symbols]
-    return ["", "**Symbols**", "", *found] if found else []
+    lines = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).work.symbols]
+    return ["", "**Symbols**", "", *lines] if lines else []
 
 
 def _lines_of(counts: LineCounts, path: str) -> str:
@@ -341,12 +341,12 @@ def _lines_of(counts: LineCounts, path: str) -> str:
 
 
 def _totals(counts: LineCounts, files: Sequence[str]) -> str:
-    known = [counts[path] for path in files if path in counts]
-    added = sum(a or 0 for a, _ in known)
-    removed = sum(r or 0 for _, r in known)
-    binary = sum(1 for a, r in known if a is None or r is None)
+    counted = [counts[path] for path in files if path in counts]
+    added = sum(a or 0 for a, _ in counted)
+    removed = sum(r or 0 for _, r in counted)
+    binary = sum(1 for a, r in counted if a is None or r is None)
     extra = f", {binary} binary" if binary else ""
-    uncounted = f", {len(files) - len(known)} without a count" if len(known) < len(files) else ""
+    uncounted = f", {len(files) - len(counted)} without a count" if len(counted) < len(files) else ""
     return f"Total: {quantities.counted(len(files), 'file')}, +{added} -{removed}{extra}{uncounted}."
 
 

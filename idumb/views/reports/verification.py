@@ -61,7 +61,7 @@ def render_unverified(contract: Contract, state: RunState, *, now: str) -> str:
 
 
 def _frontmatter(contract: Contract, record: Record, now: str) -> dict[str, markup.Scalar | Sequence[markup.Scalar]]:
-    results = [found["result"] for found in record.get("evidence", ())]
+    results = [row["result"] for row in record.get("evidence", ())]
     return {
         "type": "verification",
         "phase": contract.phase,
@@ -89,8 +89,8 @@ def _evidence_of(record: Record, kind: re.Pattern[str] | None = None) -> list[ev
     """Return the evidence of one kind, by its subject; without a kind, that of success criteria."""
     evidence = list(record.get("evidence", ()))
     if kind is not None:
-        return [found for found in evidence if kind.match(found["subject"])]
-    return [found for found in evidence if not _INVARIANT.match(found["subject"]) and not _TEST.match(found["subject"])]
+        return [row for row in evidence if kind.match(row["subject"])]
+    return [row for row in evidence if not _INVARIANT.match(row["subject"]) and not _TEST.match(row["subject"])]
 
 
 def _criteria(evidence: Sequence[evidence_table.Recorded]) -> list[str]:
@@ -99,21 +99,21 @@ def _criteria(evidence: Sequence[evidence_table.Recorded]) -> list[str]:
     return markup.table(
         ("What", "Standing", "Evidence"),
         (
-            (f"{markup.prose(found['subject'])}: {markup.prose(found['text'])}", _standing(found), _shown(found))
-            for found in evidence
+            (f"{markup.prose(row['subject'])}: {markup.prose(row['text'])}", _standing(row), _shown(row))
+            for row in evidence
         ),
     )
 
 
-def _standing(found: evidence_table.Recorded) -> str:
-    return _STANDING.get(found["result"], "disproven")
+def _standing(row: evidence_table.Recorded) -> str:
+    return _STANDING.get(row["result"], "disproven")
 
 
-def _shown(found: evidence_table.Recorded) -> str:
-    if not found.get("command") and not found.get("output"):
+def _shown(row: evidence_table.Recorded) -> str:
+    if not row.get("command") and not row.get("output"):
         return "none"
-    code = "" if found.get("exit_code") is None else f", exit {found['exit_code']}"
-    return f"{evidence_table.how(found)} {evidence_table.result_words(found['result'])}{code}"
+    code = "" if row.get("exit_code") is None else f", exit {row['exit_code']}"
+    return f"{evidence_table.how(row)} {evidence_table.result_words(row['result'])}{code}"
 
 
 def _requirements(record: Record) -> list[str]:
@@ -212,9 +212,9 @@ def _speaks(record: Record) -> str:
 
 def _gaps(contract: Contract, record: Record) -> list[str]:
     lines = [
-        f"- {markup.prose(found['subject'])}: {_standing(found)}: {markup.prose(found['text'])}"
-        for found in record.get("evidence", ())
-        if found["result"] not in {proof.PASSED, proof.OPINION}
+        f"- {markup.prose(row['subject'])}: {_standing(row)}: {markup.prose(row['text'])}"
+        for row in record.get("evidence", ())
+        if row["result"] not in {proof.PASSED, proof.OPINION}
     ]
     lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
     lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
