@@ -299,7 +299,7 @@ class Container:
     def open_copy(self) -> Iterator[str]:
         from idumb.git.clones import dry_run_clone
 
-        with dry_run_clone.made(self.repository, self.history.head()) as copy:
+        with dry_run_clone.present_files(self.repository, self.history.head()) as copy:
             yield copy.root
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:

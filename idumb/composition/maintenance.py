@@ -24,7 +24,7 @@ def machine_checks() -> tuple[Check, ...]:
     from idumb.git import doctor_checks
     from idumb.system.machine import LocalMachine
 
-    return (*doctor_checks.of_programs(), *doctor_machine.user_checks(LocalMachine("/", "/", "/")))
+    return (*doctor_checks.program_checks(), *doctor_machine.user_checks(LocalMachine("/", "/", "/")))
 
 
 def health_checks(services: Container) -> tuple[Check, ...]:
@@ -45,7 +45,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
     return (
         *machine_checks(),
-        *doctor_checks.of_repository(repository, services.backups),
+        *doctor_checks.repository_checks(repository, services.backups),
         *abandoned_clones.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
         local_data.check_unpacked(repository.state_dir),

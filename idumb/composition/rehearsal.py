@@ -63,7 +63,7 @@ class Rehearsals:
         from idumb.git.clones import dry_run_clone
         from idumb.markdown.settings import configuration
 
-        with dry_run_clone.made(
+        with dry_run_clone.present_files(
             self._user.repository, self._user.history.head(), [*also, configuration.PATH]
         ) as repository:
             services = RehearsalContainer(self._user, repository)

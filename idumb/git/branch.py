@@ -77,8 +77,8 @@ def _wordless(status: int, *, hooks: bool) -> str:
 
 def _arguments(paths: Sequence[str], message: str, *, allow_empty: bool) -> list[str]:
     empty = ["--allow-empty"] if allow_empty else []
-    given = index_file.FROM_STDIN if paths else ()
-    return ["commit", "--quiet", "--only", "--cleanup=verbatim", *empty, f"--message={message}", *given]
+    source = index_file.FROM_STDIN if paths else ()
+    return ["commit", "--quiet", "--only", "--cleanup=verbatim", *empty, f"--message={message}", *source]
 
 
 def _was_made(repository: pygit2.Repository, message: str, before: str | None) -> bool:

@@ -97,10 +97,10 @@ def _git_dir(dot_git: str) -> str:
     if not first.startswith(b"gitdir:"):
         raise _broken(dot_git)
     target = os.fsdecode(first.removeprefix(b"gitdir:").strip(b" \r\n"))
-    found = os.path.realpath(os.path.join(os.path.dirname(dot_git), target))
-    if not os.path.isdir(found):
+    git_dir = os.path.realpath(os.path.join(os.path.dirname(dot_git), target))
+    if not os.path.isdir(git_dir):
         raise _broken(dot_git)
-    return found
+    return git_dir
 
 
 def _common_dir(git_dir: str) -> str:

@@ -8,12 +8,12 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, history, open_repository
 from idumb.git.discover import Repository
+from idumb.system.files.backup_store import FileBackupStore
 
 OLDEST = (2, 31)
 # First release of each line with the fixes for CVE-2025-48384 (submodule paths with a carriage return) and
@@ -22,70 +22,65 @@ FIXED = ((2, 43, 7), (2, 44, 4), (2, 45, 4), (2, 46, 4), (2, 47, 3), (2, 48, 2),
 # CVE-2024-24575 and CVE-2024-24577: a crafted revision or path could hang or overwrite memory.
 FIXED_LIBRARY = ((1, 6, 5), (1, 7, 2))
 _REF = re.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
-_SHOWN = 20
 SET_ASIDE = "set-aside"
 
 
-class BackupStore(Protocol):
-    """Return where a damaged file is moved to."""
-
-    def put(self, kind: str, path: str) -> str: ...
-
-
-def of_programs() -> tuple[Check, ...]:
+def program_checks() -> tuple[Check, ...]:
     return (
         Check("git.program", "the git program is there and has its security fixes", _program),
         Check("git.library", "libgit2 has its security fixes", _library),
     )
 
 
-def of_repository(place: Repository, attic: BackupStore) -> tuple[Check, ...]:
-    look = _Look(place, attic)
+def repository_checks(place: Repository, backups: FileBackupStore) -> tuple[Check, ...]:
+    checks = _RepositoryChecks(place, backups)
     return (
-        Check("git.repository", "the repository can be worked in", look.repository),
-        Check("git.format", "idumb can read the repository's format", look.format),
-        Check("git.state", "no merge or the like is in progress", look.state),
-        Check("git.head", "HEAD names an existing commit", look.head),
-        Check("git.refs", "every ref can be read", look.refs, look.set_ref_aside),
-        Check("git.locks", "no git lock is left over", look.locks),
-        Check("git.identity", "git knows who commits", look.identity),
-        Check("git.hooks", "hooks that run when idumb commits", look.hooks),
-        Check("git.push", "no push publishes snapshots", look.push),
-        Check("git.nested", "the repository is not inside another one", look.nested),
-        Check("git.ignores", "git does not ignore idumb's reports", look.ignores),
-        Check("git.objects", "no unfinished objects are left", look.objects),
+        Check("git.repository", "the repository can be worked in", checks.repository),
+        Check("git.format", "idumb can read the repository's format", checks.format),
+        Check("git.state", "no merge or the like is in progress", checks.state),
+        Check("git.head", "HEAD names an existing commit", checks.head),
+        Check("git.refs", "every ref can be read", checks.refs, checks.set_ref_aside),
+        Check("git.locks", "no git lock is left over", checks.locks),
+        Check("git.identity", "git knows who commits", checks.identity),
+        Check("git.hooks", "hooks that run when idumb commits", checks.hooks),
+        Check("git.push", "no push publishes snapshots", checks.push),
+        Check("git.nested", "the repository is not inside another one", checks.nested),
+        Check("git.ignores", "git does not ignore idumb's reports", checks.ignores),
+        Check("git.objects", "no unfinished objects are left", checks.objects),
     )
 
 
 def _program() -> Iterator[Symptom]:
     words = git_program.output("/", ["version"]).decode("ascii", "replace")
-    found = version(words)
-    if found < OLDEST:
+    installed = version(words)
+    if installed < OLDEST:
         yield health.problem(
-            f"git {dotted(found)} is older than {dotted(OLDEST)}", means="idumb needs a newer one", mend="install git"
+            f"git {dotted(installed)} is older than {dotted(OLDEST)}",
+            means="idumb needs a newer one",
+            mend="install git",
         )
-    elif not has_fix(found, FIXED):
+    elif not has_fix(installed, FIXED):
         yield health.warn(
-            f"git {dotted(found)} may lack the fixes for CVE-2025-48384 and CVE-2024-32002",
+            f"git {dotted(installed)} may lack the fixes for CVE-2025-48384 and CVE-2024-32002",
             means="idumb never fetches submodules, but your own git could; distributions may have fixed it",
             mend="install the newest git of your distribution",
         )
     else:
-        yield health.passed(f"git {dotted(found)}")
+        yield health.passed(f"git {dotted(installed)}")
 
 
 def _library() -> Iterator[Symptom]:
     import pygit2
 
-    found = version(pygit2.LIBGIT2_VERSION)
-    if not has_fix(found, FIXED_LIBRARY):
+    installed = version(pygit2.LIBGIT2_VERSION)
+    if not has_fix(installed, FIXED_LIBRARY):
         yield health.warn(
-            f"libgit2 {dotted(found)} lacks the fixes for CVE-2024-24575 and CVE-2024-24577",
+            f"libgit2 {dotted(installed)} lacks the fixes for CVE-2024-24575 and CVE-2024-24577",
             means="a crafted repository could hang it or do harm",
             mend="install a newer pygit2",
         )
     else:
-        yield health.passed(f"libgit2 {dotted(found)}")
+        yield health.passed(f"libgit2 {dotted(installed)}")
 
 
 def version(words: str) -> tuple[int, ...]:
@@ -94,10 +89,10 @@ def version(words: str) -> tuple[int, ...]:
     return tuple(int(number) for number in match[0].split(".")) if match else (0,)
 
 
-def has_fix(found: tuple[int, ...], fixed: tuple[tuple[int, ...], ...]) -> bool:
+def has_fix(installed: tuple[int, ...], fixed: tuple[tuple[int, ...], ...]) -> bool:
     """Return whether a version is at or after the fix of its own release line; later lines have it."""
-    line = next((fix for fix in fixed if fix[:2] == found[:2]), None)
-    return found >= line if line is not None else found > fixed[-1]
+    line = next((fix for fix in fixed if fix[:2] == installed[:2]), None)
+    return installed >= line if line is not None else installed > fixed[-1]
 
 
 def dotted(numbers: tuple[int, ...]) -> str:
@@ -105,9 +100,9 @@ def dotted(numbers: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _RepositoryChecks:
     place: Repository
-    attic: BackupStore
+    backups: FileBackupStore
 
     def repository(self) -> Iterator[Symptom]:
         try:
@@ -120,9 +115,9 @@ class _Look:
     def format(self) -> Iterator[Symptom]:
         """Read the configuration alone, so that the check also works for repositories that libgit2 does not open."""
         settings = self._settings()
-        wanted = {"extensions.objectformat": "sha1", "extensions.refstorage": "files"}
-        for name, known in wanted.items():
-            if settings.get(name, known).lower() != known:
+        supported = {"extensions.objectformat": "sha1", "extensions.refstorage": "files"}
+        for name, value in supported.items():
+            if settings.get(name, value).lower() != value:
                 yield health.problem(
                     f"{name} is {settings[name]}",
                     means="idumb cannot read such a repository yet",
@@ -146,9 +141,9 @@ class _Look:
         return {name.lower(): value for name, _, value in rows}
 
     def state(self) -> Iterator[Symptom]:
-        found = open_repository.obstacle(self.place)
-        if found is not None and found[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
-            yield health.problem(found[1], means=f"no task starts until then [{found[0]}]", mend="git status")
+        obstacle = open_repository.obstacle(self.place)
+        if obstacle is not None and obstacle[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
+            yield health.problem(obstacle[1], means=f"no task starts until then [{obstacle[0]}]", mend="git status")
 
     def head(self) -> Iterator[Symptom]:
         result = git_program.read(self.place.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
@@ -186,7 +181,7 @@ class _Look:
             )
 
     def set_ref_aside(self, symptom: Symptom) -> str:
-        return f"{symptom.path} was no ref; the file is in {self.attic.put(SET_ASIDE, symptom.subject)}"
+        return f"{symptom.path} was no ref; the file is in {self.backups.put(SET_ASIDE, symptom.subject)}"
 
     def locks(self) -> Iterator[Symptom]:
         for path in _locks(self.place):
@@ -264,12 +259,12 @@ class _Look:
             )
 
     def objects(self) -> Iterator[Symptom]:
-        found = list(_half_objects(self.place))
-        if found:
-            size = sum(found_size for _, found_size in found)
+        unfinished = list(_half_objects(self.place))
+        if unfinished:
+            size = sum(length for _, length in unfinished)
             yield health.warn(
-                f"{len(found)} unfinished objects, {size / (1 << 20):.1f} MiB",
-                os.path.dirname(found[0][0]),
+                f"{len(unfinished)} unfinished objects, {size / (1 << 20):.1f} MiB",
+                os.path.dirname(unfinished[0][0]),
                 means="a killed git or idumb left them; nothing needs them",
                 mend="git gc  (removes them once they are old enough)",
             )
@@ -320,13 +315,13 @@ def _age(path: str) -> str:
 
 def _holder(path: str) -> int | None:
     """Return a process that has the file open; None also if the system does not tell."""
-    wanted = os.lstat(path)
+    status = os.lstat(path)
     try:
         pids = [name for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:
         return None
     for pid in pids:
-        if any((one.st_dev, one.st_ino) == (wanted.st_dev, wanted.st_ino) for one in _open_files(pid)):
+        if any((one.st_dev, one.st_ino) == (status.st_dev, status.st_ino) for one in _open_files(pid)):
             return int(pid)
     return None
 
@@ -359,8 +354,8 @@ def _half_objects(place: Repository) -> Iterator[tuple[str, int]]:
             if name.startswith(("tmp_obj_", "tmp_pack_", "tmp_idx_", "tmp_object_git2_")):
                 path = os.path.join(here, name)
                 try:
-                    found = os.lstat(path)
+                    status = os.lstat(path)
                 except OSError:
                     continue
-                if stat.S_ISREG(found.st_mode) and now - found.st_mtime >= 3600:
-                    yield path, found.st_size
+                if stat.S_ISREG(status.st_mode) and now - status.st_mtime >= 3600:
+                    yield path, status.st_size

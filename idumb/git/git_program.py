@@ -34,7 +34,7 @@ _ALWAYS = (
 )  # fmt: skip
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
-# `all` makes git force objects, index and refs; the caller forces folders (refs.py).
+# `all` makes git force objects, index and refs; the caller forces folders.
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
 
 
@@ -59,9 +59,9 @@ def path(root: str | None = None) -> str:
     git there.
     """
     for folder in _absolute(os.environ.get("PATH", os.defpath)):  # noqa: TID251 - where the user's programs are
-        found = os.path.join(folder, "git")
-        if os.path.isfile(found) and os.access(found, os.X_OK) and not _is_below(found, root):
-            return found
+        program = os.path.join(folder, "git")
+        if os.path.isfile(program) and os.access(program, os.X_OK) and not _is_below(program, root):
+            return program
     raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.31 or newer")
 
 
@@ -69,10 +69,10 @@ def _absolute(path: str) -> list[str]:
     return [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]
 
 
-def _is_below(found: str, root: str | None) -> bool:
+def _is_below(program: str, root: str | None) -> bool:
     top = os.path.realpath(root) if root is not None else os.sep
     # Every program is below `/`; questions that concern no working tree are asked there.
-    return top != os.sep and os.path.realpath(found).startswith(top + os.sep)
+    return top != os.sep and os.path.realpath(program).startswith(top + os.sep)
 
 
 def environment(root: str) -> dict[str, str]:
@@ -92,9 +92,9 @@ def environment(root: str) -> dict[str, str]:
     }
 
 
-def read(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
+def read(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
     """Run a reading command: no hook runs, no lock is taken, and paths are literal."""
-    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], given, {**_reading(root), **(extra or {})})
+    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], stdin, {**_reading(root), **(extra or {})})
 
 
 def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
@@ -103,21 +103,21 @@ def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
     Inside it, git would read the present .gitattributes: it would block on a pipe, and a task that writes one would
     decide how its own change is counted.
     """
-    surroundings = {**_reading(root), "GIT_DIR": git_dir}
-    return _required(arguments, _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", surroundings, cwd=git_dir))
+    variables = {**_reading(root), "GIT_DIR": git_dir}
+    return _required(arguments, _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", variables, cwd=git_dir))
 
 
 def write(
     root: str,
     arguments: Sequence[str],
-    given: bytes = b"",
+    stdin: bytes = b"",
     *,
     hooks: bool = False,
     extra: Mapping[str, str] | None = None,
 ) -> Result:
     """Run a command that changes refs, index or objects, forced to disk. The user's hooks run only on request."""
     options = [*_ALWAYS, *_DURABLE, *(() if hooks else _NO_HOOKS)]
-    return _run(root, [*options, *arguments], given, {**environment(root), **(extra or {})})
+    return _run(root, [*options, *arguments], stdin, {**environment(root), **(extra or {})})
 
 
 def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:
@@ -125,9 +125,9 @@ def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None 
     _required(arguments, write(root, arguments, extra=extra))
 
 
-def output(root: str, arguments: Sequence[str], given: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
+def output(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    return _required(arguments, read(root, arguments, given, extra))
+    return _required(arguments, read(root, arguments, stdin, extra))
 
 
 def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
@@ -181,34 +181,34 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _whole(given: bytes) -> Iterator[IO[bytes]]:
+def _whole(stdin: bytes) -> Iterator[IO[bytes]]:
     """Write git's whole input to a file.
 
     If idumb is killed, a pipe ends early and git continues with part of the input: a commit of some paths, or of none.
     """
     with _nameless() as stream:
-        stream.write(given)
+        stream.write(stdin)
         stream.seek(0)
         yield stream
 
 
 def _nameless() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("given"), "w+b")
+        return os.fdopen(os.memfd_create("stdin"), "w+b")
     import tempfile
 
     return tempfile.TemporaryFile()
 
 
 def _run(
-    root: str, arguments: Sequence[str], given: bytes, surroundings: Mapping[str, str], cwd: str | None = None
+    root: str, arguments: Sequence[str], stdin: bytes, variables: Mapping[str, str], cwd: str | None = None
 ) -> Result:
-    with _whole(given) as stdin:
+    with _whole(stdin) as whole:
         process = subprocess.Popen(
             [path(root), *arguments],
             cwd=cwd or root,
-            env=surroundings,
-            stdin=stdin,
+            env=variables,
+            stdin=whole,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,

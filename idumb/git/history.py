@@ -59,8 +59,8 @@ class GitHistory:
     def expected_refs(self) -> Mapping[str, str]:
         if self._kept is None:
             return self.kept_refs()
-        known = {**self._kept, **own_refs.written(self._place)}
-        self._kept = {name: at for name, at in known.items() if at is not None and name.startswith(self._own())}
+        refs = {**self._kept, **own_refs.written(self._place)}
+        self._kept = {name: at for name, at in refs.items() if at is not None and name.startswith(self._own())}
         return dict(self._kept)
 
     def _own(self) -> str:
@@ -103,12 +103,12 @@ class GitHistory:
             walker.hide(one)
         commits = [*before, *(str(one.id) for one in itertools.islice(walker, limit))]
         trees = dict.fromkeys(tree_objects.tree_of(self.repository, commit) for commit in commits)
-        found: dict[str, set[str]] = {}
+        blobs: dict[str, set[str]] = {}
         for tree, path in itertools.product(trees, paths):
             entry = tree_objects.entry(self.repository, tree, path)
             if entry is not None:
-                found.setdefault(path, set()).add(entry.oid)
-        return found
+                blobs.setdefault(path, set()).add(entry.oid)
+        return blobs
 
     def index_command(self, snapshot: str) -> str:
         return index_file.command(self._place, self.repository, snapshot)
@@ -141,10 +141,10 @@ class GitHistory:
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return the paths that git ignores and does not track."""
-        found = ignores.ignored(self._place.root, paths)
+        covered = ignores.ignored(self._place.root, paths)
         tracked = ignores.Tracked(self._place)
         tracked.refresh()
-        return frozenset(path for path in found if not tracked.holds(path))
+        return frozenset(path for path in covered if not tracked.holds(path))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return nested_repositories.among(self._place, places)
@@ -155,7 +155,7 @@ class GitHistory:
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE
-        return uncommitted.find(self._place, self.repository, head_tree, paths)
+        return uncommitted.changed(self._place, self.repository, head_tree, paths)
 
     def commit(
         self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
@@ -165,14 +165,16 @@ class GitHistory:
             return CommitAttempt(None, _moved(expected_head, present))
         repository, ref = self.repository, self._branch_ref()
         message = self._redact(message)
-        made = branch.commit(self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref)
-        if made.commit is None:
-            return made
-        parents = [str(oid) for oid in repository[made.commit].peel(pygit2.Commit).parent_ids]
+        attempt = branch.commit(
+            self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref
+        )
+        if attempt.commit is None:
+            return attempt
+        parents = [str(oid) for oid in repository[attempt.commit].peel(pygit2.Commit).parent_ids]
         if parents != ([] if expected_head is None else [expected_head]):
-            words = f"HEAD moved while committing: the parent of {made.commit} is {', '.join(parents) or 'missing'}"
-            return CommitAttempt(made.commit, words)
-        return made
+            words = f"HEAD moved while committing: the parent of {attempt.commit} is {', '.join(parents) or 'missing'}"
+            return CommitAttempt(attempt.commit, words)
+        return attempt
 
     def begin_branch(self, name: str) -> None:
         branch.begin(self._place, self.repository, name, self._head_commit())
@@ -196,14 +198,14 @@ class GitHistory:
         walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
         if base is not None:
             walker.hide(base)
-        found: list[tuple[str, Mapping[str, str]]] = []
+        rows: list[tuple[str, Mapping[str, str]]] = []
         for count, one in enumerate(walker):
             if count >= limit:
                 break
             trailers = _trailers(one)
             if trailers:
-                found.append((str(one.id), trailers))
-        return tuple(found)
+                rows.append((str(one.id), trailers))
+        return tuple(rows)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         names = [name for name in self.repository.references if name.startswith(prefix)]
@@ -255,24 +257,24 @@ _OWN = ("config.worktree", "commondir", "gitdir")
 
 def digests(place: Repository) -> Mapping[str, str]:
     """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
-    found = {}
+    by_name = {}
     for name, path in _files(place):
-        known = _digest(path)
-        if known is not None:
-            found[f".git/{name}"] = known
+        digest = _digest(path)
+        if digest is not None:
+            by_name[f".git/{name}"] = digest
     if os.path.lexists(os.path.join(place.git_dir, "index")):
         # The user may change its bytes; without the file, everything that was staged is lost.
-        found[".git/index"] = "is there"
-    return found
+        by_name[".git/index"] = "is there"
+    return by_name
 
 
 def outside(path: str) -> Mapping[str, str]:
     """Hash one file outside git's folder, named as people write it: `~/.config/git/ignore`."""
-    known = _digest(path)
-    if known is None:
+    digest = _digest(path)
+    if digest is None:
         return {}
     home = os.path.expanduser("~")
-    return {f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path: known}
+    return {f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path: digest}
 
 
 def _files(place: Repository) -> Iterator[tuple[str, str]]:

@@ -29,8 +29,8 @@ def written(place: Repository) -> dict[str, str | None]:
 
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
-    found = repository.references.get(ref)
-    return None if found is None else str(found.target)
+    present = repository.references.get(ref)
+    return None if present is None else str(present.target)
 
 
 def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str) -> None:
@@ -40,13 +40,13 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str
         raise ValueError(message)
     missing = _missing_folders(place.common_dir, ref)
     try:
-        found = repository.references.get(ref)
+        present = repository.references.get(ref)
         # Check ownership after reading the old value: a takeover between check and write changes that value.
         place.guard()
-        if found is None:
+        if present is None:
             repository.references.create(ref, commit)
-        elif str(found.target) != commit:
-            found.set_target(commit)
+        elif str(present.target) != commit:
+            present.set_target(commit)
     except (pygit2.GitError, ValueError) as problem:
         raise errors.Refusal(
             "git.ref-moved", f"{ref} could not be moved to {commit[:12]}: {problem}", hint="idumb status"
@@ -61,14 +61,14 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     if not ref.startswith(PREFIX):
         message = f"idumb deletes below {PREFIX} only, not {ref}"
         raise ValueError(message)
-    found = repository.references.get(ref)
-    if found is None:
+    present = repository.references.get(ref)
+    if present is None:
         return
-    if str(found.target) != expected:
-        raise errors.Refusal("git.ref-moved", f"{ref} is {found.target}, not {expected}", hint="idumb status")
+    if str(present.target) != expected:
+        raise errors.Refusal("git.ref-moved", f"{ref} is {present.target}, not {expected}", hint="idumb status")
     place.guard()
     try:
-        found.delete()
+        present.delete()
     except (pygit2.GitError, ValueError) as problem:
         words = f"{ref} could not be deleted: {problem}"
         raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
@@ -81,12 +81,12 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
 
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
     """Return the missing folders of the ref, and the existing folder that will hold the first of them."""
-    found: list[str] = []
+    folders: list[str] = []
     folder = os.path.dirname(os.path.join(common_dir, ref))
     while not os.path.isdir(folder):
-        found.append(folder)
+        folders.append(folder)
         folder = os.path.dirname(folder)
-    return [*found, folder] if found else []
+    return [*folders, folder] if folders else []
 
 
 _OWN = "refs/idumb"
@@ -134,22 +134,22 @@ def _loose(common_dir: str, folder: str, but: str | None = None) -> Iterator[tup
 def _value(entry: os.DirEntry[str]) -> str:
     status = os.stat(entry.path)
     seen = (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
-    known = _known.get(entry.path)
-    if known is None or known[0] != seen:
+    noted = _known.get(entry.path)
+    if noted is None or noted[0] != seen:
         with open(entry.path, "rb") as stream:
-            known = (seen, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
-        _known[entry.path] = known
-    return known[1]
+            noted = (seen, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
+        _known[entry.path] = noted
+    return noted[1]
 
 
 def _packed(common_dir: str) -> _Packed:
     path = os.path.join(common_dir, "packed-refs")
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return _Packed({}, {})
     # Git replaces this file instead of writing into it.
-    return _read(path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return _read(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 @functools.lru_cache(maxsize=1)

@@ -123,10 +123,14 @@ def _is_dead(path: str, span: tuple[float, float], places: tuple[str, ...], pati
     deadline = time.monotonic() + patience
     while True:
         try:
-            found = os.lstat(path)
+            status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or not span[0] <= found.st_mtime < span[1]:
+        if (
+            not stat.S_ISREG(status.st_mode)
+            or status.st_uid != os.geteuid()
+            or not span[0] <= status.st_mtime < span[1]
+        ):
             return False
         if not process_tree.may_be_at_work("git", places, path):
             return True

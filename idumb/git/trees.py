@@ -168,9 +168,9 @@ class GitTrees:
         return tree_objects.is_folder(self.repository, tree, path)
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        made = tree_objects.overlay(self.repository, self.writer.tree, tree, source, paths)
+        result = tree_objects.overlay(self.repository, self.writer.tree, tree, source, paths)
         self.writer.flush()
-        return made
+        return result
 
     def read(self, oid: str) -> bytes:
         try:

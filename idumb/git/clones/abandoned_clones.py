@@ -36,8 +36,8 @@ class GitClones:
     def abandoned(self) -> tuple[AbandonedClone, ...]:
         if self._repository.worktree_id == clone.WORKTREE:
             return ()
-        found = clone_places.clones(self._repository.root, self._repository.common_dir)
-        folders = dict.fromkeys(path.removesuffix(TAKEN) for path in found)
+        paths = clone_places.clones(self._repository.root, self._repository.common_dir)
+        folders = dict.fromkeys(path.removesuffix(TAKEN) for path in paths)
         return tuple(AbandonedClone(os.path.basename(path), path) for path in folders)
 
     def keep(self, left: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
@@ -69,11 +69,11 @@ class GitClones:
         if last is None or pygit2.Oid(hex=last) in user.repository.odb:
             return
         objects = Objects(builder_clone.odb_of(self._repository, aside))
-        known = agent_repository.chain(
+        commits = agent_repository.chain(
             objects, last, None, lambda commit: pygit2.Oid(hex=commit) in user.repository.odb
         )
-        base = known[0].parents[0] if known and known[0].parents else None
-        builder_clone.bring_home(user, objects, BuilderCommits(base, last, known))
+        base = commits[0].parents[0] if commits and commits[0].parents else None
+        builder_clone.bring_home(user, objects, BuilderCommits(base, last, commits))
         refs.move(user.repository, self._repository, ref, last)
 
     def remove(self, left: AbandonedClone) -> None:

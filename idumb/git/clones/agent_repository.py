@@ -45,8 +45,8 @@ class Objects:
         """Return an object of this kind; Unusable if it is missing, damaged, of another kind, or too large."""
         name = pygit2.Oid(oid)
         try:
-            found, size = self.odb.read_header(name)
-            if found != kind:
+            actual, size = self.odb.read_header(name)
+            if actual != kind:
                 raise Unusable(f"object {oid.hex()[:12]} is no {kind.name.lower()}")
             if size > (most if most is not None else self.room):
                 raise Unusable(f"object {oid.hex()[:12]} has {size} bytes, more than is taken")
@@ -134,10 +134,10 @@ def tip(folder: str, branch: str) -> str | None:
         raise Unusable(f"it left HEAD on another branch than {branch}, which it was given")
     loose = _text(os.path.join(folder, ref))
     if loose is not None:
-        found = loose.decode("ascii", "replace").strip()
-        if not _OID.fullmatch(found):
+        commit = loose.decode("ascii", "replace").strip()
+        if not _OID.fullmatch(commit):
             raise Unusable(f"its branch {branch} names no commit")
-        return found
+        return commit
     if os.path.lexists(os.path.join(folder, ref)):
         raise Unusable(f"its branch {branch} is no plain file")
     return _packed(_text(os.path.join(folder, "packed-refs")) or b"", ref)
@@ -158,13 +158,13 @@ def chain(
 
     Stops early at the first that `commits.problem` rejects.
     """
-    found: list[Commit] = []
+    commits: list[Commit] = []
     at: str | None = last
-    while at is not None and at != base and not known(at) and len(found) <= builder_commits.MOST:
+    while at is not None and at != base and not known(at) and len(commits) <= builder_commits.MOST:
         one = builder_commits.parse(at, objects.read(bytes.fromhex(at), ObjectType.COMMIT, builder_commits.MOST_BYTES))
-        found.append(one)
+        commits.append(one)
         at = one.parents[0] if len(one.parents) == 1 and _OID.fullmatch(one.parents[0]) else None
-    return tuple(reversed(found))
+    return tuple(reversed(commits))
 
 
 def new_objects(objects: Objects, old: str, new: str) -> Iterator[tuple[ObjectType, bytes]]:

@@ -74,7 +74,7 @@ def place_of(repository: Repository) -> str:
     """Return the folder of a repository's clones. Those of a dry run are beside it and are removed with it."""
     if repository.worktree_id == WORKTREE:
         return os.path.join(os.path.dirname(repository.root), "clones")
-    return clone_places.of(repository.root, repository.common_dir)
+    return clone_places.clones_folder(repository.root, repository.common_dir)
 
 
 def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
@@ -89,7 +89,7 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
     ]
     if not differ:
         return tree
-    edited = frozenset(uncommitted.find(repository, user.repository, tree, differ))
+    edited = frozenset(uncommitted.changed(repository, user.repository, tree, differ))
     return user.overlay(tree, present, [path for path in differ if path not in edited])
 
 
@@ -128,10 +128,10 @@ def lenders(repository: Repository) -> tuple[str, ...]:
 
     All are listed, because git ignores relative names in the second repository of such a chain.
     """
-    found = [os.path.join(repository.common_dir, "objects")]
-    for folder in found:
-        found += [path for path in _borrowed_by(folder) if path not in found][: _MOST_LENDERS - len(found)]
-    return tuple(found)
+    folders = [os.path.join(repository.common_dir, "objects")]
+    for folder in folders:
+        folders += [path for path in _borrowed_by(folder) if path not in folders][: _MOST_LENDERS - len(folders)]
+    return tuple(folders)
 
 
 def _borrowed_by(objects: str) -> list[str]:

@@ -25,7 +25,7 @@ _DEPENDENCIES = "node_modules"
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
 
 
-def of(root: str, common_dir: str) -> str:
+def clones_folder(root: str, common_dir: str) -> str:
     """Return the folder of a repository's clones.
 
     If the user's state is inside the working tree, it is in the git folder.
@@ -52,10 +52,10 @@ def of(root: str, common_dir: str) -> str:
             f"{user_folders.CLONES} is {wanted}, which is inside the working tree {root}.",
             hint=f"Set {user_folders.CLONES} to a folder outside the repository",
         )
-    return before(common_dir)
+    return old_clones_folder(common_dir)
 
 
-def before(common_dir: str) -> str:
+def old_clones_folder(common_dir: str) -> str:
     """Return where older versions kept the clones of a repository."""
     return os.path.join(common_dir, "idumb", _CLONES)
 
@@ -99,9 +99,9 @@ def require_plain(folder: str) -> None:
 
 def _require_private(folder: str) -> None:
     """Require that no other user created it or can write into it."""
-    found, above = os.lstat(folder), os.lstat(os.path.dirname(folder))
+    own, above = os.lstat(folder), os.lstat(os.path.dirname(folder))
     shared = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022 or shared:
+    if own.st_uid != os.geteuid() or own.st_mode & 0o022 or shared:
         raise Refusal(
             "clones.unusable",
             f"Private copies of the repository are made in {folder}, and other users can write there.",
@@ -115,9 +115,9 @@ def _link_dependencies(folder: str, common_dir: str) -> None:
 
     Node looks for `node_modules` in each folder above a file. If there are several, each gets its own level.
     """
-    found = _dependencies(folder, common_dir)
-    at = os.path.join(folder, *[_UP] * (len(found) - 1))
-    for target in found:
+    targets = _dependencies(folder, common_dir)
+    at = os.path.join(folder, *[_UP] * (len(targets) - 1))
+    for target in targets:
         link = os.path.join(at, _DEPENDENCIES)
         with contextlib.suppress(OSError):
             if not os.path.islink(link) or os.readlink(link) != target:
@@ -129,12 +129,12 @@ def _link_dependencies(folder: str, common_dir: str) -> None:
 
 def _dependencies(folder: str, common_dir: str) -> list[str]:
     """Return the folders above the git folder, except those above the clones too, where Node finds them anyway."""
-    found, at = list[str](), before(common_dir)
+    targets, at = list[str](), old_clones_folder(common_dir)
     while at != os.path.dirname(at) and not f"{folder}/".startswith(f"{at}/"):
         if os.path.isdir(os.path.join(at, _DEPENDENCIES)):
-            found.append(os.path.join(at, _DEPENDENCIES))
+            targets.append(os.path.join(at, _DEPENDENCIES))
         at = os.path.dirname(at)
-    return found
+    return targets
 
 
 def levels(folder: str) -> Iterator[str]:
@@ -146,7 +146,7 @@ def levels(folder: str) -> Iterator[str]:
 
 def clones(root: str, common_dir: str) -> list[str]:
     """Return every clone of the repository, including those of older versions."""
-    places = dict.fromkeys((of(root, common_dir), before(common_dir)))
+    places = dict.fromkeys((clones_folder(root, common_dir), old_clones_folder(common_dir)))
     return [
         os.path.join(at, name)
         for place in places

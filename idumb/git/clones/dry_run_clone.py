@@ -37,7 +37,7 @@ _PATHS = frozenset({"core.excludesfile", "core.attributesfile"})
 
 
 @contextlib.contextmanager
-def made(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
+def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
     """Make a copy with this HEAD and all files that are not ignored; `also` are ignored files to include."""
     clear(user)
     place = clone.place_of(user)

@@ -69,12 +69,12 @@ def restore(
 
 
 def _checked(paths: Iterable[str]) -> list[str]:
-    found = sorted(set(paths))
-    for path in found:
+    names = sorted(set(paths))
+    for path in names:
         if path_rules.problem(path) or path_rules.protecting_rule(path, (), (path,)) is not None:
             message = f"idumb never restores {path!r}"
             raise ValueError(message)
-    return found
+    return names
 
 
 def _files(steps: Iterable[Step]) -> dict[str, Entry]:

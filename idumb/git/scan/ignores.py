@@ -121,13 +121,13 @@ class Forced:
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    folders: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
+        while folder and folder not in folders:
+            folders.add(folder)
             folder = folder.rpartition("/")[0]
-    return found
+    return folders
 
 
 def ignored(root: str, paths: Iterable[str], rules: Repository | None = None) -> frozenset[str]:
@@ -142,20 +142,20 @@ def ignored(root: str, paths: Iterable[str], rules: Repository | None = None) ->
 def deciding(root: str, paths: Iterable[str], rules: Repository | None = None) -> dict[str, str]:
     """Return path to the file whose rule covers it, as git names the file: relative within the working tree."""
     rows = _checked(root, paths, rules, "--verbose")  # file, line, pattern and path, in turn
-    found = zip(rows[::4], rows[3::4], strict=False)
-    return {os.fsdecode(path[2:]): os.fsdecode(source) for source, path in found}
+    pairs = zip(rows[::4], rows[3::4], strict=False)
+    return {os.fsdecode(path[2:]): os.fsdecode(source) for source, path in pairs}
 
 
 def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options: str) -> list[bytes]:
-    given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
-    if not given:
+    names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+    if not names:
         return []
     arguments = ["check-ignore", "--no-index", *options, "-z", "--stdin"]
     # This command does not support literal paths; `./` keeps a leading `:` from being magic.
     extra = {"GIT_LITERAL_PATHSPECS": "0"}
     if rules is not None and rules.root != root:
         extra |= {"GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
-    result = git_program.read(root, arguments, given, extra)
+    result = git_program.read(root, arguments, names, extra)
     if result.status not in {0, 1}:
         raise git_program.failure(arguments, result)
     return result.out.split(b"\0")
@@ -188,17 +188,17 @@ class Outside:
 
     def _ask(self) -> None:
         root = self._repository.root
-        surroundings = git_program.environment(root)
-        home = surroundings.get("HOME", "")
-        xdg = surroundings.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-        known = (
+        variables = git_program.environment(root)
+        home = variables.get("HOME", "")
+        xdg = variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        own = (
             os.path.join(self._repository.common_dir, "config"),
             os.path.join(self._repository.git_dir, "config.worktree"),
-            surroundings.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
+            variables.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
             os.path.join(xdg, "git", "config"),
         )
         # Stat before git reads them: a change during the read is noticed next time.
-        seen = {path: stat_key(path) for path in known}
+        seen = {path: stat_key(path) for path in own}
         excludes = os.path.join(xdg, "git", "ignore")
         rows = git_program.read(root, ["config", "--list", "--show-origin", "-z"]).out.split(b"\0")
         for origin, row in zip(rows[::2], rows[1::2], strict=False):

@@ -47,9 +47,9 @@ def ignored(root: str, base: str, paths: Sequence[str], rules: Repository) -> di
     if not paths:
         return {}
     folders = [path for path in paths if os.path.isdir(base + path) and not os.path.islink(base + path)]
-    asked = [*paths, *_ahead(base, folders)]
-    covered = ignores.ignored(root, asked, rules)
-    return {path: path in covered for path in asked}
+    names = [*paths, *_ahead(base, folders)]
+    covered = ignores.ignored(root, names, rules)
+    return {path: path in covered for path in names}
 
 
 def _ahead(base: str, folders: list[str]) -> list[str]:

@@ -14,37 +14,37 @@ from idumb.git.objects import durable_files
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_folder(top: int, parts: Iterable[str], made: set[str] | None = None) -> int:
+def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) -> int:
     """Return a descriptor of a folder below `top`; the caller closes it. Only real folders are followed.
 
-    With `made`, missing folders are created, and the folders that gained an entry are added to it.
+    With `gained`, missing folders are created, and the folders that gained an entry are added to it.
     """
     here, path = os.dup(top), ""
     for part in parts:
         try:
-            below = _open_part(here, part, path, made)
+            below = _open_part(here, part, path, gained)
         finally:
             os.close(here)
         here, path = below, f"{path}/{part}".lstrip("/")
     return here
 
 
-def _open_part(here: int, part: str, path: str, made: set[str] | None) -> int:
+def _open_part(here: int, part: str, path: str, gained: set[str] | None) -> int:
     try:
         return os.open(part, FOLDER_FLAGS, dir_fd=here)
     except FileNotFoundError:
-        if made is None:
+        if gained is None:
             raise
     with contextlib.suppress(FileExistsError):
         os.mkdir(part, dir_fd=here)
-    made.add(path)
+    gained.add(path)
     return os.open(part, FOLDER_FLAGS, dir_fd=here)
 
 
 @contextlib.contextmanager
-def parent(top: int, parts: list[str], made: set[str] | None = None) -> Iterator[int]:
+def parent(top: int, parts: list[str], gained: set[str] | None = None) -> Iterator[int]:
     """Return a descriptor of the folder that holds the last of `parts`."""
-    folder = open_folder(top, parts[:-1], made)
+    folder = open_folder(top, parts[:-1], gained)
     try:
         yield folder
     finally:

@@ -188,17 +188,17 @@ class Walk:
         rest = [item for item in unknown if not self._special(*item, tracked)]
         if rest:
             tracked.refresh()
-        asked: list[NewName] = []
+        undecided: list[NewName] = []
         for item in rest:
             path = item[1] + item[2].name
             if tracked.holds(path) or self._forced.covers(path):
                 self._include(*item)
             else:
-                asked.append(item)
-        new = [path for _, prefix, entry in asked if (path := prefix + entry.name) not in self._verdicts]
+                undecided.append(item)
+        new = [path for _, prefix, entry in undecided if (path := prefix + entry.name) not in self._verdicts]
         self._verdicts.update(new_names.ignored(self._root, self._base, new, self._owner))
         rules: list[NewName] = []
-        for folder, prefix, entry in asked:
+        for folder, prefix, entry in undecided:
             if not self._verdicts[prefix + entry.name]:
                 self._include(folder, prefix, entry)
             elif entry.name == IGNORE_FILE and entry.is_file(follow_symlinks=False):

@@ -17,7 +17,7 @@ from idumb.git.objects import object_writer, tree_objects
 _ON_A_LINE = 200
 
 
-def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
+def changed(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the changed paths that one of `paths` covers, sorted.
 
     `head_tree` is the empty tree before the first commit.
@@ -29,8 +29,8 @@ def find(place: Repository, repository: pygit2.Repository, head_tree: str, paths
     # Our globs differ from git's: match them here, on the status of all paths.
     literal = len(unsure) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, unsure))
     arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
-    changed = _parse(git_program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
-    return tuple(sorted(filter(path_rules.cover(unsure), changed)))
+    differing = _parse(git_program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
+    return tuple(sorted(filter(path_rules.cover(unsure), differing)))
 
 
 def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> tuple[str, ...]:
@@ -40,8 +40,8 @@ def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[
     if not unknown:
         return ()
     listed = git_program.output(place.root, ["ls-files", "--others", "--exclude-standard", "-z", "--", *unknown])
-    found = {os.fsdecode(name) for name in listed.split(b"\0")}
-    return tuple(path for path in unknown if path in found)
+    untracked_names = {os.fsdecode(name) for name in listed.split(b"\0")}
+    return tuple(path for path in unknown if path in untracked_names)
 
 
 def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: str) -> frozenset[str]:
@@ -53,8 +53,8 @@ def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: st
     if index is None:
         base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
         rows = git_program.output(place.root, ["diff-index", *base]).split(b"\0")[::2]
-        found = [row.split(b" ")[1:4:2] for row in rows if row]
-        return frozenset(oid.decode("ascii") for mode, oid in found if mode not in (b"000000", b"160000"))
+        modes_and_ids = [row.split(b" ")[1:4:2] for row in rows if row]
+        return frozenset(oid.decode("ascii") for mode, oid in modes_and_ids if mode not in (b"000000", b"160000"))
     deltas = index.diff_to_tree(repository[head_tree].peel(pygit2.Tree)).deltas
     kept = (delta.new_file for delta in deltas if delta.status != DeltaStatus.DELETED)
     return frozenset(str(one.id) for one in kept if one.mode != FileMode.COMMIT)
@@ -82,8 +82,8 @@ def _surely_clean(
 def _staged(index: pygit2.Index, path: str) -> tuple[int, str] | None:
     if path not in index:
         return None
-    found = index[path]
-    return int(found.mode), str(found.id)
+    entry = index[path]
+    return int(entry.mode), str(entry.id)
 
 
 def _present(root: str, path: str) -> tuple[int, str] | str | None:
@@ -106,9 +106,9 @@ def _present(root: str, path: str) -> tuple[int, str] | str | None:
 def _parse(output: bytes) -> set[str]:
     """Parse rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, and `? path`."""
     fields = {b"1": 8, b"u": 10, b"?": 1}
-    found: set[str] = set()
+    paths: set[str] = set()
     for row in output.split(b"\0"):
         kind = row[:1]
         if kind in fields:
-            found.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
-    return found
+            paths.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
+    return paths

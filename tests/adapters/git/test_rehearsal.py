@@ -37,7 +37,7 @@ def test_the_copy_has_the_current_bytes_modes_and_links_and_a_clean_index_of_hea
     sandbox.remove("d/gone")
     sandbox.git("add", "new/x")
     user, before = place_of(sandbox), work_tree(sandbox.root)
-    with dry_run_clone.made(user, head_of(sandbox), ["kept.cfg"]) as copy:
+    with dry_run_clone.present_files(user, head_of(sandbox), ["kept.cfg"]) as copy:
         expected = {p: e for p, e in files(sandbox.root).items() if p not in {"x.log", "d"}}
         assert files(Path(copy.root)) == expected
         inside = GitSandbox(Path(copy.root))
@@ -53,7 +53,7 @@ def test_commits_files_and_locks_of_the_copy_stay_in_the_copy(sandbox: GitSandbo
     sandbox.write("a", "1\n")
     sandbox.commit()
     before = work_tree(sandbox.root)
-    with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
+    with dry_run_clone.present_files(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         inside.write("b", "2\n")
         inside.commit("in the copy")
@@ -69,7 +69,7 @@ def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
     sandbox.write("a", "1\n")
     sandbox.commit()
     sandbox.git("checkout", "--quiet", "--detach")
-    with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
+    with dry_run_clone.present_files(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert inside.try_git("symbolic-ref", "--quiet", "HEAD").returncode == 1
         assert inside.head() == sandbox.head()
@@ -78,7 +78,7 @@ def test_a_detached_head_is_detached_in_the_copy(sandbox: GitSandbox) -> None:
 def test_before_the_first_commit_the_copy_has_no_commit_either(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     sandbox.write("a", "1\n")
-    with dry_run_clone.made(place_of(sandbox), head_of(sandbox)) as copy:
+    with dry_run_clone.present_files(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert inside.head() == ""
         assert inside.status() == ["?? a"]
@@ -98,10 +98,10 @@ def test_copies_of_killed_processes_are_removed_and_live_ones_are_kept(sandbox: 
     for name in ("7", "9"):
         (top / f"{name}.lock").touch()
     user = place_of(sandbox)
-    with dry_run_clone.made(user, head_of(sandbox)) as live:
+    with dry_run_clone.present_files(user, head_of(sandbox)) as live:
         assert sorted(entry.name for entry in top.iterdir()) == ["1", "1.lock"]
         assert dry_run_clone.clear(user) == ()
-        with dry_run_clone.made(user, head_of(sandbox)) as second:
+        with dry_run_clone.present_files(user, head_of(sandbox)) as second:
             assert Path(second.root).parent.name == "2"
         assert Path(live.root, "a").exists()
     assert not top.exists()
