@@ -24,7 +24,7 @@ from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system.processes import child_process, process_tree
+from idumb.system.processes import child_process, process_tree, signals
 from tests.support import preset_stand_in
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -259,7 +259,7 @@ def cancelling() -> Iterator[str]:
     """A command that cancels the work out of itself."""
 
     def cancel(number: int, frame: FrameType | None) -> None:
-        raise Cancelled
+        signals.raise_or_defer(Cancelled())
 
     before = signal.signal(signal.SIGUSR1, cancel)
     yield f"kill -USR1 {os.getpid()}"

@@ -145,15 +145,15 @@ def run(
         prepare = _preparation(limits or {}, alive)
         variables = {**environment, PROCESS_COOKIE: cookie}
         source = stdin if talking is None else talking.reader
-        with signals.held():
+        with signals.held():  # until everything that the cleanup needs is known
             child = _spawn(argv, cwd, variables, source, cookie, separate=separate_errors, prepare=prepare)
-        captures = [Capture(child.stdout, sink, talking.tap if talking else None, progress)] if child.stdout else []
-        if child.stderr:
-            captures.append(Capture(child.stderr, sink, None, _no_progress if progress else None))
-        watching = None if watch is None else Watching(watch)
-        supervisor = Supervisor(
-            child, captures, talking, watching, TimeLimits(started, timeout, idle_timeout, agent=agent)
-        )
+            captures = [Capture(child.stdout, sink, talking.tap if talking else None, progress)] if child.stdout else []
+            if child.stderr:
+                captures.append(Capture(child.stderr, sink, None, _no_progress if progress else None))
+            watching = None if watch is None else Watching(watch)
+            supervisor = Supervisor(
+                child, captures, talking, watching, TimeLimits(started, timeout, idle_timeout, agent=agent)
+            )
         tree = functools.partial(_tree, child.pid, guarded=guarded)
         over = supervisor.until_over(tree)
         if not over:

@@ -81,7 +81,7 @@ class SignalInterrupts:
             self.received, self._at = number, time.monotonic()
             if self._armed:
                 self._armed = False
-                _raise(self._interrupted(number))
+                raise_or_defer(self._interrupted(number))
         elif time.monotonic() - self._at > _ONE_PRESS:
             self._leave(number)
 
@@ -101,7 +101,8 @@ class SignalInterrupts:
         os._exit(128 + number)
 
 
-def _raise(interruption: Exception) -> None:
+def raise_or_defer(interruption: Exception) -> None:
+    """Raise an exception from a signal handler; inside a `held` block, at its end."""
     if _Hold.depth:
         _Hold.pending = interruption
     else:
