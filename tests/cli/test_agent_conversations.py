@@ -89,7 +89,7 @@ class Scene:
         return [event["payload"] for event in self.project.events("--kind", kind)]
 
 
-def test_after_a_failed_check_the_agent_is_told_all_findings_in_its_conversation(project: Project, home: Path) -> None:
+def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"}, {"write": "done"}, tasks=2)
     assert project.execute().code == 0
     assert scene.sessions == [None, "s-1", None]
@@ -114,14 +114,14 @@ def test_a_conversation_is_new_unless_the_binding_says_otherwise(project: Projec
     assert scene.payloads("attempt.finished")[0]["builder"]["session"] == "s-1"
 
 
-def test_an_agent_that_was_killed_goes_on_in_its_conversation_from_the_task_base(project: Project, home: Path) -> None:
+def test_a_killed_agent_continues_its_conversation_from_the_task_base(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half ", "die": True}, {"write": "done"})
     assert project.execute().code == 0
     assert scene.sessions == [None, "s-1"]
     assert project.read("t1-01.txt") == "done"
 
 
-def test_who_remembers_what_it_wrote_is_told_that_the_files_were_put_back(project: Project, home: Path) -> None:
+def test_a_continued_conversation_says_that_the_files_were_restored(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half ", "error": "fetch failed"}, {"write": "done"})
     assert project.execute().code == 1
     assert project.resume().code == 0
@@ -130,7 +130,7 @@ def test_who_remembers_what_it_wrote_is_told_that_the_files_were_put_back(projec
     assert project.read("t1-01.txt") == "done"
 
 
-def test_an_unknown_conversation_is_begun_anew_in_the_same_attempt(project: Project, home: Path) -> None:
+def test_an_unknown_conversation_is_restarted_in_the_same_attempt(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half ", "forget": True}, {"write": "done"})
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0
@@ -141,7 +141,7 @@ def test_an_unknown_conversation_is_begun_anew_in_the_same_attempt(project: Proj
     assert (ended["resumed"], ended["builder"]["session"]) == (False, "s-3")
 
 
-def test_after_a_full_context_a_fresh_agent_goes_on(project: Project, home: Path) -> None:
+def test_after_a_full_context_a_fresh_agent_continues(project: Project, home: Path) -> None:
     """R-RUN-10: never the one whose context is full."""
     full = {"write": "half ", "error": "Prompt is too long"}
     scene = Scene(project, home, full, {"write": "done"})
@@ -150,13 +150,13 @@ def test_after_a_full_context_a_fresh_agent_goes_on(project: Project, home: Path
     assert project.read("t1-01.txt") == "half done"
 
 
-def test_what_an_agent_remembers_has_no_place_in_a_deterministic_run(project: Project, home: Path) -> None:
+def test_a_deterministic_run_continues_no_conversation(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"})
     assert project.execute("--deterministic").code == 0
     assert scene.sessions == [None, None]
 
 
-def test_another_version_of_the_contract_is_another_conversation(project: Project, home: Path) -> None:
+def test_another_contract_version_starts_another_conversation(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"})
     assert project.execute("--max-attempts", "1").code == 1
     assert project.json("amend", "1", "--widen", "T1-01", "create other.txt", "--yes").code == 0
@@ -164,7 +164,7 @@ def test_another_version_of_the_contract_is_another_conversation(project: Projec
     assert scene.sessions == [None, None]
 
 
-def test_an_agent_s_word_for_its_conversation_is_no_option(project: Project, home: Path) -> None:
+def test_a_conversation_id_from_an_agent_is_never_used_as_an_option(project: Project, home: Path) -> None:
     """An agent chooses the id, and could smuggle permissions in; what is no plain word is not handed on."""
     scene = Scene(project, home, {"write": "half ", "session": "--dangerously-skip-permissions"}, {"write": "done"})
     assert project.execute().code == 0
@@ -172,7 +172,7 @@ def test_an_agent_s_word_for_its_conversation_is_no_option(project: Project, hom
     assert [p["builder"]["session"] for p in scene.payloads("attempt.finished")] == [None, "s-2"]
 
 
-def test_conversations_are_kept_privately_and_only_until_the_run_is_over(project: Project, home: Path) -> None:
+def test_conversations_are_private_and_kept_only_until_the_run_ends(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"})
     assert project.execute("--max-attempts", "1").code == 1
     kept = Path(scene.calls[0]["home"])

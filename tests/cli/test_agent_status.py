@@ -49,7 +49,7 @@ def built_by(project: Project, home: Path, script: str, *, adapter: str = "comma
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
 
 
-def test_what_an_agent_says_while_it_works_is_told_at_once_and_shown_elsewhere(project: Project, home: Path) -> None:
+def test_a_working_agent_s_status_is_reported_at_once_and_shown_by_other_commands(project: Project, home: Path) -> None:
     """R-ADAPT-2: to who follows the events, and by `status` in another terminal, until the attempt has ended."""
     script = """
 say(state="working", message="reads the code")
@@ -80,7 +80,7 @@ work()
     assert project.quick("doctor").code == 0
 
 
-def test_the_progress_of_a_run_has_a_line_for_it(project: Project, home: Path) -> None:
+def test_progress_shows_a_line_for_it(project: Project, home: Path) -> None:
     """R-ADAPT-2."""
     script = """
 say(state="blocked", message="no \\x1b[2Jnetwork")
@@ -99,7 +99,7 @@ work()
     assert "completed" in rest
 
 
-def test_who_says_that_they_wait_for_somebody_are_not_called_stalled(project: Project, home: Path) -> None:
+def test_an_agent_that_reports_waiting_is_not_called_stalled(project: Project, home: Path) -> None:
     """R-ADAPT-2, R-RUN-8: silent for longer than `idle_timeout`, and done in the end."""
     script = """
 say(state="waiting", message="for an approval")
@@ -110,7 +110,7 @@ work()
     assert project.execute().code == 0
 
 
-def test_a_run_that_was_killed_goes_on_after_what_was_told(project: Project, home: Path) -> None:
+def test_a_killed_run_continues_after_status_reports(project: Project, home: Path) -> None:
     """R-RUN-6, R-ADAPT-2: what was said last is said to be of its moment, and of no attempt afterwards."""
     script = """
 say(state="working")
@@ -128,7 +128,7 @@ work()
     assert "said" not in project.quick("status").out
 
 
-def test_that_it_is_done_is_believed_of_nobody(project: Project, home: Path) -> None:
+def test_a_reported_completion_is_never_trusted(project: Project, home: Path) -> None:
     """R-ADAPT-2, R-RUN-4, R-RUN-3."""
     built_by(project, home, 'say(state="done", message="all of it")\n', settings="run: {max_attempts: 1}\n")
     failed = project.execute()
@@ -136,6 +136,6 @@ def test_that_it_is_done_is_believed_of_nobody(project: Project, home: Path) -> 
     assert "a.txt was declared (create) and did not change" in failed.data["tasks"][0]["reason"]
 
 
-def test_the_schema_of_status_knows_every_state() -> None:
+def test_the_schema_of_status_has_every_state() -> None:
     told = SCHEMA["$defs"]["phase"]["properties"]["told"]
     assert set(told["properties"]["state"]["enum"]) == set(STATES)

@@ -62,7 +62,7 @@ def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None =
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
-def test_a_persons_word_is_refused_inside_an_agent(
+def test_commands_reserved_for_a_person_are_refused_inside_an_agent(
     project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GATE-6, R-ASK-2."""
@@ -75,14 +75,14 @@ def test_a_persons_word_is_refused_inside_an_agent(
 
 
 @pytest.mark.parametrize("words", ALLOWED, ids=" ".join)
-def test_what_only_looks_is_answered_inside_an_agent(
+def test_read_only_commands_work_inside_an_agent(
     project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark(monkeypatch, project.folder)
     assert project.quick(*words, "--json").code == 0
 
 
-def test_a_check_is_no_person_either(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_is_not_a_person_either(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     mark(monkeypatch, project.folder, role=None)
     answer = project.quick("skip", "T1-01", "--why", "no", "--json")
     assert answer.error["code"] == CODE
@@ -90,14 +90,14 @@ def test_a_check_is_no_person_either(project: Project, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("place", ["0123456789abcdef", "rehearsals/1/work"])
-def test_an_agent_in_a_copy_that_idumb_made_is_one_of_this_repository(
+def test_an_agent_in_a_copy_made_by_idumb_belongs_to_this_repository(
     project: Project, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark(monkeypatch, project.repo.clones / place)
     assert project.quick("undo", "--yes", "--json").error["code"] == CODE
 
 
-def test_an_agent_in_another_work_tree_of_the_repository_is_refused(
+def test_an_agent_in_another_working_tree_of_the_repository_is_refused(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
@@ -105,7 +105,7 @@ def test_an_agent_in_another_work_tree_of_the_repository_is_refused(
     assert project.quick("undo", "--yes", "--json").error["code"] == CODE
 
 
-def test_an_agent_of_another_repository_has_no_part_in_this_one(
+def test_an_agent_of_another_repository_does_not_count_in_this_one(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checks of a project may themselves run plans somewhere else."""

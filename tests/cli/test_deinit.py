@@ -49,7 +49,7 @@ def same(before: ByteLedger, after: ByteLedger) -> bool:
     return before == after
 
 
-def test_it_takes_out_refs_log_and_consent_and_leaves_every_byte_of_the_user(project: Project) -> None:
+def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: Project) -> None:
     """R-GIT-8."""
     before, commits = project.repo.ledger(), project.subjects()
     refs = sorted(project.repo.refs("refs/idumb/"))
@@ -69,7 +69,7 @@ def test_it_takes_out_refs_log_and_consent_and_leaves_every_byte_of_the_user(pro
     assert project.repo.git("fsck", "--full", "--no-dangling") == ""
 
 
-def test_the_printed_commands_bring_everything_back(project: Project, tmp_path: Path) -> None:
+def test_the_printed_commands_restore_everything(project: Project, tmp_path: Path) -> None:
     """R-GIT-8: the commands under `next` restore everything."""
     events, refs = project.events(), project.repo.refs("refs/idumb/")
     gone = project.quick("deinit", "--yes", "--backup", str(tmp_path / "a backup"), "--json")
@@ -79,14 +79,14 @@ def test_the_printed_commands_bring_everything_back(project: Project, tmp_path: 
     assert project.events() == events
 
 
-def test_a_git_folder_that_is_none_is_refused_with_a_next_step(project: Project) -> None:
+def test_an_invalid_git_folder_is_refused_with_a_next_step(project: Project) -> None:
     (project.repo.git_dir / "HEAD").unlink()
     refused = project.quick("status", "--json")
     assert "is not a git folder" in refused.error["message"]
     assert refused.error["hint"]
 
 
-def test_the_backup_brings_everything_back(project: Project, tmp_path: Path) -> None:
+def test_the_backup_restores_everything(project: Project, tmp_path: Path) -> None:
     """R-GIT-8: refs from the bundle, the log and its copy from the files."""
     events, refs = project.events(), project.repo.refs("refs/idumb/")
     backup = tmp_path / "backup"
@@ -100,7 +100,7 @@ def test_the_backup_brings_everything_back(project: Project, tmp_path: Path) -> 
     assert not project.exists("a.txt")
 
 
-def test_without_a_terminal_it_needs_a_word_and_says_what_would_go(project: Project) -> None:
+def test_without_a_terminal_it_needs_an_option_and_lists_what_it_would_remove(project: Project) -> None:
     """R-GIT-8."""
     before = left(project)
     answer = project.idumb("deinit")
@@ -110,7 +110,7 @@ def test_without_a_terminal_it_needs_a_word_and_says_what_would_go(project: Proj
     assert not (state_dir() / "backups").exists()
 
 
-def test_the_refs_that_went_are_listed(project: Project) -> None:
+def test_removed_refs_are_listed(project: Project) -> None:
     """R-GIT-8."""
     refs = project.repo.refs("refs/idumb/")
     assert project.quick("deinit", "--json").error["details"]["ref_names"] == sorted(refs)
@@ -118,13 +118,13 @@ def test_the_refs_that_went_are_listed(project: Project) -> None:
     assert [ref for ref in refs if f"  {ref}\n" not in words] == []
 
 
-def test_said_again_it_has_nothing_to_do(project: Project) -> None:
+def test_running_deinit_again_has_nothing_to_do(project: Project) -> None:
     assert project.quick("deinit", "--yes", "--json").data["removed"] is True
     answer = project.quick("deinit", "--yes", "--json")
     assert (answer.code, answer.data["removed"], answer.data["backup"]) == (0, False, None)
 
 
-def test_what_an_agent_unpacked_of_itself_goes_and_is_in_no_backup(project: Project, tmp_path: Path) -> None:
+def test_files_unpacked_by_an_agent_are_removed_and_not_backed_up(project: Project, tmp_path: Path) -> None:
     """R-ADAPT-2: the agent can unpack these 240 MB again."""
     place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/app.js"
     place.parent.mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_what_an_agent_unpacked_of_itself_goes_and_is_in_no_backup(project: Proj
     assert [p for p in backup.rglob("*") if p.name == "unpacked"] == []
 
 
-def test_files_go_only_when_asked_for_and_are_in_the_backup(project: Project, tmp_path: Path) -> None:
+def test_files_are_removed_only_on_request_and_are_in_the_backup(project: Project, tmp_path: Path) -> None:
     assert project.quick("deinit", "--yes", "--no-backup", "--json").data["backup"] is None
     assert project.exists(".idumb/config.yaml")
     config = project.read(".idumb/config.yaml")
@@ -147,7 +147,7 @@ def test_files_go_only_when_asked_for_and_are_in_the_backup(project: Project, tm
     assert project.exists(".planning/phases/1/01-PLAN.md")
 
 
-def test_a_link_in_the_files_is_removed_and_not_followed(project: Project, tmp_path: Path) -> None:
+def test_a_link_among_the_files_is_removed_and_not_followed(project: Project, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("x", encoding="utf-8")
@@ -156,7 +156,7 @@ def test_a_link_in_the_files_is_removed_and_not_followed(project: Project, tmp_p
     assert (outside / "precious").read_text(encoding="utf-8") == "x"
 
 
-def test_it_is_refused_while_a_run_goes_on_in_any_work_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_deinit_is_refused_while_a_run_is_active_in_any_working_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F40: the owner of the other working tree is named, and nothing is removed."""
     sandbox.write("README.md", "x")
     made = Project(sandbox, sandbox.root)
@@ -176,7 +176,7 @@ def test_it_is_refused_while_a_run_goes_on_in_any_work_tree(sandbox: GitSandbox,
         running.end()
 
 
-def test_an_owner_on_another_machine_keeps_its_work_tree(project: Project) -> None:
+def test_an_owner_on_another_machine_keeps_its_working_tree(project: Project) -> None:
     """F41: its lock is not visible from here, only its owner card."""
     card = {"pid": 7, "started": 1, "boot": "x", "host": "another.example", "command": "resume", "since": "s"}
     place = project.repo.common_dir / "idumb/worktrees/main/owner.json"
@@ -187,7 +187,7 @@ def test_an_owner_on_another_machine_keeps_its_work_tree(project: Project) -> No
     assert left(project)
 
 
-def test_a_damaged_log_is_taken_out_too_and_kept_as_it_is(project: Project, tmp_path: Path) -> None:
+def test_a_damaged_log_is_removed_too_and_kept_unchanged_in_the_backup(project: Project, tmp_path: Path) -> None:
     store = project.repo.common_dir / "idumb/store.db"
     store.write_bytes(b"damaged")
     assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
@@ -195,7 +195,7 @@ def test_a_damaged_log_is_taken_out_too_and_kept_as_it_is(project: Project, tmp_
     assert left(project) == []
 
 
-def test_refs_that_cannot_be_backed_up_stop_it_before_anything_goes(project: Project) -> None:
+def test_deinit_removes_nothing_if_refs_cannot_be_backed_up(project: Project) -> None:
     oid = next(iter(project.repo.refs("refs/idumb/").values()))
     (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
     before = left(project)
@@ -207,9 +207,7 @@ def test_refs_that_cannot_be_backed_up_stop_it_before_anything_goes(project: Pro
     assert left(project) == []
 
 
-def test_a_folder_that_cannot_be_listed_stops_it_before_anything_goes(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deinit_removes_nothing_if_a_folder_cannot_be_listed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data that is not in the backup must stay."""
     listed, before = os.scandir, left(project)
 
@@ -224,7 +222,7 @@ def test_a_folder_that_cannot_be_listed_stops_it_before_anything_goes(
     assert left(project) == before
 
 
-def test_a_backup_never_lands_in_a_folder_that_holds_something(project: Project, tmp_path: Path) -> None:
+def test_a_backup_never_goes_into_a_folder_that_is_not_empty(project: Project, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x", encoding="utf-8")
     for place in (tmp_path, tmp_path / "mine"):
         answer = project.quick("deinit", "--yes", "--backup", str(place), "--json")
@@ -232,7 +230,7 @@ def test_a_backup_never_lands_in_a_folder_that_holds_something(project: Project,
     assert left(project)
 
 
-def test_the_backup_is_for_the_user_alone(project: Project, tmp_path: Path) -> None:
+def test_only_the_user_can_read_the_backup(project: Project, tmp_path: Path) -> None:
     """S14: snapshots hold untracked files."""
     assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
     modes = {f.stat().st_mode & 0o077 for f in [tmp_path / "b", *(tmp_path / "b").rglob("*")]}
@@ -258,7 +256,7 @@ sys.exit(main.run(["deinit", "--yes", "--json"]))
 
 
 @pytest.mark.slow
-def test_killed_anywhere_it_finishes_when_it_is_said_again(project: Project, tmp_path: Path) -> None:
+def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(project: Project, tmp_path: Path) -> None:
     """F30: nothing of the user changes, and nothing of idumb remains."""
     before = project.repo.ledger()
     original = tmp_path / "original"
@@ -285,7 +283,7 @@ def _killed_at(project: Project, number: int) -> bool:
     return done.returncode != 0
 
 
-def test_afterwards_the_commits_still_tell_what_was_done(project: Project) -> None:
+def test_after_deinit_the_commits_still_tell_what_was_done(project: Project) -> None:
     """R-LOG-9: as in a colleague's clone."""
     assert project.quick("deinit", "--yes", "--json").code == 0
     row = project.json("status").data["phases"][0]
@@ -293,7 +291,7 @@ def test_afterwards_the_commits_still_tell_what_was_done(project: Project) -> No
     assert project.quick("init").code == 0
 
 
-def test_a_store_that_is_read_elsewhere_is_copied_whole(project: Project, tmp_path: Path) -> None:
+def test_a_store_that_is_being_read_is_copied_completely(project: Project, tmp_path: Path) -> None:
     assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
     with sqlite3.connect(tmp_path / "b/idumb/store.db") as db:
         assert db.execute("SELECT COUNT(*) FROM events").fetchone()[0] > 5

@@ -22,7 +22,7 @@ def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
     return scripted_roles.desk(sandbox, tmp_path / "agents")
 
 
-def test_questions_wait_in_the_context_file_and_are_answered_once(desk: Desk) -> None:
+def test_questions_are_written_to_the_context_file_and_answered_once(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-2."""
     run = desk.project.quick
     asked = run("discuss", "2", "--json")
@@ -42,7 +42,7 @@ def test_questions_wait_in_the_context_file_and_are_answered_once(desk: Desk) ->
     assert place.read_bytes() == before
 
 
-def test_a_researcher_asks_better_questions_and_the_planner_reads_the_answers(desk: Desk) -> None:
+def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(desk: Desk) -> None:
     """R-ADAPT-4: what is still open is told as open."""
     desk.answers(researcher=[ASKED, "# Found"], planner=["no"])
     asked = desk.run("discuss", "2")
@@ -61,7 +61,7 @@ def test_a_researcher_asks_better_questions_and_the_planner_reads_the_answers(de
         assert "- Q-2: How?" in text
 
 
-def test_without_an_answer_of_the_researcher_the_usual_questions_are_asked(desk: Desk) -> None:
+def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(researcher=["What a nice phase."])
     asked = desk.run("discuss", "2")
@@ -71,7 +71,7 @@ def test_without_an_answer_of_the_researcher_the_usual_questions_are_asked(desk:
 
 
 @pytest.mark.parametrize(("typed", "said"), [(" a word \n", "a word"), ("\n", ""), ("", None)])
-def test_a_person_at_the_terminal_answers_in_words(typed: str, said: str | None) -> None:
+def test_a_person_at_the_terminal_answers_with_text(typed: str, said: str | None) -> None:
     """R-ADAPT-4: an empty line leaves the question open, the end of input ends the talk."""
     screen = io.StringIO()
     assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == said
@@ -79,7 +79,7 @@ def test_a_person_at_the_terminal_answers_in_words(typed: str, said: str | None)
     assert "\x1b" not in screen.getvalue()
 
 
-def test_a_phase_is_put_at_the_end_of_the_roadmap_and_nothing_else_changes(desk: Desk) -> None:
+def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(desk: Desk) -> None:
     """R-PLAN-11."""
     before = desk.project.read(".planning/ROADMAP.md")
     added = desk.project.quick("roadmap", "--add", "Say\nbye <!-- x", "--json")
@@ -101,7 +101,7 @@ def test_a_phase_is_put_at_the_end_of_the_roadmap_and_nothing_else_changes(desk:
         ("12", "## Phase 12: F\n", "12.1"),
     ],
 )
-def test_a_phase_is_inserted_behind_another_with_a_number_between(
+def test_a_phase_is_inserted_after_another_with_a_number_between(
     desk: Desk, after: str, there: str, number: str
 ) -> None:
     """R-PLAN-11."""
@@ -127,7 +127,7 @@ def test_a_phase_is_inserted_behind_another_with_a_number_between(
         (("--insert", " ", "--after", "1"), 3),
     ],
 )
-def test_an_insertion_that_makes_no_sense_changes_nothing(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
+def test_an_invalid_insertion_changes_nothing(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
     """R-PLAN-11."""
     before = desk.project.read(".planning/ROADMAP.md")
     answer = desk.project.quick("roadmap", *arguments, "--json")

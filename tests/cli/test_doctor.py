@@ -82,7 +82,7 @@ def store(project: Project) -> Path:
     return project.repo.common_dir / "idumb" / "store.db"
 
 
-def test_a_healthy_project_is_healthy(project: Project) -> None:
+def test_a_healthy_project_has_no_problem(project: Project) -> None:
     answer = project.idumb("doctor")
     assert answer.code == 0, answer.out
     assert "0 problems" in answer.out
@@ -92,7 +92,7 @@ def test_a_healthy_project_is_healthy(project: Project) -> None:
     assert len({check["code"] for check in data["checks"]}) == len(data["checks"])
 
 
-def test_doctor_reads_only(project: Project) -> None:
+def test_doctor_only_reads(project: Project) -> None:
     """S1: no byte changes anywhere, including idumb's own state and the state directory."""
 
     def everything() -> dict[str, tuple[int, bytes]]:
@@ -105,7 +105,7 @@ def test_doctor_reads_only(project: Project) -> None:
     assert everything() == before
 
 
-def test_doctor_runs_nothing_of_the_repository(project: Project, tmp_path: Path) -> None:
+def test_doctor_runs_no_program_of_the_repository(project: Project, tmp_path: Path) -> None:
     """S1: it runs no monitor, hook, filter, pager or alias of the repository."""
     canary = tmp_path / "canary"
     trap = tmp_path / "trap"
@@ -124,7 +124,7 @@ def test_doctor_runs_nothing_of_the_repository(project: Project, tmp_path: Path)
     assert "pre-commit" in names
 
 
-def test_an_unborn_repository_without_idumb_is_no_problem(sandbox: GitSandbox) -> None:
+def test_a_repository_without_commits_and_idumb_is_not_a_problem(sandbox: GitSandbox) -> None:
     made = Project(sandbox, sandbox.root)
     answer = doctor(made)
     assert answer.code == 0, answer.out
@@ -134,7 +134,7 @@ def test_an_unborn_repository_without_idumb_is_no_problem(sandbox: GitSandbox) -
 # Where other commands refuse
 
 
-def test_outside_a_repository_it_says_so_and_looks_at_the_machine(tmp_path: Path, home: Path) -> None:
+def test_outside_a_repository_doctor_says_so_and_checks_the_machine(tmp_path: Path, home: Path) -> None:
     (tmp_path / "empty").mkdir()
     answer = doctor(Project(GitSandbox(tmp_path / "empty"), tmp_path / "empty"))
     assert answer.code == 1
@@ -147,7 +147,7 @@ def test_a_bare_repository_is_named(tmp_path: Path) -> None:
     assert "bare" in found(Project(bare, bare.root), "git.repository", "problem")[0]["found"]
 
 
-def test_a_repository_in_a_format_that_idumb_cannot_read_is_named(tmp_path: Path) -> None:
+def test_a_repository_in_an_unsupported_format_is_named(tmp_path: Path) -> None:
     """F15."""
     made = GitSandbox.create(tmp_path / "sha256", options=("--object-format=sha256",))
     made.write("a", "a")
@@ -179,7 +179,7 @@ def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
     assert "reflog" in found(project, "git.head", "problem")[0]["mend"]
 
 
-def test_a_ref_of_ours_that_a_power_cut_emptied_is_made_again(project: Project) -> None:
+def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> None:
     """F31: the log knows its commit."""
     ref = next(name for name in project.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint"))
     commit = project.repo.refs("refs/idumb/")[ref]
@@ -189,7 +189,7 @@ def test_a_ref_of_ours_that_a_power_cut_emptied_is_made_again(project: Project) 
     assert project.repo.refs("refs/idumb/")[ref] == commit
 
 
-def test_a_branch_that_a_power_cut_emptied_is_left_to_the_user(project: Project) -> None:
+def test_a_branch_emptied_by_a_power_cut_is_left_to_the_user(project: Project) -> None:
     """The branch belongs to the user; the check names what git knows."""
     project.repo.git("branch", "other")
     (project.repo.common_dir / "refs/heads/other").write_bytes(b"")
@@ -199,7 +199,7 @@ def test_a_branch_that_a_power_cut_emptied_is_left_to_the_user(project: Project)
     assert (project.repo.common_dir / "refs/heads/other").read_bytes() == b""
 
 
-def test_a_lock_that_nobody_holds_is_named_and_left(project: Project) -> None:
+def test_a_stale_lock_is_named_and_kept(project: Project) -> None:
     """M10: a killed git leaves it, and it may not belong to idumb."""
     lock = project.repo.git_dir / "index.lock"
     lock.touch()
@@ -208,12 +208,12 @@ def test_a_lock_that_nobody_holds_is_named_and_left(project: Project) -> None:
     assert lock.exists()
 
 
-def test_a_lock_that_a_live_process_holds_names_the_process(project: Project) -> None:
+def test_a_lock_of_a_live_process_names_the_process(project: Project) -> None:
     with (project.repo.git_dir / "index.lock").open("w"):
         assert f"process {os.getpid()} holds it" in found(project, "git.locks", "warn")[0]["found"]
 
 
-def test_an_identity_that_is_missing_is_named(project: Project) -> None:
+def test_a_missing_identity_is_named(project: Project) -> None:
     project.repo.git("config", "--unset", "user.name")
     project.repo.git("config", "user.useConfigOnly", "true")
     assert "user.name" in found(project, "git.identity", "warn")[0]["mend"]
@@ -234,12 +234,12 @@ def test_an_ordinary_push_publishes_nothing(project: Project) -> None:
     assert seen(doctor(project), "git.push") == []
 
 
-def test_hooks_of_another_folder_are_named(project: Project) -> None:
+def test_hooks_from_another_folder_are_named(project: Project) -> None:
     project.repo.git("config", "core.hooksPath", ".husky")
     assert ".husky" in found(project, "git.hooks", "warn")[0]["found"]
 
 
-def test_a_rule_that_keeps_the_record_out_of_git_is_named(project: Project) -> None:
+def test_an_ignore_rule_that_hides_the_record_from_git_is_named(project: Project) -> None:
     project.repo.write(".gitignore", ".idumb/\n")
     assert ".gitignore:1:.idumb/" in found(project, "git.ignores", "warn")[0]["found"]
 
@@ -253,14 +253,14 @@ def test_half_written_objects_are_named(project: Project) -> None:
     assert "1 unfinished objects" in found(project, "git.objects", "warn")[0]["found"]
 
 
-def test_a_clone_that_was_left_is_named(project: Project) -> None:
+def test_a_leftover_clone_is_named(project: Project) -> None:
     for place in (project.repo.common_dir / "idumb/clones", project.repo.clones):
         (place / "feed0123456789ab").mkdir(parents=True, mode=0o700)
         assert "feed0123456789ab" in found(project, "clones.left", "warn")[0]["found"]
         (place / "feed0123456789ab").rmdir()
 
 
-def test_a_repository_inside_another_is_told(project: Project) -> None:
+def test_a_nested_repository_is_reported(project: Project) -> None:
     inner = GitSandbox.create(project.folder / "inner")
     assert str(project.folder) in found(Project(inner, inner.root), "git.nested", "warn")[0]["found"]
 
@@ -268,7 +268,7 @@ def test_a_repository_inside_another_is_told(project: Project) -> None:
 # Machine
 
 
-def test_a_file_system_that_forgets_is_named(tmp_path: Path) -> None:
+def test_a_file_system_that_loses_data_is_named(tmp_path: Path) -> None:
     """F42."""
     place = Path("/dev/shm")
     if not os.access(place, os.W_OK):
@@ -281,7 +281,7 @@ def test_a_file_system_that_forgets_is_named(tmp_path: Path) -> None:
         shutil.rmtree(folder)
 
 
-def test_a_disk_that_is_nearly_full_is_named(tmp_path: Path) -> None:
+def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
     """F34."""
     place = tmp_path / "small"
     place.mkdir()
@@ -307,7 +307,7 @@ def test_a_git_folder_of_another_user_is_named(project: Project) -> None:
     assert "65534" in found(project, "disk.writable", "warn")[0]["found"]
 
 
-def test_modes_that_let_others_in_are_mended(project: Project) -> None:
+def test_permissions_that_are_too_open_are_fixed(project: Project) -> None:
     """S14."""
     folder = project.repo.common_dir / "idumb"
     folder.chmod(0o755)
@@ -317,7 +317,7 @@ def test_modes_that_let_others_in_are_mended(project: Project) -> None:
     assert (folder.stat().st_mode & 0o777, store(project).stat().st_mode & 0o777) == (0o700, 0o600)
 
 
-def test_what_is_below_a_private_folder_is_private(project: Project) -> None:
+def test_files_below_a_private_folder_count_as_private(project: Project) -> None:
     """S14: with any mode of its own; a killed dry run leaves files with the modes of the user's files."""
     folder = project.repo.common_dir / "idumb"
     project.repo.write(".git/idumb/worktrees/main/noted.json", "{}").chmod(0o644)
@@ -329,7 +329,7 @@ def test_what_is_below_a_private_folder_is_private(project: Project) -> None:
     assert len(found(project, "store.private", "warn")) == 4
 
 
-def test_what_is_collected_before_it_is_mended_is_no_failure(project: Project) -> None:
+def test_objects_collected_before_the_fix_are_not_a_failure(project: Project) -> None:
     """S14: taking over the working tree removes copies and the owner card of a killed owner."""
     folder = project.repo.common_dir / "idumb"
     folder.chmod(0o755)
@@ -353,7 +353,7 @@ def test_a_state_directory_that_others_can_write_is_named(project: Project) -> N
     assert "mode 0777" in found(project, "state-directory.private", "problem")[0]["found"]
 
 
-def test_temporary_files_of_a_killed_idumb_are_set_aside(project: Project) -> None:
+def test_temporary_files_of_a_killed_idumb_are_moved_aside(project: Project) -> None:
     names = [
         f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp",
         f".idumb/brain/.state.json.{DEAD}-aa11bb22.tmp",
@@ -372,7 +372,7 @@ def test_temporary_files_of_a_killed_idumb_are_set_aside(project: Project) -> No
 
 
 @pytest.mark.parametrize("where", ["work tree", "clone", "clone of an older version"])
-def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, where: str) -> None:
+def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project, where: str) -> None:
     """F59: they are found by an inherited variable, in any folder."""
     folders = {
         "work tree": project.folder,
@@ -402,7 +402,7 @@ def test_processes_that_outlived_their_killed_idumb_are_ended(project: Project, 
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "cut", "flipped", "older"])
-def test_a_damaged_event_log_is_made_anew(project: Project, damage: str) -> None:
+def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
     """R-LOG-2: F43: it is rebuilt from its copy, and the damaged file is kept."""
     events = project.events()
     place = store(project)
@@ -426,7 +426,7 @@ def test_a_damaged_event_log_is_made_anew(project: Project, damage: str) -> None
     assert project.json("resume", "1").code in {0, 4}
 
 
-def test_an_event_that_was_changed_is_found_and_taken_from_the_copy(project: Project) -> None:
+def test_a_changed_event_is_detected_and_restored_from_the_copy(project: Project) -> None:
     """F67."""
     events = project.events()
     with sqlite3.connect(store(project)) as db:
@@ -440,7 +440,7 @@ def test_an_event_that_was_changed_is_found_and_taken_from_the_copy(project: Pro
     assert project.events()[: len(events)] == events
 
 
-def test_a_log_that_nothing_can_bring_back_is_told_with_what_the_refs_still_hold(project: Project) -> None:
+def test_a_log_that_cannot_be_restored_is_reported_with_the_remaining_refs(project: Project) -> None:
     """R-LOG-2: F43: idumb never starts silently with an empty log."""
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
@@ -453,7 +453,7 @@ def test_a_log_that_nothing_can_bring_back_is_told_with_what_the_refs_still_hold
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"<<<<<<< x\n"])
-def test_an_anchor_that_is_lost_is_written_anew(project: Project, damage: bytes | None) -> None:
+def test_a_lost_anchor_is_rewritten(project: Project, damage: bytes | None) -> None:
     anchor = store(project).with_name("anchor.json")
     before = anchor.read_bytes()
     anchor.unlink()
@@ -464,7 +464,7 @@ def test_an_anchor_that_is_lost_is_written_anew(project: Project, damage: bytes 
     assert json.loads(anchor.read_bytes())["seq"] >= json.loads(before)["seq"]
 
 
-def test_a_copy_with_damage_is_kept_and_made_anew(project: Project) -> None:
+def test_a_damaged_copy_is_kept_and_rebuilt(project: Project) -> None:
     copy = next((Path(os.environ["XDG_STATE_HOME"]) / "idumb").rglob("events.jsonl"))
     lines = copy.read_bytes().splitlines(keepends=True)
     copy.write_bytes(b"".join([*lines[:3], b"#" + lines[3], *lines[4:]]))
@@ -474,7 +474,7 @@ def test_a_copy_with_damage_is_kept_and_made_anew(project: Project) -> None:
     assert hashes[: len(lines)] == [json.loads(line)["hash"] for line in lines]
 
 
-def test_what_an_agent_unpacked_of_itself_is_told_and_removed_by_fix(project: Project) -> None:
+def test_files_unpacked_by_an_agent_are_reported_and_removed_by_fix(project: Project) -> None:
     """R-ADAPT-2, R-OPS-3: it is no problem, and removing it loses nothing."""
     place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0"
     place.mkdir(parents=True)
@@ -487,7 +487,7 @@ def test_what_an_agent_unpacked_of_itself_is_told_and_removed_by_fix(project: Pr
     assert not place.parents[2].exists()
 
 
-def test_a_card_of_a_dead_owner_is_told_and_taken_over(project: Project) -> None:
+def test_the_owner_file_of_a_dead_process_is_reported_and_replaced(project: Project) -> None:
     """F41."""
     card = store(project).parent / "worktrees/main/owner.json"
     known = {"pid": DEAD, "started": 1, "boot": None, "host": os.uname().nodename, "command": "resume", "since": "x"}
@@ -498,7 +498,7 @@ def test_a_card_of_a_dead_owner_is_told_and_taken_over(project: Project) -> None
     assert not card.exists()
 
 
-def test_while_a_run_goes_on_nothing_is_mended(sandbox: GitSandbox) -> None:
+def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None:
     """F40: the refusal names the holder; checks still run."""
     made = projects.create(sandbox)
     made.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
@@ -517,7 +517,7 @@ def test_while_a_run_goes_on_nothing_is_mended(sandbox: GitSandbox) -> None:
 # Log against the rest
 
 
-def test_a_ref_that_was_deleted_is_made_again(project: Project) -> None:
+def test_a_deleted_ref_is_restored(project: Project) -> None:
     """M2: the commit still exists, and the log names it."""
     refs = project.repo.refs("refs/idumb/")
     for name in refs:
@@ -528,7 +528,7 @@ def test_a_ref_that_was_deleted_is_made_again(project: Project) -> None:
     assert project.repo.refs("refs/idumb/") == refs
 
 
-def test_a_snapshot_that_is_gone_for_good_is_a_problem_that_stays(project: Project) -> None:
+def test_a_snapshot_that_is_lost_for_good_stays_a_problem(project: Project) -> None:
     ref = next(name for name in project.repo.refs("refs/idumb/") if name.endswith("T1-01/1/base"))
     oid = project.repo.refs("refs/idumb/")[ref]
     project.repo.git("update-ref", "-d", ref)
@@ -537,7 +537,7 @@ def test_a_snapshot_that_is_gone_for_good_is_a_problem_that_stays(project: Proje
     assert (symptom["path"], symptom["mends"], oid in symptom["found"]) == (ref, False, True)
 
 
-def test_refs_of_a_run_that_the_log_does_not_know_are_told_and_kept(project: Project) -> None:
+def test_refs_of_a_run_that_is_not_in_the_log_are_reported_and_kept(project: Project) -> None:
     name = "refs/idumb/worktrees/main/runs/feed/base"
     project.repo.git("update-ref", name, "HEAD")
     assert "run feed" in found(project, "log.unknown-refs", "warn")[0]["found"]
@@ -545,13 +545,13 @@ def test_refs_of_a_run_that_the_log_does_not_know_are_told_and_kept(project: Pro
     assert name in project.repo.refs("refs/idumb/")
 
 
-def test_commits_that_were_made_elsewhere_are_told(project: Project, tmp_path: Path) -> None:
+def test_commits_made_elsewhere_are_reported(project: Project, tmp_path: Path) -> None:
     project.repo.git("clone", "--quiet", ".", str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
     assert "is not in the event log" in found(clone, "log.branch", "warn")[0]["found"]
 
 
-def test_a_commit_that_was_rewritten_and_pruned_is_told(project: Project) -> None:
+def test_a_rewritten_and_pruned_commit_is_reported(project: Project) -> None:
     """F58: the checkpoint still has its files, and the parents of later snapshots still exist."""
     project.repo.git("reset", "--quiet", "--soft", "HEAD~3")
     project.repo.git("reflog", "expire", "--expire=now", "--all")
@@ -560,7 +560,7 @@ def test_a_commit_that_was_rewritten_and_pruned_is_told(project: Project) -> Non
     assert [line.rpartition(" of ")[2] for line in words] == ["T1-02 no longer exists"]
 
 
-def test_a_snapshot_whose_object_was_damaged_is_told_like_one_that_is_gone(project: Project) -> None:
+def test_a_snapshot_with_a_damaged_object_is_reported_as_missing(project: Project) -> None:
     """F34: libgit2 raises another error here, and it must not end the doctor."""
     ref, oid = next(iter(project.repo.refs("refs/idumb/").items()))
     place = project.repo.common_dir / "objects" / oid[:2] / oid[2:]
@@ -571,7 +571,7 @@ def test_a_snapshot_whose_object_was_damaged_is_told_like_one_that_is_gone(proje
     assert oid in symptoms[0]["found"]
 
 
-def test_files_of_gits_own_that_changed_since_the_run_began_are_named(project: Project) -> None:
+def test_git_s_own_files_that_changed_since_the_run_began_are_named(project: Project) -> None:
     """F53: the check does not blame the user."""
     assert seen(doctor(project), "git.guarded") == []
     project.repo.git("config", "core.editor", "true")
@@ -582,7 +582,7 @@ def test_files_of_gits_own_that_changed_since_the_run_began_are_named(project: P
     assert symptoms == {".git/config": "changed", ".git/hooks/pre-commit": "added"}
 
 
-def test_a_run_in_another_work_tree_says_nothing_of_the_files_of_this_one(project: Project, tmp_path: Path) -> None:
+def test_a_run_in_another_working_tree_is_not_checked_against_these_files(project: Project, tmp_path: Path) -> None:
     """R-GIT-7: a linked work tree has a file `commondir`, and a repository has none."""
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
     two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
@@ -594,17 +594,17 @@ def test_a_run_in_another_work_tree_says_nothing_of_the_files_of_this_one(projec
 # Files
 
 
-def test_a_configuration_that_does_not_parse_is_named_with_its_line(project: Project) -> None:
+def test_an_invalid_configuration_is_named_with_its_line(project: Project) -> None:
     project.repo.write(".idumb/config.yaml", "git:\n  comit: task\n")
     assert ".idumb/config.yaml:2" in found(project, "config.reads", "problem")[0]["found"]
 
 
-def test_a_plan_that_does_not_parse_is_named(project: Project) -> None:
+def test_an_invalid_plan_is_named(project: Project) -> None:
     project.repo.write(".planning/phases/3/01-PLAN.md", "---\ntype: plan\n---\n")
     assert found(project, "plans.read", "warn")[0]["mend"] == "idumb check-plan 3"
 
 
-def test_a_file_that_a_power_cut_emptied_is_told_with_the_command_that_shows_it(project: Project) -> None:
+def test_a_file_emptied_by_a_power_cut_is_reported_with_the_command_that_shows_it(project: Project) -> None:
     """M3: the check does not blame the user, and it does not restore the file."""
     (project.folder / "a.txt").write_bytes(b"")
     symptom = found(project, "files.emptied", "problem")[0]
@@ -622,7 +622,7 @@ CONFLICT = "<<<<<<< ours\n{}\n=======\n{ }\n>>>>>>> theirs\n"
 
 @pytest.mark.parametrize("path", [PROGRESS, CHECKPOINT, STATE])
 @pytest.mark.parametrize("damage", [None, "", "{", CONFLICT, "\udcff", "[" * 4000])
-def test_a_projection_that_is_lost_or_damaged_is_made_anew(project: Project, path: str, damage: str | None) -> None:
+def test_a_lost_or_damaged_projection_is_rebuilt(project: Project, path: str, damage: str | None) -> None:
     """F44: it is rebuilt from the log, and the previous file is backed up."""
     before = project.read(path)
     (project.folder / path).unlink()
@@ -641,7 +641,7 @@ def test_a_projection_that_is_lost_or_damaged_is_made_anew(project: Project, pat
         assert project.read(path) == before
 
 
-def test_a_projection_that_is_behind_the_log_is_named_and_mended(project: Project) -> None:
+def test_an_outdated_projection_is_named_and_rebuilt(project: Project) -> None:
     known = json.loads(project.read(PROGRESS))
     project.repo.write(PROGRESS, json.dumps({**known, "completed": ["T1-01"]}))
     assert "completed" in found(project, "projections.true", "warn")[0]["found"]
@@ -649,7 +649,7 @@ def test_a_projection_that_is_behind_the_log_is_named_and_mended(project: Projec
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
 
 
-def test_files_of_an_old_idumb_are_named_until_init_took_them_over(project: Project) -> None:
+def test_files_of_an_old_idumb_are_named_until_init_migrates_them(project: Project) -> None:
     """R-LOG-9."""
     project.repo.write(".idumb/brain/execution/9/progress.json", '{"completed": ["T9-01"], "failed": []}')
     assert found(project, "legacy.taken-over", "warn")[0]["mend"] == "idumb init"
@@ -679,7 +679,7 @@ def killed_at(project: Project, number: int) -> bool:
 
 
 @pytest.mark.slow
-def test_killed_anywhere_a_mend_is_finished_by_the_next_one(project: Project) -> None:
+def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
     """F30: log, refs, modes and projections at once."""
     before, refs = user_and_git(project), project.repo.refs("refs/idumb/")
     events = project.quick("log", "--limit", "1000", "--json").data["events"]
@@ -701,13 +701,13 @@ def test_killed_anywhere_a_mend_is_finished_by_the_next_one(project: Project) ->
     assert number > 20
 
 
-def test_what_was_mended_is_in_the_log(project: Project) -> None:
+def test_fixes_are_recorded_in_the_log(project: Project) -> None:
     (project.folder / PROGRESS).unlink()
     lines = mended(project, "projections.true")
     assert project.events("--kind", "doctor.mended")[0]["payload"] == {"done": lines, "failed": []}
 
 
-def test_the_old_name_of_fix_still_works_and_no_page_shows_it(project: Project) -> None:
+def test_the_old_name_of_fix_still_works_and_is_on_no_page(project: Project) -> None:
     (project.folder / PROGRESS).unlink()
     answer = doctor(project, "--mend")
     assert (answer.code, len(answer.data["mended"])) == (0, 1)
@@ -715,7 +715,7 @@ def test_the_old_name_of_fix_still_works_and_no_page_shows_it(project: Project) 
     assert ("--fix" in shown, "--mend" in shown) == (True, False)
 
 
-def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(project: Project) -> None:
+def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(project: Project) -> None:
     """R-LOG-6: the same cause nine times would hide the one next step."""
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
@@ -730,7 +730,7 @@ def test_a_log_that_is_gone_is_one_problem_and_what_needs_it_is_said_once(projec
     assert answer.data["counts"]["not_examined"] > 1
 
 
-def test_a_configuration_that_cannot_be_read_is_one_problem(project: Project) -> None:
+def test_an_unreadable_configuration_is_one_problem(project: Project) -> None:
     """R-OPS-4: checks that need it are not examined, and the plans are not reported as wrong."""
     project.configure("builder: [\n")
     answer, told = doctor(project), project.quick("doctor").out
@@ -740,7 +740,7 @@ def test_a_configuration_that_cannot_be_read_is_one_problem(project: Project) ->
     assert "phase 1 cannot run" not in told
 
 
-def test_what_shares_a_cause_names_the_next_step_once(project: Project) -> None:
+def test_problems_with_one_cause_name_the_next_step_once(project: Project) -> None:
     for name in ("state.json", "execution/1/progress.json"):
         (project.folder / ".idumb/brain" / name).unlink()
     told = project.quick("doctor").out

@@ -62,9 +62,7 @@ def goes_on(project: Project) -> None:
 
 
 @pytest.mark.parametrize("ref", ["refs/heads/feature", "refs/tags/v1", "refs/notes/mine"])
-def test_a_ref_that_a_builder_moves_is_named_and_kept_and_comes_back_by_the_printed_command(
-    project: Project, ref: str
-) -> None:
+def test_a_ref_moved_by_a_builder_is_named_and_the_printed_command_restores_it(project: Project, ref: str) -> None:
     """R-GIT-6, F58: also when its only commit stands in no reflog any more and garbage is collected."""
     project.repo.git("update-ref", ref, other_commit(project.repo))
     was, now = project.repo.git("rev-parse", ref), project.repo.git("rev-parse", "HEAD~1")
@@ -80,7 +78,7 @@ def test_a_ref_that_a_builder_moves_is_named_and_kept_and_comes_back_by_the_prin
     goes_on(project)
 
 
-def test_new_refs_and_a_branch_that_goes_forward_are_told_and_stop_nothing(project: Project) -> None:
+def test_new_refs_and_a_fast_forwarded_branch_are_reported_and_stop_nothing(project: Project) -> None:
     """R-GIT-6: people and other runs make these in other work trees."""
     forward = f"$({WHO} commit-tree -p feature -m x HEAD^{{tree}})"
     answer = run(project, "git branch new", f"git update-ref refs/heads/feature {forward}")
@@ -90,14 +88,14 @@ def test_new_refs_and_a_branch_that_goes_forward_are_told_and_stop_nothing(proje
     assert "refs/heads/new (nothing -> " in told
 
 
-def test_a_ref_that_replaces_objects_is_no_harmless_new_one(project: Project) -> None:
+def test_a_replace_ref_is_not_a_harmless_new_ref(project: Project) -> None:
     """R-GIT-6: git would show other bytes for the same name."""
     answer = run(project, "git replace $(git rev-parse HEAD:README.md) $(git rev-parse HEAD:a.txt)")
     error = refused(answer, "git.refs-moved")
     assert str(error["hint"]).startswith("git update-ref -d refs/replace/")
 
 
-def test_what_a_builder_commits_is_told_and_the_printed_commands_take_it_off_the_branch(project: Project) -> None:
+def test_a_builder_s_commit_is_reported_and_the_printed_commands_remove_it(project: Project) -> None:
     """R-GIT-6: with the user's own work in it; no file changes, the commit is kept, the staged state is back."""
     before = project.repo.git("ls-files", "--stage"), index(project)
     answer = run(project, f"git add -A; {WHO} commit -qm mine")
@@ -135,7 +133,7 @@ exit 0
     ("policy", "flags"),
     [("task", ()), ("none", ()), ("task", ("--workspace", "clone")), ("builder", ()), ("task", ("--mode", "strict"))],
 )
-def test_what_a_user_stages_while_a_task_runs_stays_and_is_in_no_commit(
+def test_changes_staged_by_the_user_during_a_task_stay_and_are_in_no_commit(
     project: Project, policy: str, flags: tuple[str, ...]
 ) -> None:
     """R-GIT-6, F5: half an edit, an intent to add, a staged deletion, a mode; wherever tasks run and are committed."""
@@ -165,7 +163,7 @@ def told_of_index(answer: Answer) -> str:
     return str(told)
 
 
-def test_what_a_builder_stages_or_unstages_stays_and_the_printed_command_brings_back_what_was(project: Project) -> None:
+def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_index(project: Project) -> None:
     """R-GIT-6, F5: nobody can prove whose it is; the task's commit stays, and no garbage collection takes a blob."""
     repo = project.repo
     repo.write("src.txt", "one half\n")
@@ -200,7 +198,7 @@ def index_of(project: Project) -> dict[str, str]:
     return {path: f"{entry} {told.get(path)}" for path, entry in found.items() if not path.startswith(".")}
 
 
-def test_what_is_staged_of_the_tasks_own_files_otherwise_than_it_is_committed_can_be_staged_again(
+def test_a_task_file_staged_with_other_content_can_be_staged_again(
     project: Project,
 ) -> None:
     """R-GIT-6, F5: the commit has what the task left, and so has the index, so that the next task finds it clean."""
@@ -218,14 +216,14 @@ def test_what_is_staged_of_the_tasks_own_files_otherwise_than_it_is_committed_ca
     assert project.repo.git("show", ":b.txt") == "half"
 
 
-def test_what_git_learned_about_times_and_what_the_task_declares_is_no_change_of_the_index(project: Project) -> None:
+def test_refreshed_index_times_and_staged_declared_files_are_not_index_changes(project: Project) -> None:
     """R-GIT-6."""
     answer = run(project, "touch README.md; git update-index -q --refresh; git add b.txt")
     assert answer.code == 0, answer
     assert not [words for words in answer.object["warnings"] if "the index changed" in words]
 
 
-def test_refs_of_idumb_that_a_builder_deletes_or_moves_are_made_again_and_the_run_stops(project: Project) -> None:
+def test_deleted_or_moved_refs_of_idumb_are_restored_and_the_run_stops(project: Project) -> None:
     """R-GIT-6, R-GIT-2: snapshots must not be lost to the next garbage collection."""
     project.repo.write("more.txt", "1")
     deed = (
@@ -240,7 +238,7 @@ def test_refs_of_idumb_that_a_builder_deletes_or_moves_are_made_again_and_the_ru
     assert project.json("audit", "workspace", "1").code in {0, 1}
 
 
-def test_plans_that_are_kept_nowhere_any_more_are_one_clear_refusal(project: Project) -> None:
+def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: Project) -> None:
     """R-RUN-14: where somebody deleted the refs when nobody looked."""
     assert run(project).code == 0
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
@@ -252,7 +250,7 @@ def test_plans_that_are_kept_nowhere_any_more_are_one_clear_refusal(project: Pro
     assert "git update-ref refs/idumb/" in str(error["hint"])
 
 
-def test_a_commit_of_declared_files_alone_is_told_and_stops_nothing(project: Project) -> None:
+def test_a_commit_of_declared_files_alone_is_reported_and_stops_nothing(project: Project) -> None:
     """R-GIT-6: nothing of the user's is in it, and idumb's own commit says what was proven."""
     answer = run(project, f"git add b.txt; {WHO} commit -qm mine -- b.txt")
     assert answer.code == 0, answer

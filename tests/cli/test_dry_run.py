@@ -100,7 +100,7 @@ def test_the_prediction_is_what_the_run_then_does(project: Project) -> None:
     assert predicted.strip() == project.repo.git("diff", "--full-index", "--no-renames", base, "HEAD", "--", *names)
 
 
-def test_a_dry_run_needs_consent_and_keeps_none(project: Project) -> None:
+def test_a_dry_run_needs_consent_and_records_none(project: Project) -> None:
     """R-RUN-11: it runs commands, so it asks as a run does; what was said counts for this once."""
     refused = rehearse(project, approve=False)
     assert (refused.code, refused.error["code"]) == (4, "consent.missing")
@@ -109,7 +109,7 @@ def test_a_dry_run_needs_consent_and_keeps_none(project: Project) -> None:
     assert project.json("execute-phase", "1").error["code"] == "consent.missing"
 
 
-def test_a_predicted_failure_is_told_and_leaves_nothing(sandbox: GitSandbox) -> None:
+def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox) -> None:
     """R-RUN-11."""
     project = projects.create(sandbox)
     project.plan(
@@ -124,7 +124,7 @@ def test_a_predicted_failure_is_told_and_leaves_nothing(sandbox: GitSandbox) -> 
     assert "resume" not in str(answer.error["hint"])
 
 
-def test_what_a_copy_cannot_hold_is_not_rehearsed(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-RUN-11, R-LOCK-9: tasks with effects outside the files, and those of a person, are listed and not begun."""
     project = projects.create(sandbox)
     mark = tmp_path / "deployed"
@@ -148,7 +148,7 @@ def test_what_a_copy_cannot_hold_is_not_rehearsed(sandbox: GitSandbox, tmp_path:
     assert rows["T1-03"]["why"] == "needs T1-02"
 
 
-def test_what_the_run_did_already_is_not_done_again(project: Project) -> None:
+def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
     """R-RUN-11: a dry run of an unfinished run goes on where that run stands."""
     project.repo.write("hold.txt", "x\n")
     project.plan(
@@ -167,13 +167,13 @@ def test_what_the_run_did_already_is_not_done_again(project: Project) -> None:
 
 
 @pytest.mark.parametrize("kind", ["here", "clone"])
-def test_other_places_are_rehearsed_too(project: Project, kind: str) -> None:
+def test_a_dry_run_works_from_other_folders_too(project: Project, kind: str) -> None:
     """R-RUN-11: a run in a clone, on a detached HEAD, and before the first commit."""
     project.repo.git("checkout", "--quiet", "--detach")
     assert statuses(rehearse(project, "--workspace", kind)) == {"T1-01": "completed", "T1-02": "completed"}
 
 
-def test_a_repository_without_commits_can_be_rehearsed(sandbox: GitSandbox) -> None:
+def test_a_repository_without_commits_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     project = projects.create(sandbox, commit=False)
     project.plan([making("T1-01", "a.txt")], commit=False)
@@ -205,7 +205,7 @@ def test_an_interrupted_dry_run_leaves_nothing(busy: tuple[Project, Any]) -> Non
     assert everything(project) == before
 
 
-def test_a_killed_dry_run_is_cleared_by_the_next_command(busy: tuple[Project, Any]) -> None:
+def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Project, Any]) -> None:
     """R-RUN-11: until then only its own folder is left; a live one is not taken away."""
     project, (process, before) = busy
     copies = project.repo.clones / "rehearsals"
@@ -225,7 +225,7 @@ def rehearsals(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def test_two_dry_runs_at_once_do_not_disturb_each_other(busy: tuple[Project, Any]) -> None:
+def test_two_simultaneous_dry_runs_do_not_affect_each_other(busy: tuple[Project, Any]) -> None:
     """R-RUN-11, R-LOG-5."""
     project, (process, _) = busy
     copies = project.repo.clones / "rehearsals"
@@ -235,7 +235,7 @@ def test_two_dry_runs_at_once_do_not_disturb_each_other(busy: tuple[Project, Any
     assert process.poll() is None
 
 
-def test_a_strict_plan_is_rehearsed_under_an_approval_only(sandbox: GitSandbox) -> None:
+def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-LOCK-4: as for a run; the approval is looked at from the copy too, and stays as it was."""
     project = projects.create(sandbox, files={"README.md": "# A project\n", "tests/check.sh": "test -s a.txt\n"})
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
@@ -251,7 +251,7 @@ def test_a_strict_plan_is_rehearsed_under_an_approval_only(sandbox: GitSandbox) 
     assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
 
 
-def test_a_step_plan_is_rehearsed_too(sandbox: GitSandbox) -> None:
+def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-PLAN-7."""
     project = projects.create(sandbox)
     steps = f"steps:\n- {json.dumps(write('a.txt', 'a'))}\n- {json.dumps(write('b.txt', 'b'))}\n"
@@ -287,7 +287,7 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert "--dry-run" not in str(real.error["hint"])
 
 
-def test_no_command_that_a_refused_dry_run_offers_starts_a_run(project: Project) -> None:
+def test_no_command_offered_by_a_refused_dry_run_starts_a_run(project: Project) -> None:
     """R-RUN-11, R-ASK-1: a verified phase is rehearsed again by force."""
     assert project.execute().code == 0
     refused = rehearse(project, approve=False)
@@ -311,7 +311,7 @@ def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox, po
     assert told.code == {"halt": 5, "accept": 0}[policy]
 
 
-def test_a_dry_run_that_would_wait_says_what_a_run_asks_and_what_can_be_done(sandbox: GitSandbox) -> None:
+def test_a_waiting_dry_run_shows_the_question_of_a_run_and_the_choices(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-RUN-7, R-ASK-1: nothing of the copy is left, so no choice needs a run, and each can succeed."""
     project = projects.create(sandbox)
     steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
@@ -329,7 +329,7 @@ def test_a_dry_run_that_would_wait_says_what_a_run_asks_and_what_can_be_done(san
     assert project.json("decisions").data["decisions"] == []
 
 
-def test_a_failed_dry_run_says_which_step_failed_under_which_plan(sandbox: GitSandbox) -> None:
+def test_a_failed_dry_run_names_the_step_and_the_plan(sandbox: GitSandbox) -> None:
     """R-RUN-7, R-RUN-11."""
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "x\n")])])

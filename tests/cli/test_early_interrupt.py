@@ -45,7 +45,7 @@ def project(sandbox: GitSandbox) -> Project:
         ("upkeep.doctor", "doctor"),
     ],
 )
-def test_ctrl_c_in_a_command_ends_with_130_and_one_line(
+def test_ctrl_c_during_a_command_exits_with_130_and_one_line(
     project: Project, tmp_path: Path, module: str, command: str
 ) -> None:
     arguments = [command, str(tmp_path / "backup.db")] if command == "backup" else [command]
@@ -53,7 +53,7 @@ def test_ctrl_c_in_a_command_ends_with_130_and_one_line(
 
 
 @pytest.mark.parametrize("moment", ["idumb.cli.cached_view", "idumb.cli.main"])
-def test_ctrl_c_before_the_command_was_found_ends_the_same_way(project: Project, moment: str) -> None:
+def test_ctrl_c_before_the_command_was_resolved_exits_the_same_way(project: Project, moment: str) -> None:
     assert said(project, moment, "doctor") == WORDS
 
 

@@ -63,7 +63,7 @@ def files(project: Project) -> list[str]:
     return [line for line in lines if line.split("\t")[1].split("/")[0] not in (".idumb", ".planning")]
 
 
-def test_a_phase_driven_from_a_script_ends_in_the_tree_of_its_steps(project: Project, tmp_path: Path) -> None:
+def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Project, tmp_path: Path) -> None:
     """R-ADAPT-7."""
     begun = follows(project.json("start", "T1-01", "--approve", project.approval()), "start")
     assert (begun["task"]["allowed"], begun["task"]["attempt"], begun["task"]["feedback"]) == (["a.txt"], 1, "")
@@ -103,7 +103,7 @@ def test_a_phase_driven_from_a_script_ends_in_the_tree_of_its_steps(project: Pro
     assert files(project) == files(other)
 
 
-def test_next_gives_the_task_with_all_that_its_builder_is_owed(project: Project) -> None:
+def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> None:
     """R-ADAPT-7: before anything is begun, and with the reason why the others wait."""
     data = follows(project.json("next", "1"), "upcoming")
     assert (data["task"]["id"], data["open"], data["next"]) == ("T1-01", None, ["idumb start T1-01"])
@@ -113,7 +113,7 @@ def test_next_gives_the_task_with_all_that_its_builder_is_owed(project: Project)
     assert project.json("status").data["next"]["command"] == "idumb start T1-01"
 
 
-def test_an_open_attempt_is_told_and_nothing_else_changes_the_files(open_one: Project) -> None:
+def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one: Project) -> None:
     """R-ADAPT-7: one open attempt, which others' commands name with the ways out."""
     put(open_one, "a.txt", "ri")
     shown = follows(open_one.json("status"), "status")
@@ -147,7 +147,7 @@ def _doctor(project: Project) -> list[dict[str, Any]]:
     return [s for c in checks if c["code"] == "run.open" for s in c["symptoms"]]
 
 
-def test_files_that_are_not_declared_are_named_and_nothing_is_committed(open_one: Project) -> None:
+def test_undeclared_files_are_named_and_nothing_is_committed(open_one: Project) -> None:
     """R-ADAPT-7."""
     put(open_one, "a.txt", "right\n")
     put(open_one, "stray.txt", "mine\n")
@@ -164,14 +164,14 @@ def test_files_that_are_not_declared_are_named_and_nothing_is_committed(open_one
     assert open_one.json("submit", "T1-01").data["accepted"]
 
 
-def test_work_that_was_taken_into_the_task_by_flag_is_committed_with_it(open_one: Project) -> None:
+def test_work_accepted_into_the_task_by_option_is_committed_with_it(open_one: Project) -> None:
     put(open_one, "a.txt", "right\n")
     put(open_one, "stray.txt", "mine\n")
     assert open_one.json("submit", "T1-01", "--on-deviation", "accept").data["accepted"]
     assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "stray.txt"]
 
 
-def test_a_changed_plan_stops_the_submit_and_leaves_the_attempt_open(open_one: Project) -> None:
+def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Project) -> None:
     """R-ADAPT-7, R-LOCK-1: the checks of the task are those that were locked."""
     put(open_one, "a.txt", "wrong\n")
     plan = open_one.folder / ".planning/phases/1/01-PLAN.md"
@@ -186,7 +186,7 @@ def test_a_changed_plan_stops_the_submit_and_leaves_the_attempt_open(open_one: P
     assert open_one.json("submit", "T1-01").data["feedback"]
 
 
-def test_commits_of_the_builder_itself_are_judged_like_any_bytes(open_one: Project) -> None:
+def test_commits_by_the_builder_are_judged_like_any_change(open_one: Project) -> None:
     put(open_one, "a.txt", "right\n")
     put(open_one, "stray.txt", "mine\n")
     open_one.repo.git("add", "a.txt", "stray.txt")
@@ -203,7 +203,7 @@ def test_commits_of_the_builder_itself_are_judged_like_any_bytes(open_one: Proje
         (("config", "core.fsmonitor", "harm"), "git.guarded-changed", ("config", "--unset", "core.fsmonitor")),
     ],
 )
-def test_a_repository_that_was_led_elsewhere_is_refused_until_it_is_put_back(
+def test_a_redirected_repository_is_refused_until_it_is_restored(
     open_one: Project, before: tuple[str, ...], code: str, after: tuple[str, ...]
 ) -> None:
     """R-ADAPT-7: nothing of the work is recorded there; the attempt stays open, and the hint leads on."""
@@ -217,7 +217,7 @@ def test_a_repository_that_was_led_elsewhere_is_refused_until_it_is_put_back(
     assert accepted.data["accepted"], accepted.out
 
 
-def test_what_is_not_open_cannot_be_submitted(project: Project) -> None:
+def test_only_an_open_task_can_be_submitted(project: Project) -> None:
     """R-ADAPT-7: without a start, and twice."""
     assert project.json("submit", "T1-01").error["code"] == "run.none"
     hint = f"idumb start T1-01 --approve {project.approval()}"
@@ -231,7 +231,7 @@ def test_what_is_not_open_cannot_be_submitted(project: Project) -> None:
     assert project.json("give-up", "T1-01", "--why", "no").error["code"] == "task.already-done"
 
 
-def test_work_that_is_given_up_is_kept_and_taken_out_of_the_files(open_one: Project) -> None:
+def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) -> None:
     put(open_one, "a.txt", "half\n")
     put(open_one, "mine.txt", "mine\n")
     data = follows(open_one.json("give-up", "T1-01", "--why", "too hard"), "give-up")
@@ -244,7 +244,7 @@ def test_work_that_is_given_up_is_kept_and_taken_out_of_the_files(open_one: Proj
     assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
 
 
-def test_work_that_holds_and_whose_commit_git_refuses_is_submitted_once_more(project: Project) -> None:
+def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project) -> None:
     """R-ADAPT-7: what refused is said in git's words, and every command names the one that goes on."""
     hook = project.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -271,7 +271,7 @@ def test_work_that_holds_and_whose_commit_git_refuses_is_submitted_once_more(pro
     assert project.json("submit", "T1-01").data["accepted"]
 
 
-def test_declared_files_that_are_mended_before_the_next_start_go_into_its_attempt(sandbox: GitSandbox) -> None:
+def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: a start goes on with the work as it is; before the first attempt nobody's changes are taken."""
     made = projects.create(sandbox)
     put(made, "old.txt", "old\n")
@@ -298,7 +298,7 @@ def test_declared_files_that_are_mended_before_the_next_start_go_into_its_attemp
 
 
 @pytest.mark.parametrize("text", ["right\n", "wrong\n"])
-def test_after_a_pause_submit_names_resume(open_one: Project, text: str) -> None:
+def test_after_a_pause_submit_suggests_resume(open_one: Project, text: str) -> None:
     """R-ADAPT-7: whatever became of the work, `start` is refused until the run goes on."""
     assert open_one.json("pause", "1").code == 0
     put(open_one, "a.txt", text)
@@ -307,14 +307,14 @@ def test_after_a_pause_submit_names_resume(open_one: Project, text: str) -> None
     assert open_one.json("start", "T1-02" if text == "right\n" else "T1-01").code == 0
 
 
-def test_a_task_that_another_builder_has_is_not_begun_here(sandbox: GitSandbox) -> None:
+def test_a_task_of_another_builder_cannot_be_started_here(sandbox: GitSandbox) -> None:
     made = projects.create(sandbox)
     made.plan([making("T1-01", "a.txt")])
     refused = made.json("start", "T1-01", "--approve", made.approval())
     assert (refused.code, refused.error["code"]) == (4, "task.other-builder")
 
 
-def test_execute_phase_stops_at_a_task_that_is_built_in_the_editor(sandbox: GitSandbox) -> None:
+def test_execute_phase_stops_at_a_task_for_the_editor(sandbox: GitSandbox) -> None:
     """What others build is run; the command that goes on is named."""
     made = projects.create(sandbox)
     mine = task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", fields="- **Builder:** editor\n")
@@ -327,7 +327,7 @@ def test_execute_phase_stops_at_a_task_that_is_built_in_the_editor(sandbox: GitS
     assert made.resume().data["outcome"] == "complete"
 
 
-def test_a_precondition_that_does_not_hold_opens_nothing(sandbox: GitSandbox) -> None:
+def test_a_failed_precondition_opens_no_attempt(sandbox: GitSandbox) -> None:
     made = projects.create(sandbox)
     needs = "- **Preconditions:**\n  - file exists `needed.txt`\n"
     made.plan([task("T1-01", files="create `a.txt`", check="true", fields=needs)], head=MINE)
@@ -349,7 +349,7 @@ def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None
     assert made.resume().data["outcome"] == "complete"
 
 
-def test_what_a_run_left_is_held_against_what_is_there(open_one: Project) -> None:
+def test_the_audit_compares_a_run_s_result_with_the_working_tree(open_one: Project) -> None:
     """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the work tree, and a bundle that claims no signature."""
     put(open_one, "a.txt", "right\n")
     assert open_one.json("submit", "T1-01").code == 0
@@ -369,7 +369,7 @@ def test_what_a_run_left_is_held_against_what_is_there(open_one: Project) -> Non
     assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]
 
 
-def test_a_submit_that_is_interrupted_leaves_the_attempt_open(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-ADAPT-7: nothing of it was judged; it is said again."""
     made = projects.create(sandbox)
     os.mkfifo(tmp_path / "at-work")
@@ -388,7 +388,7 @@ def test_a_submit_that_is_interrupted_leaves_the_attempt_open(sandbox: GitSandbo
     assert made.json("submit", "T1-01").data["accepted"]
 
 
-def test_work_in_an_editor_is_rolled_back_and_brought_again(open_one: Project) -> None:
+def test_work_from_an_editor_can_be_rolled_back_and_restored(open_one: Project) -> None:
     put(open_one, "a.txt", "right\n")
     assert open_one.json("submit", "T1-01").code == 0
     assert open_one.json("rollback", "1", "--to", "start", "--yes").code == 0
@@ -397,7 +397,7 @@ def test_work_in_an_editor_is_rolled_back_and_brought_again(open_one: Project) -
     assert (open_one.read("a.txt"), open_one.json("start", "T1-02").code) == ("right\n", 0)
 
 
-def test_an_approval_that_is_taken_back_meanwhile_stops_the_submit(sandbox: GitSandbox) -> None:
+def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: in strict mode the checks start only under a word that holds."""
     made = projects.create(sandbox)
     head = "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'true'}]\n"

@@ -39,7 +39,7 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
-def test_empty_folders_that_a_task_made_go_and_come_back(project: Project) -> None:
+def test_empty_folders_made_by_a_task_are_removed_and_restored(project: Project) -> None:
     """R-GIT-3: and a folder that was there before stays, though the task wanted it too."""
     steps = [*makes("mine", "mine/inner", "new/deep", "full"), write("full/a.txt", "a\n")]
     project.plan([task("T1-01", files="create `full/a.txt`", check="test -e full/a.txt", steps=steps)])
@@ -53,7 +53,7 @@ def test_empty_folders_that_a_task_made_go_and_come_back(project: Project) -> No
         assert folders(project) == wanted
 
 
-def test_a_folder_in_which_somebody_put_a_file_stays(project: Project) -> None:
+def test_a_folder_with_a_file_of_the_user_stays(project: Project) -> None:
     project.plan(
         [task("T1-01", files="create `a.txt`", check="true", steps=[*makes("new/deep"), write("a.txt", "a\n")])]
     )
@@ -64,7 +64,7 @@ def test_a_folder_in_which_somebody_put_a_file_stays(project: Project) -> None:
     assert (project.folder / "new/theirs.txt").read_text() == "theirs\n"
 
 
-def test_a_folder_of_a_killed_attempt_goes_too(project: Project) -> None:
+def test_a_folder_of_a_killed_attempt_is_removed_too(project: Project) -> None:
     steps = [*makes("new"), write("a.txt", "a\n"), shell("sh ../actor")]
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
     actor = project.folder.parent / "actor"

@@ -115,7 +115,7 @@ def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) 
     assert [a["attempt"] for a in found["attempts"]] == [1, 2]
 
 
-def test_tasks_that_read_other_files_differ_in_their_context(project: Project) -> None:
+def test_tasks_that_read_different_files_differ_in_their_context(project: Project) -> None:
     """R-ENV-1: references count, except those that are no file of the repository."""
     project.plan(
         [
@@ -128,7 +128,7 @@ def test_tasks_that_read_other_files_differ_in_their_context(project: Project) -
     assert list(json.loads(parts(shown(project, "show", "T1-01"))["context"]["source"])) == ["README.md"]
 
 
-def test_a_context_that_nobody_can_hash_is_unknown_and_not_equal(project: Project) -> None:
+def test_a_context_that_cannot_be_hashed_is_unknown_and_not_equal(project: Project) -> None:
     project.repo.write_all({"docs/a.md": "a\n"})
     project.repo.commit("docs")
     project.plan([making("T1-01", "a.txt", fields="- **Preconditions:**\n  - context `docs`\n")])
@@ -148,7 +148,7 @@ def test_a_context_that_nobody_can_hash_is_unknown_and_not_equal(project: Projec
         (("show", "T1-01", "--run", "0123"), 3, "run.unknown"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_with_a_next_step(
+def test_an_impossible_request_is_refused_with_a_next_step(
     project: Project, arguments: tuple[str, ...], code: int, slug: str
 ) -> None:
     answer = project.quick("envelope", *arguments, "--json")
@@ -173,7 +173,7 @@ def test_a_carried_task_shows_the_envelope_of_the_run_that_made_it(project: Proj
     assert shown(project, "show", "T1-01", "--run", first)["run"] == first
 
 
-def test_lock_in_tells_checks_levels_and_confidence(project: Project) -> None:
+def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:
     """R-GATE-6: the lock shows a confidence score and its parts."""
     criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — opinion\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria)])
@@ -201,7 +201,7 @@ def test_lock_in_is_in_the_answer_and_follows_its_schema(project: Project) -> No
     assert locked["checks"]["errors"] == 0
 
 
-def test_lock_in_holds_over_a_resume_and_is_made_anew_for_a_new_contract(project: Project) -> None:
+def test_lock_in_survives_a_resume_and_is_repeated_for_a_new_contract(project: Project) -> None:
     """R-GATE-6: only the user can reverse it, and everything is checked again."""
     project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")])
     assert project.execute("--max-attempts", "1").code == 1
@@ -223,7 +223,7 @@ def updating(program: Path) -> str:
     )
 
 
-def test_a_guided_run_tells_of_a_change_records_it_and_goes_on(project: Project, program: Path) -> None:
+def test_a_guided_run_reports_and_records_a_change_and_continues(project: Project, program: Path) -> None:
     """R-ENV-1: the environment is compared before every attempt."""
     rewrite(program, updating(program))
     project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
@@ -271,7 +271,7 @@ def approved_strict(project: Project, environment: dict[str, str], *flags: str) 
     return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
 
 
-def test_a_strict_run_stops_at_once_when_a_tool_is_another_version(project: Project, tmp_path: Path) -> None:
+def test_a_strict_run_stops_as_soon_as_a_tool_has_another_version(project: Project, tmp_path: Path) -> None:
     """R-ENV-1, R-LOCK-4: any difference stops the run before the next task."""
     environment = strict_with_a_git_that_changes(project, tmp_path)
     answer = approved_strict(project, environment)
@@ -282,7 +282,7 @@ def test_a_strict_run_stops_at_once_when_a_tool_is_another_version(project: Proj
     assert not project.exists("b.txt")
 
 
-def test_a_strict_run_goes_on_under_another_tool_only_on_a_person_s_word(project: Project, tmp_path: Path) -> None:
+def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(project: Project, tmp_path: Path) -> None:
     """R-LOG-7: strict mode refuses a changed environment and names the three choices."""
     environment = strict_with_a_git_that_changes(project, tmp_path)
     approved_strict(project, environment)
@@ -327,7 +327,7 @@ def halted_at_the_second_task(project: Project, mode: str) -> None:
     project.repo.write_all({"ok.txt": ""})
 
 
-def test_the_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
+def test_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
     """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
     halted_at_the_second_task(project, "guided")
     found = parts(shown(project, "show", "T1-01"))["checks"]["value"]
@@ -338,7 +338,7 @@ def test_the_programs_that_checks_start_are_in_the_envelope(project: Project, ch
     jsonschema.Draft202012Validator(schema).validate(started["envelope"])
 
 
-def test_another_version_of_a_checks_program_stops_a_strict_run(project: Project, checker: Path) -> None:
+def test_another_version_of_a_check_s_program_stops_a_strict_run(project: Project, checker: Path) -> None:
     """R-ENV-1, R-LOG-7."""
     halted_at_the_second_task(project, "strict")
     rewrite(checker, PROVE + "# the next version\n")
@@ -350,7 +350,7 @@ def test_another_version_of_a_checks_program_stops_a_strict_run(project: Project
     assert on.code == 0, on
 
 
-def test_a_guided_run_tells_that_a_checks_program_changed(project: Project, checker: Path) -> None:
+def test_a_guided_run_reports_a_changed_program_of_a_check(project: Project, checker: Path) -> None:
     """R-ENV-1."""
     halted_at_the_second_task(project, "guided")
     rewrite(checker, PROVE + "# the next version\n")
@@ -360,7 +360,7 @@ def test_a_guided_run_tells_that_a_checks_program_changed(project: Project, chec
     assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
 
 
-def test_a_run_that_an_older_version_locked_in_goes_on_whatever_its_checks_start(
+def test_a_run_locked_in_by_an_older_version_continues_with_any_programs_of_checks(
     project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ENV-1: the lock of that version has no such part, so nothing is compared."""
@@ -392,7 +392,9 @@ def stopped(project: Project, program: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["resume", "execute-phase"])
-def test_another_version_of_the_agent_refuses_in_guided_mode_too(project: Project, program: Path, command: str) -> None:
+def test_another_version_of_the_agent_is_refused_in_guided_mode_too(
+    project: Project, program: Path, command: str
+) -> None:
     """R-LOG-7: nothing changes, and each of the three choices is a command."""
     stopped(project, program)
     count = len(project.events("--kind", "attempt.started"))
@@ -404,7 +406,7 @@ def test_another_version_of_the_agent_refuses_in_guided_mode_too(project: Projec
     assert len(project.events("--kind", "attempt.started")) == count
 
 
-def test_an_agent_without_its_key_is_said_to_have_none_and_not_to_be_another(project: Project) -> None:
+def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(project: Project) -> None:
     """R-ENV-2: the hint names the fix; it does not offer to accept a change that does not exist."""
     options = "environment: [CODER_KEY], options: {base_url: 'http://127.0.0.1:9/v1'}"
     project.configure(f"builder: coder\nbindings: {{coder: {{adapter: http, {options}}}}}\n")
@@ -419,7 +421,7 @@ def test_an_agent_without_its_key_is_said_to_have_none_and_not_to_be_another(pro
     assert "`export CODER_KEY=...`" in answer.error["hint"]
 
 
-def test_a_person_goes_on_under_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
+def test_a_person_can_continue_with_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
     """R-LOG-7: continue."""
     stopped(project, program)
     answer = project.resume("--retry-failed", "--accept-changed", "adapter")
@@ -430,7 +432,7 @@ def test_a_person_goes_on_under_the_new_version_and_it_is_recorded(project: Proj
     assert project.resume().code == 0
 
 
-def test_a_person_goes_back_to_the_checkpoint(project: Project, program: Path) -> None:
+def test_a_person_can_return_to_the_checkpoint(project: Project, program: Path) -> None:
     """R-LOG-7: go back."""
     stopped(project, program)
     assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
@@ -438,7 +440,7 @@ def test_a_person_goes_back_to_the_checkpoint(project: Project, program: Path) -
     assert project.resume("--retry-failed", "--accept-changed", "adapter").code == 0
 
 
-def test_a_person_starts_afresh_and_nothing_is_left_to_accept(project: Project, program: Path) -> None:
+def test_after_a_fresh_start_there_is_nothing_left_to_accept(project: Project, program: Path) -> None:
     """R-LOG-7: start fresh."""
     stopped(project, program)
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
@@ -461,7 +463,7 @@ def twice(project: Project, program: Path, tmp_path: Path) -> Project:
     return project
 
 
-def test_the_same_request_with_another_result_is_flagged(twice: Project) -> None:
+def test_the_same_request_with_another_result_is_reported(twice: Project) -> None:
     """R-ENV-2: both attempts are named, and the run continues."""
     answer = twice.resume()
     assert answer.code == 0, answer.out
@@ -471,7 +473,7 @@ def test_the_same_request_with_another_result_is_flagged(twice: Project) -> None
     assert twice.repo.git("show", f"{found['earlier']['tree']}:T1-01.txt") != twice.read("T1-01.txt").strip()
 
 
-def test_deterministic_mode_refuses_another_result_and_does_not_try_again(twice: Project) -> None:
+def test_deterministic_mode_refuses_another_result_and_does_not_retry(twice: Project) -> None:
     """R-ENV-2."""
     answer = twice.resume("--deterministic")
     assert answer.code == 1
@@ -481,7 +483,7 @@ def test_deterministic_mode_refuses_another_result_and_does_not_try_again(twice:
     assert kinds(twice, "nondeterminism.found")[0]["refused"] is True
 
 
-def test_the_same_result_is_not_flagged(project: Project, program: Path) -> None:
+def test_the_same_result_is_not_reported(project: Project, program: Path) -> None:
     """R-ENV-2."""
     project.plan([built("T1-01")])
     assert project.execute().code == 0
@@ -490,21 +492,21 @@ def test_the_same_result_is_not_flagged(project: Project, program: Path) -> None
     assert kinds(project, "nondeterminism.found") == []
 
 
-def test_another_result_on_another_base_is_not_flagged(twice: Project) -> None:
+def test_another_result_on_another_base_is_not_reported(twice: Project) -> None:
     """R-ENV-2: the base differs, so the difference proves nothing."""
     twice.repo.write_all({"elsewhere.txt": "the user's\n"})
     assert twice.resume("--deterministic").code == 0
     assert kinds(twice, "nondeterminism.found") == []
 
 
-def test_another_result_of_another_version_is_not_flagged(twice: Project, program: Path, tmp_path: Path) -> None:
+def test_another_result_of_another_version_is_not_reported(twice: Project, program: Path, tmp_path: Path) -> None:
     """R-ENV-2: the environment differs."""
     rewrite(program, chancy(tmp_path / "count") + "# new\n")
     assert twice.resume("--deterministic").code == 0
     assert kinds(twice, "nondeterminism.found") == []
 
 
-def test_a_new_run_is_held_against_the_run_before(twice: Project) -> None:
+def test_a_new_run_is_compared_with_the_previous_run(twice: Project) -> None:
     """R-ENV-2: attempts of other runs count."""
     assert twice.resume().code == 0
     assert twice.json("rollback", "1", "--to", "start", "--yes").code == 0

@@ -32,7 +32,7 @@ def kinds(details: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["execute-phase", "verify-work"])
-def test_a_failed_verification_names_the_criterion_the_check_and_the_plan(project: Project, command: str) -> None:
+def test_a_failed_verification_names_criterion_check_and_plan(project: Project, command: str) -> None:
     """R-RUN-7."""
     plan = project.plan([making("T1-01", "a.txt")], head=CRITERION)
     ended = project.execute()
@@ -59,7 +59,7 @@ def stopped(project: Project, tmp_path: Path, number: int) -> Answer:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_names_the_step_that_was_cut_short(project: Project, tmp_path: Path, number: int) -> None:
+def test_an_interrupted_run_names_the_interrupted_step(project: Project, tmp_path: Path, number: int) -> None:
     """R-RUN-7, R-RUN-9."""
     ended = stopped(project, tmp_path, number)
     assert (ended.code, ended.error["code"]) == (128 + number, "run.interrupted")
@@ -71,7 +71,7 @@ def test_an_interrupted_run_names_the_step_that_was_cut_short(project: Project, 
     assert [row["command"] for row in details["choices"]] == ["idumb status", "idumb resume 1"]
 
 
-def test_a_cancelled_run_says_by_whom(project: Project, tmp_path: Path) -> None:
+def test_a_cancelled_run_names_who_cancelled_it(project: Project, tmp_path: Path) -> None:
     """R-RUN-7, R-RUN-9."""
     os.mkfifo(tmp_path / "door")
     project.plan([task("T1-01", files="create `b.txt`", steps=[shell(f"echo x > {tmp_path}/door; sleep 600")])])
@@ -84,7 +84,7 @@ def test_a_cancelled_run_says_by_whom(project: Project, tmp_path: Path) -> None:
     assert details["error"].startswith("cancelled by ")
 
 
-def test_a_commit_that_git_refuses_is_told_with_its_step(project: Project) -> None:
+def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -> None:
     """R-RUN-7."""
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -159,9 +159,7 @@ SITUATIONS = (
 
 
 @pytest.mark.parametrize(("situation", "code"), SITUATIONS, ids=lambda one: getattr(one, "__name__", one))
-def test_a_refusal_states_what_is_blocked_and_each_choice_can_be_taken(
-    project: Project, situation: Any, code: str
-) -> None:
+def test_a_refusal_states_what_is_blocked_and_each_choice_works(project: Project, situation: Any, code: str) -> None:
     """R-ASK-1: `Answer.error` looks for the fields; here each command of a choice is run as it is printed."""
     answer = situation(project)
     assert answer.error["code"] == code
@@ -169,7 +167,7 @@ def test_a_refusal_states_what_is_blocked_and_each_choice_can_be_taken(
     assert refused(project, answer) == {}
 
 
-def test_who_holds_the_work_tree_is_evidence_and_the_ways_past_it_are_choices(project: Project, tmp_path: Path) -> None:
+def test_the_owner_of_the_working_tree_is_evidence_and_next_steps_are_choices(project: Project, tmp_path: Path) -> None:
     """R-ASK-1, R-LOG-5."""
     os.mkfifo(tmp_path / "door")
     project.plan([task("T1-01", files="create `b.txt`", steps=[shell(f"echo x > {tmp_path}/door; sleep 600")])])

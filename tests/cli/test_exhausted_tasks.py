@@ -64,7 +64,7 @@ def status(project: Project) -> dict[str, str]:
     return {str(k): str(v) for k, v in project.quick("graph", "1", "--json").data["status"].items()}
 
 
-def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_go_on(sandbox: GitSandbox) -> None:
+def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_continue(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-ASK-1: the task has failed as before; what follows is a question with the consequence of each way."""
     project = planned(projects.create(sandbox), failing())
     ended = run(project)
@@ -80,7 +80,7 @@ def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_go_on(san
     assert "idumb decisions" in ended.data["next"]
 
 
-def test_the_question_is_shown_where_the_run_ends_and_by_status_and_next(project: Project) -> None:
+def test_the_question_is_shown_at_the_end_of_the_run_and_by_status_and_next(project: Project) -> None:
     """R-ASK-2."""
     shown = project.quick("resume", "1")
     assert shown.code == 1
@@ -95,7 +95,7 @@ def test_the_question_is_shown_where_the_run_ends_and_by_status_and_next(project
     assert decisions(project) == [QUESTION]  # to resume asks nothing again
 
 
-def test_a_question_about_a_failed_task_keeps_no_other_task_from_running(sandbox: GitSandbox) -> None:
+def test_a_question_about_a_failed_task_blocks_no_other_task(sandbox: GitSandbox) -> None:
     """R-RUN-5: `next` names the command that runs what can run."""
     project = projects.create(sandbox)
     project.configure("run: {halt_after: 1}\n")
@@ -117,7 +117,7 @@ def echoing(sandbox: GitSandbox, *, fields: str = "") -> Project:
     return planned(project, task("T1-02", files="create `b.txt`", check=check, fields=f"- **Builder:** echo\n{fields}"))
 
 
-def test_retry_gives_a_new_attempt_whose_prompt_holds_the_guidance(sandbox: GitSandbox) -> None:
+def test_retry_starts_a_new_attempt_with_the_guidance_in_its_prompt(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-ASK-2."""
     project = echoing(sandbox)
     assert run(project).code == 1
@@ -131,7 +131,7 @@ def test_retry_gives_a_new_attempt_whose_prompt_holds_the_guidance(sandbox: GitS
     assert "says: use blue" in project.read("b.txt")
 
 
-def test_guidance_stays_in_the_prompts_until_the_task_is_done(sandbox: GitSandbox) -> None:
+def test_guidance_stays_in_the_prompts_until_the_task_is_completed(sandbox: GitSandbox) -> None:
     """R-RUN-5: it is not lost with the attempt that was given it."""
     project = echoing(sandbox)
     assert run(project).code == 1
@@ -144,7 +144,7 @@ def test_guidance_stays_in_the_prompts_until_the_task_is_done(sandbox: GitSandbo
 
 
 @pytest.mark.parametrize("flags", [(), ("--retry-failed",)])
-def test_resume_passes_guidance_to_the_attempts_that_follow(sandbox: GitSandbox, flags: tuple[str, ...]) -> None:
+def test_resume_passes_guidance_to_the_following_attempts(sandbox: GitSandbox, flags: tuple[str, ...]) -> None:
     """R-RUN-5: to tasks that are tried again, and nothing is said where no attempt follows."""
     project = echoing(sandbox)
     assert run(project).code == 1
@@ -158,7 +158,7 @@ def test_resume_passes_guidance_to_the_attempts_that_follow(sandbox: GitSandbox,
     assert len(project.events()) == before
 
 
-def test_guidance_reaches_a_task_that_was_cut_short(sandbox: GitSandbox) -> None:
+def test_guidance_reaches_an_interrupted_task(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9: its next attempt is told."""
     project = echoing(sandbox)
     dies_at(project, agent_client.call, "execute-phase", "1", "--approve", project.approval())
@@ -167,7 +167,7 @@ def test_guidance_reaches_a_task_that_was_cut_short(sandbox: GitSandbox) -> None
     assert told == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again
 
 
-def test_guidance_to_a_task_that_changed_other_files_reaches_its_next_attempt(sandbox: GitSandbox) -> None:
+def test_guidance_to_a_task_with_undeclared_changes_reaches_its_next_attempt(sandbox: GitSandbox) -> None:
     """R-RUN-5: whatever the question was, after which it is tried again."""
     project = projects.create(sandbox)
     argv = "[sh, -c, 'cat > b.txt; grep -q blu[e] b.txt || touch stray.txt']"
@@ -181,7 +181,7 @@ def test_guidance_to_a_task_that_changed_other_files_reaches_its_next_attempt(sa
     assert "says: use blue" in project.read("b.txt")
 
 
-def test_guidance_reaches_a_task_that_was_never_tried(sandbox: GitSandbox) -> None:
+def test_guidance_reaches_a_task_without_attempts(sandbox: GitSandbox) -> None:
     """R-RUN-5: where no task is tried again, the next one is told."""
     project = projects.create(sandbox)
     project.configure("bindings:\n  echo: {adapter: command, argv: [sh, -c, 'cat > b.txt']}\nrun: {halt_after: 1}\n")
@@ -193,14 +193,14 @@ def test_guidance_reaches_a_task_that_was_never_tried(sandbox: GitSandbox) -> No
     assert status(project) == {"T1-01": "failed", "T1-02": "completed"}
 
 
-def test_an_agent_gives_no_guidance_in_a_persons_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_cannot_give_guidance_in_a_person_s_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-2."""
     mark(monkeypatch, project.folder)
     refused = project.quick("resume", "1", "--retry-failed", "--guidance", "pass", "--json")
     assert (refused.code, refused.error["code"]) == (4, CODE)
 
 
-def test_accept_commits_the_work_and_lets_its_dependents_run(project: Project) -> None:
+def test_accept_commits_the_work_and_unblocks_its_dependents(project: Project) -> None:
     """R-ASK-2: the answer is carried out by decide itself."""
     answer = decide(project, QUESTION, "accept", "--guidance", "by hand")
     assert (answer.code, answer.data["result"]["task"]["status"]) == (0, "accepted"), answer
@@ -211,7 +211,7 @@ def test_accept_commits_the_work_and_lets_its_dependents_run(project: Project) -
     assert status(project)["T1-04"] == "completed"
 
 
-def test_skip_leaves_it_out_and_what_needs_it_stays_blocked(project: Project) -> None:
+def test_skip_omits_the_task_and_its_dependents_stay_blocked(project: Project) -> None:
     """R-ASK-2."""
     answer = decide(project, QUESTION, "skip")
     assert (answer.code, answer.data["result"]["blocked"][0]["tasks"]) == (0, ["T1-04"]), answer
@@ -220,7 +220,7 @@ def test_skip_leaves_it_out_and_what_needs_it_stays_blocked(project: Project) ->
     assert f"answered skip to {QUESTION}" in project.quick("show", "T1-04").out
 
 
-def test_roll_back_puts_back_what_it_and_the_tasks_after_it_did(project: Project) -> None:
+def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None:
     """R-ASK-2, R-GIT-3: what was done before it stays, and undo brings the work back with its question."""
     answer = decide(project, QUESTION, "roll-back")
     assert answer.code == 0, answer
@@ -233,7 +233,7 @@ def test_roll_back_puts_back_what_it_and_the_tasks_after_it_did(project: Project
     assert decisions(project) == [QUESTION]
 
 
-def test_what_is_refused_leaves_the_question_as_it_was(project: Project) -> None:
+def test_a_refused_answer_leaves_the_question_open(project: Project) -> None:
     """R-ASK-2: a rollback over somebody's change does nothing, and the answer is not recorded."""
     (project.folder / "b.txt").write_text("mine\n", encoding="utf-8")
     refused = decide(project, QUESTION, "roll-back")
@@ -254,7 +254,7 @@ def test_what_is_refused_leaves_the_question_as_it_was(project: Project) -> None
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_any_word_about_the_task_settles_the_question(project: Project, words: tuple[str, ...]) -> None:
+def test_any_command_on_the_task_settles_the_question(project: Project, words: tuple[str, ...]) -> None:
     """R-HAND-3, R-ASK-2: question and dead letter never contradict each other."""
     assert letters(project) == ["T1-02"]
     project.quick(*words, "--json")
@@ -264,14 +264,14 @@ def test_any_word_about_the_task_settles_the_question(project: Project, words: t
     assert (void.code, void.error["code"]) == (4, "decision.void"), void
 
 
-def test_a_dead_letter_names_the_question_that_waits_about_it(project: Project) -> None:
+def test_a_dead_letter_names_its_pending_decision(project: Project) -> None:
     """R-HAND-3."""
     (row,) = [one for one in project.quick("dlq", "list", "--json").data["dead_letters"] if one["task"]]
     assert (row["decision"], "idumb decisions" in row["next"]) == (QUESTION, True)
     assert project.quick("dlq", "remove", "T1-02", "--json").data["dead_letter"]["decision"] is None
 
 
-def test_a_choice_that_is_none_and_an_answer_to_be_remembered_are_refused(project: Project) -> None:
+def test_an_unknown_choice_and_saving_this_answer_are_refused(project: Project) -> None:
     """R-ASK-3: a judgement of work is never remembered."""
     assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"
     refused = decide(project, QUESTION, "accept", "--remember", "--yes")
@@ -280,7 +280,7 @@ def test_a_choice_that_is_none_and_an_answer_to_be_remembered_are_refused(projec
 
 
 @pytest.mark.parametrize("policy", ["block", "ask"])
-def test_a_plan_that_says_what_happens_on_failure_is_not_asked_about(sandbox: GitSandbox, policy: str) -> None:
+def test_a_plan_that_defines_on_failure_asks_nothing(sandbox: GitSandbox, policy: str) -> None:
     """R-RUN-5: `block` leaves it failed, `ask` asks after each attempt."""
     project = planned(projects.create(sandbox), failing(fields=f"- **On failure:** {policy}\n"))
     run(project)
@@ -305,7 +305,7 @@ def test_strict_mode_halts_at_the_first_failure_and_asks_nothing(sandbox: GitSan
     assert decisions(project) == []
 
 
-def test_a_dry_run_names_no_question_that_is_gone_with_it(sandbox: GitSandbox) -> None:
+def test_a_dry_run_names_no_question_that_disappears_with_it(sandbox: GitSandbox) -> None:
     """R-RUN-11."""
     project = planned(projects.create(sandbox), failing())
     ended = run(project, "--dry-run")
@@ -314,7 +314,7 @@ def test_a_dry_run_names_no_question_that_is_gone_with_it(sandbox: GitSandbox) -
     assert decisions(project) == []
 
 
-def test_a_failure_that_was_recorded_before_a_kill_is_asked_about_by_the_next_command(sandbox: GitSandbox) -> None:
+def test_the_next_command_asks_about_a_failure_recorded_before_a_kill(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9."""
     project = planned(projects.create(sandbox), failing())
     dies_at(project, task_failure.for_good, "execute-phase", "1", "--approve", project.approval())
@@ -323,7 +323,7 @@ def test_a_failure_that_was_recorded_before_a_kill_is_asked_about_by_the_next_co
     assert decisions(project) == [QUESTION]
 
 
-def test_words_at_the_terminal_reach_the_next_attempt(sandbox: GitSandbox) -> None:
+def test_guidance_typed_at_the_terminal_reaches_the_next_attempt(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-ASK-2: typed after the choice; the prompt of the builder holds them."""
     project = echoing(sandbox, fields="- **On failure:** ask\n")
     words = ("execute-phase", "1", "--approve", project.approval())
@@ -333,7 +333,7 @@ def test_words_at_the_terminal_reach_the_next_attempt(sandbox: GitSandbox) -> No
     assert "says: use blue" in project.read("b.txt")
 
 
-def test_an_edited_plan_keeps_the_question_and_refuses_what_it_cannot_do(project: Project) -> None:
+def test_an_edited_plan_keeps_the_question_and_refuses_impossible_choices(project: Project) -> None:
     """R-ASK-2."""
     edit(project, "T1-03: Task T1-03", "T1-03: Mine")
     refused = decide(project, QUESTION, "accept", "--guidance", "good")
@@ -342,7 +342,9 @@ def test_an_edited_plan_keeps_the_question_and_refuses_what_it_cannot_do(project
 
 
 @pytest.mark.parametrize(("answer", "left"), [("retry\nuse blue", []), ("skip", []), ("", [QUESTION])])
-def test_at_a_terminal_it_is_asked_once_all_else_ran(sandbox: GitSandbox, answer: str, left: list[str]) -> None:
+def test_at_a_terminal_the_question_comes_after_all_other_tasks(
+    sandbox: GitSandbox, answer: str, left: list[str]
+) -> None:
     """R-ASK-2, R-RUN-5: the run goes on with the answer; without one the question waits."""
     project = echoing(sandbox)
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), answer)
@@ -352,7 +354,7 @@ def test_at_a_terminal_it_is_asked_once_all_else_ran(sandbox: GitSandbox, answer
     assert status(project)["T1-03"] == "completed"
 
 
-def test_work_that_is_rolled_back_at_the_terminal_is_not_run_again(sandbox: GitSandbox) -> None:
+def test_work_rolled_back_at_the_terminal_is_not_run_again(sandbox: GitSandbox) -> None:
     """R-ASK-2."""
     project = echoing(sandbox)
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), "roll-back")
@@ -361,7 +363,7 @@ def test_work_that_is_rolled_back_at_the_terminal_is_not_run_again(sandbox: GitS
     assert status(project)["T1-02"] == "ready"
 
 
-def test_a_retry_beside_a_roll_back_at_the_terminal_does_not_run_again_what_was_taken_back(sandbox: GitSandbox) -> None:
+def test_a_retry_next_to_a_rollback_does_not_run_rolled_back_work_again(sandbox: GitSandbox) -> None:
     """R-ASK-2: the task that is to be tried again waits for `idumb resume`."""
     project = projects.create(sandbox)
     project.plan([dead("T1-01", "a.txt"), dead("T1-02", "b.txt")])

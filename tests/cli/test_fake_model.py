@@ -21,7 +21,7 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_prints_its_address_serves_and_ends_when_it_is_told(tmp_path: Path, number: int) -> None:
+def test_fake_model_prints_its_address_serves_and_stops_on_request(tmp_path: Path, number: int) -> None:
     (tmp_path / "hello.md").write_text(SCRIPT, encoding="utf-8")
     program = [sys.executable, "-m", "idumb", "fake-model", "--script", "hello.md", "--log", "log.jsonl", "--json"]
     process = subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
@@ -46,7 +46,7 @@ def test_it_prints_its_address_serves_and_ends_when_it_is_told(tmp_path: Path, n
         (["--log", "none/log"], 4, "fake-model.log"),
     ],
 )
-def test_what_it_cannot_begin_with_is_told(
+def test_fake_model_reports_what_it_cannot_start_with(
     arguments: list[str],
     code: int,
     says: str,

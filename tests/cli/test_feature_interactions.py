@@ -35,7 +35,7 @@ def straying(id: str, *, path: str = "a.txt", stray: str = "notes.txt", **more: 
 # -- changes that nobody can attribute ----------------------------------------------------------------------------
 
 
-def test_a_retry_never_takes_back_an_undeclared_change(project: Project) -> None:
+def test_a_retry_never_reverts_an_undeclared_change(project: Project) -> None:
     """R-GIT-6: the change may be the user's; it is named, kept, and still there after every retry."""
     project.repo.write("notes.txt", "first\n")
     project.repo.commit("notes", "notes.txt")
@@ -68,7 +68,7 @@ def test_an_accepted_deviation_is_committed_with_its_task(project: Project) -> N
     assert sorted(again.data["tasks"][0]["files"]) == ["a.txt", "notes.txt"]
 
 
-def test_what_a_test_before_the_work_leaves_behind_is_not_the_builders(project: Project) -> None:
+def test_files_left_by_a_test_before_the_work_are_not_the_builder_s(project: Project) -> None:
     """R-GATE-3, R-GIT-5: a check that runs before the builder leaves residue, never a deviation."""
     tests = "- **Tests:**\n  - `touch cache.bin && test -e a.txt` — fails before, passes after: a is there\n"
     project.plan([making("T1-01", "a.txt", fields=tests)])
@@ -80,7 +80,7 @@ def test_what_a_test_before_the_work_leaves_behind_is_not_the_builders(project: 
 # -- failures that a person mends ---------------------------------------------------------------------------------
 
 
-def test_a_failed_file_that_the_user_mended_and_committed_does_not_stop_the_retry(project: Project) -> None:
+def test_a_failed_file_that_the_user_fixed_and_committed_does_not_stop_the_retry(project: Project) -> None:
     """R-RUN-5: the hint says commit, and then it goes on; the user's bytes stay."""
     project.plan([task("T1-01", files="modify `README.md`", check="grep -q good README.md",
                        steps=[shell("grep -q good README.md || echo bad >> README.md")])])  # fmt: skip
@@ -94,7 +94,7 @@ def test_a_failed_file_that_the_user_mended_and_committed_does_not_stop_the_retr
     assert project.read("README.md") == "good\n"
 
 
-def test_an_accepted_task_that_the_user_mended_can_be_rolled_back(project: Project) -> None:
+def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(project: Project) -> None:
     """R-GIT-3: what was accepted is what the task left."""
     project.plan([failing("T1-01", "a.txt")])
     assert project.execute().code == 1
@@ -107,7 +107,7 @@ def test_an_accepted_task_that_the_user_mended_can_be_rolled_back(project: Proje
     assert project.read("a.txt") == "good, by hand\n"
 
 
-def test_a_plan_that_is_mended_after_a_failure_can_be_run(project: Project) -> None:
+def test_a_plan_fixed_after_a_failure_can_be_run(project: Project) -> None:
     """R-RUN-12: what the failed attempt of the run before left is not taken for the user's."""
     project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt")])
     assert project.execute().code == 1
@@ -130,7 +130,7 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
     assert project.statuses() == {"T1-01": "failed", "T1-02": "ready", "T1-03": "completed"}
 
 
-def test_done_work_that_the_plan_changed_is_taken_back_before_it_is_made_again(project: Project) -> None:
+def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(project: Project) -> None:
     """R-RUN-12: it is refused with the way out, and the way out leads to the end."""
     first, second = making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")
     project.plan([first, second])
@@ -155,7 +155,7 @@ def test_a_task_can_be_added_to_a_verified_phase(project: Project) -> None:
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
 
 
-def test_undo_of_a_run_leaves_what_earlier_runs_did(project: Project) -> None:
+def test_undo_of_a_run_keeps_the_work_of_earlier_runs(project: Project) -> None:
     """R-GIT-3: a run undone is the newest run alone."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute("--no-verify").code == 0
@@ -168,7 +168,7 @@ def test_undo_of_a_run_leaves_what_earlier_runs_did(project: Project) -> None:
     assert not project.exists("b.txt")
 
 
-def test_undo_of_a_run_leaves_what_a_person_accepted_before(project: Project) -> None:
+def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(project: Project) -> None:
     """R-GIT-3."""
     project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute().code == 1
@@ -178,7 +178,7 @@ def test_undo_of_a_run_leaves_what_a_person_accepted_before(project: Project) ->
     assert project.exists("a.txt")
 
 
-def test_after_a_rollback_uncommitted_changes_of_the_user_are_refused_again(project: Project) -> None:
+def test_after_a_rollback_uncommitted_user_changes_are_refused_again(project: Project) -> None:
     """R-GIT-6: the user's edit does not go into the task's commit."""
     project.plan([task("T1-01", files="modify `README.md`", steps=[shell("echo more >> README.md")], check="true")])
     assert project.execute().code == 0
@@ -188,7 +188,7 @@ def test_after_a_rollback_uncommitted_changes_of_the_user_are_refused_again(proj
     assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
 
 
-def test_tests_that_must_fail_before_the_work_are_made_to_after_a_rollback(project: Project) -> None:
+def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project: Project) -> None:
     """R-GATE-3."""
     tests = "- **Tests:**\n  - `test -e a.txt -o -e done.log` — fails before, passes after: a is there\n"
     project.plan([making("T1-01", "a.txt", fields=tests)])
@@ -208,7 +208,7 @@ def killed(project: Project) -> None:
     assert answer.code == -9
 
 
-def test_what_the_user_committed_after_a_kill_is_not_put_back(project: Project) -> None:
+def test_commits_by_the_user_after_a_kill_are_not_reverted(project: Project) -> None:
     """R-GIT-6, R-LOG-6: the new attempt builds on the commit."""
     steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
     project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
@@ -219,7 +219,7 @@ def test_what_the_user_committed_after_a_kill_is_not_put_back(project: Project) 
     assert project.read("README.md").startswith("mine\n")
 
 
-def test_what_lay_in_the_files_of_a_killed_attempt_can_be_had_by_the_printed_command(project: Project) -> None:
+def test_the_printed_command_restores_the_files_of_a_killed_attempt(project: Project) -> None:
     """R-LOG-6, R-GIT-2: whose bytes they are nobody knows, so the place where they are kept is named."""
     steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
     project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
@@ -231,7 +231,7 @@ def test_what_lay_in_the_files_of_a_killed_attempt_can_be_had_by_the_printed_com
     assert project.repo.git(*command) == "mine"
 
 
-def test_a_rollback_takes_back_what_a_killed_attempt_left(project: Project) -> None:
+def test_a_rollback_reverts_what_a_killed_attempt_left(project: Project) -> None:
     """R-GIT-3, R-LOG-6."""
     project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL])])
     killed(project)
@@ -240,7 +240,7 @@ def test_a_rollback_takes_back_what_a_killed_attempt_left(project: Project) -> N
     assert project.resume().code == 0
 
 
-def test_a_plan_that_is_mended_after_a_kill_can_be_run(project: Project) -> None:
+def test_a_plan_fixed_after_a_kill_can_be_run(project: Project) -> None:
     """R-RUN-12, R-LOG-6."""
     project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL])])
     killed(project)
@@ -250,7 +250,7 @@ def test_a_plan_that_is_mended_after_a_kill_can_be_run(project: Project) -> None
     assert project.read("a.txt") == "whole\n"
 
 
-def test_what_is_accepted_of_a_clone_reaches_the_users_tree(project: Project) -> None:
+def test_accepted_work_of_a_clone_reaches_the_user_s_tree(project: Project) -> None:
     """R-RUN-5: accepted work is there."""
     project.plan([failing("T1-01", "a.txt")])
     assert project.execute("--workspace", "clone").code == 1
@@ -279,7 +279,7 @@ def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
     assert project.statuses()["T1-02"] == "waiting"
 
 
-def test_a_file_that_a_person_was_asked_to_make_counts(project: Project) -> None:
+def test_a_file_that_a_person_was_asked_to_create_counts(project: Project) -> None:
     """R-PLAN-12: between the question and the answer the person works."""
     fields = "- **Files:** create `key.txt`\n- **Acceptance:**\n  - [ ] it is there — check: `test -s key.txt`\n"
     project.plan([HUMAN.format(id="T1-01", kind="human-action", fields=fields)])
@@ -291,7 +291,7 @@ def test_a_file_that_a_person_was_asked_to_make_counts(project: Project) -> None
 
 
 @pytest.mark.parametrize("policy", ["- **On failure:** block\n", ""])
-def test_no_from_a_person_ends_a_task_that_has_no_attempt_left(project: Project, policy: str) -> None:
+def test_answering_no_ends_a_task_that_has_no_attempt_left(project: Project, policy: str) -> None:
     """R-RUN-5: a refused criterion is a failed validation like any other."""
     criteria = "  - [ ] it reads well — human\n  - [ ] there — check: `test -e a.txt`\n"
     project.plan(
@@ -304,7 +304,7 @@ def test_no_from_a_person_ends_a_task_that_has_no_attempt_left(project: Project,
     assert project.statuses() == {"T1-01": "failed"}
 
 
-def test_each_plan_of_a_phase_asks_for_its_own_success_criteria(project: Project) -> None:
+def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Project) -> None:
     """R-ADAPT-5: one answer never counts for two criteria."""
     for name, path in (("01", "a.txt"), ("02", "b.txt")):
         project.plan([making(f"T1-{name}", path)], name=name,
@@ -316,7 +316,7 @@ def test_each_plan_of_a_phase_asks_for_its_own_success_criteria(project: Project
     assert project.json("verify-work", "1").code == 5
 
 
-def test_a_person_who_said_no_to_a_success_criterion_is_asked_again(project: Project) -> None:
+def test_a_person_who_denied_a_success_criterion_is_asked_again(project: Project) -> None:
     """R-ADAPT-5: after the mend the old answer is about something else."""
     project.plan([making("T1-01", "a.txt")], tail="\n## Success criteria\n\n- [ ] it reads well — human\n")
     assert project.execute().code == 5
@@ -329,7 +329,7 @@ def test_a_person_who_said_no_to_a_success_criterion_is_asked_again(project: Pro
     assert project.json("verify-work", "1").code == 0
 
 
-def test_a_skipped_task_has_a_way_back(project: Project) -> None:
+def test_a_skipped_task_is_named_and_can_be_resumed(project: Project) -> None:
     """R-RUN-5: what a person left out is named as the obstacle, and the commands that are offered take it away."""
     project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute().code == 1
@@ -346,7 +346,7 @@ def test_a_skipped_task_has_a_way_back(project: Project) -> None:
 # -- builders that take liberties ---------------------------------------------------------------------------------
 
 
-def test_a_builder_that_switches_the_branch_does_not_get_its_work_committed_there(project: Project) -> None:
+def test_work_of_a_builder_that_switches_the_branch_is_not_committed_there(project: Project) -> None:
     """R-GIT-6: the run stops where it stands; nothing is completed on another branch."""
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git checkout -q -b other")])])
     answer = project.execute()
@@ -368,7 +368,7 @@ def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None
     assert mine in answer.out or "HEAD" in answer.error["message"]
 
 
-def test_a_hook_that_a_builder_planted_does_not_run(project: Project) -> None:
+def test_a_hook_planted_by_a_builder_does_not_run(project: Project) -> None:
     """R-LOCK-5, F53: `.git` is never written by a task."""
     plant = "printf '#!/bin/sh\\ntouch planted\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("mkdir -p .git/hooks; " + plant)])])
@@ -378,7 +378,7 @@ def test_a_hook_that_a_builder_planted_does_not_run(project: Project) -> None:
     assert ".git/hooks/pre-commit" in answer.error["message"]
 
 
-def test_a_setting_of_git_that_a_builder_changed_stops_the_run(project: Project) -> None:
+def test_a_git_setting_changed_by_a_builder_stops_the_run(project: Project) -> None:
     """R-LOCK-5, F53."""
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git config user.name Mallory")])])
     answer = project.execute()
@@ -386,7 +386,7 @@ def test_a_setting_of_git_that_a_builder_changed_stops_the_run(project: Project)
     assert ".git/config" in answer.error["message"]
 
 
-def test_a_builder_may_commit_by_itself(project: Project) -> None:
+def test_a_builder_can_commit_its_own_work(project: Project) -> None:
     project.plan([
         making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git add a.txt && git commit -q -m own -- a.txt")])
     ])  # fmt: skip
@@ -408,7 +408,7 @@ def hook(project: Project, text: str) -> None:
 FORMATTER = "[ ! -e a.txt ] || grep -q formatted a.txt || { echo formatted >> a.txt; git add a.txt; }\n"
 
 
-def test_what_a_hook_made_of_a_commit_is_proven_again(project: Project) -> None:
+def test_a_commit_changed_by_a_hook_is_proven_again(project: Project) -> None:
     """R-RUN-3: bytes that no check has seen are not done."""
     hook(project, FORMATTER)
     check = "! grep -q formatted a.txt"
@@ -419,7 +419,7 @@ def test_what_a_hook_made_of_a_commit_is_proven_again(project: Project) -> None:
     assert "hook" in answer.data["tasks"][0]["reason"]
 
 
-def test_a_hook_that_formats_stands_in_the_way_of_nothing(project: Project) -> None:
+def test_a_formatting_hook_blocks_nothing(project: Project) -> None:
     """R-ADAPT-5, R-GIT-3."""
     hook(project, FORMATTER)
     project.plan([making("T1-01", "a.txt")])
@@ -431,7 +431,7 @@ def test_a_hook_that_formats_stands_in_the_way_of_nothing(project: Project) -> N
     assert not project.exists("a.txt")
 
 
-def test_a_run_in_a_clone_is_verified_and_rolled_back(project: Project) -> None:
+def test_a_run_in_a_clone_can_be_verified_and_rolled_back(project: Project) -> None:
     """R-GIT-3."""
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     answer = project.execute("--workspace", "clone")
@@ -442,7 +442,7 @@ def test_a_run_in_a_clone_is_verified_and_rolled_back(project: Project) -> None:
     assert not project.exists("b.txt")
 
 
-def test_a_changed_plan_goes_on_where_nothing_is_committed(project: Project) -> None:
+def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Project) -> None:
     """R-RUN-12: with policy `none` the work of carried tasks is uncommitted, and it is idumb's."""
     project.configure("git: {commit: none}\n")
     first = making("T1-01", "a.txt", "good\n")
@@ -456,7 +456,7 @@ def test_a_changed_plan_goes_on_where_nothing_is_committed(project: Project) -> 
     assert answer.code == 0, answer.out
 
 
-def test_a_phase_with_an_unmet_requirement_is_not_verified_in_silence(project: Project) -> None:
+def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Project) -> None:
     """R-RUN-13: a skipped task leaves its requirement open."""
     head = "requirements:\n  REQ-1: A\n  REQ-2: B\n"
     project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n"),
@@ -469,7 +469,7 @@ def test_a_phase_with_an_unmet_requirement_is_not_verified_in_silence(project: P
     assert project.json("verify-work", "1").object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
 
 
-def test_work_that_timed_out_and_was_skipped_does_not_stay_in_the_tree(project: Project) -> None:
+def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: Project) -> None:
     """R-PLAN-3: `On timeout: skip` leaves the task out, half of its work included."""
     slow = task("T1-01", files="create `half.txt`", steps=[write("half.txt", "h\n"), shell("exec sleep 30")],
                 fields="- **Timeout:** 1s\n- **On timeout:** skip\n")  # fmt: skip

@@ -23,7 +23,7 @@ def named_next(project: Project) -> list[str]:
     return shlex.split(command)[1:]
 
 
-def test_without_a_planner_next_names_a_command_that_writes_a_plan(project: Project) -> None:
+def test_without_a_planner_next_suggests_a_command_that_writes_a_plan(project: Project) -> None:
     """R-ADAPT-4: and the plan that it writes can be checked."""
     command = named_next(project)
     assert command == ["plan-phase", "1", "--template"]
@@ -31,13 +31,13 @@ def test_without_a_planner_next_names_a_command_that_writes_a_plan(project: Proj
     assert project.quick("check-plan", "1").code == 0
 
 
-def test_with_a_planner_next_names_it(project: Project) -> None:
+def test_with_a_planner_next_suggests_it(project: Project) -> None:
     assert named_next(project)[-1] == "--template"
     project.configure("roles: {planner: {binding: writer}}\nbindings:\n  writer: {adapter: command, argv: [cat]}\n")
     assert named_next(project) == ["plan-phase", "1"]
 
 
-def test_a_quick_task_without_a_builder_names_one_that_needs_no_agent(project: Project) -> None:
+def test_a_quick_task_without_a_builder_suggests_one_that_needs_no_agent(project: Project) -> None:
     refused = project.quick(*QUICK, "--json")
     assert refused.code == 3
     assert "--builder human" in refused.error["hint"]

@@ -35,7 +35,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[Running]:
         yield run
 
 
-def test_what_was_said_while_another_owned_the_run_is_told_when_it_goes_on(
+def test_commands_run_under_another_owner_are_reported_when_it_continues(
     project: Project, busy: Running, tmp_path: Path
 ) -> None:
     with open(tmp_path / "door", "w", encoding="ascii") as door:  # the builder has begun
@@ -57,7 +57,7 @@ def test_what_was_said_while_another_owned_the_run_is_told_when_it_goes_on(
     assert [line for line in project.resume().object["warnings"] if "still owned it" in line] == []
 
 
-def test_a_word_after_an_owner_that_ended_overtakes_nobody(project: Project, busy: Running, tmp_path: Path) -> None:
+def test_a_command_after_the_owner_ended_is_not_a_takeover(project: Project, busy: Running, tmp_path: Path) -> None:
     with open(tmp_path / "door", "w", encoding="ascii"):
         os.kill(busy.pid, 9)
         busy.end()

@@ -54,7 +54,7 @@ def every_way(project: Project) -> None:
     refused(project, "accept", "T1-02", "--why", "it is good")
 
 
-def test_a_planted_hook_is_refused_again_until_it_is_put_back(project: Project) -> None:
+def test_a_planted_hook_is_refused_until_it_is_removed(project: Project) -> None:
     plants(project)
     refused(project, "execute-phase", "1", "--approve", project.approval())
     every_way(project)
@@ -65,7 +65,7 @@ def test_a_planted_hook_is_refused_again_until_it_is_put_back(project: Project) 
     assert project.events("1", "--kind", "guarded.accepted") == []
 
 
-def test_a_person_can_say_that_it_stays_and_that_is_recorded(project: Project) -> None:
+def test_a_person_can_accept_the_change_and_that_is_recorded(project: Project) -> None:
     plants(project)
     told = refused(project, "execute-phase", "1", "--approve", project.approval()).error["hint"]
     assert f"idumb resume 1 --accept-git {HOOK}" in told
@@ -78,7 +78,7 @@ def test_a_person_can_say_that_it_stays_and_that_is_recorded(project: Project) -
     assert HOOK in said["payload"]["guarded"]
 
 
-def test_what_was_planted_before_idumb_was_killed_is_refused_too(project: Project) -> None:
+def test_files_planted_before_idumb_was_killed_are_refused_too(project: Project) -> None:
     plants(project, "kill -9 $(cat ../pid); sleep 60")
     with project.started("execute-phase", "1", "--approve", project.approval()) as process:
         (project.folder.parent / "pid").write_text(str(process.pid))
@@ -86,7 +86,7 @@ def test_what_was_planted_before_idumb_was_killed_is_refused_too(project: Projec
     every_way(project)
 
 
-def test_what_was_planted_before_an_interruption_is_refused_too(project: Project) -> None:
+def test_files_planted_before_an_interruption_are_refused_too(project: Project) -> None:
     plants(project, "kill -INT $(cat ../pid); sleep 60")
     with project.started("execute-phase", "1", "--approve", project.approval()) as process:
         (project.folder.parent / "pid").write_text(str(process.pid))
@@ -95,7 +95,7 @@ def test_what_was_planted_before_an_interruption_is_refused_too(project: Project
     every_way(project)
 
 
-def test_what_the_user_changes_between_two_commands_is_theirs(project: Project) -> None:
+def test_user_changes_between_two_commands_are_accepted(project: Project) -> None:
     actor(project, "exit 1")
     assert project.execute().code == 1
     project.repo.git("config", "alias.x", "y")

@@ -42,7 +42,7 @@ def asked(project: Project, *words: str) -> Answer:
     return answer
 
 
-def test_a_finished_task_hands_on_to_each_receiver_and_the_run_goes_on(ran: Project) -> None:
+def test_a_completed_task_writes_a_handoff_to_each_receiver_and_the_run_continues(ran: Project) -> None:
     """R-HAND-1."""
     found = asked(ran, "list").data
     assert [(h["task"], h["to_agent"], h["handoff_type"]) for h in found["handoffs"]] == [
@@ -59,7 +59,7 @@ def test_a_finished_task_hands_on_to_each_receiver_and_the_run_goes_on(ran: Proj
     assert set(ran.statuses().values()) == {"completed"}
 
 
-def test_each_is_saved_as_markdown_and_committed_with_the_reports(ran: Project) -> None:
+def test_each_handoff_is_saved_as_markdown_and_committed_with_the_reports(ran: Project) -> None:
     """R-HAND-1."""
     for one in asked(ran, "list").data["handoffs"]:
         text = ran.read(one["path"])
@@ -69,7 +69,7 @@ def test_each_is_saved_as_markdown_and_committed_with_the_reports(ran: Project) 
     assert ran.repo.git("status", "--porcelain") == ""
 
 
-def test_a_handoff_is_found_by_run_phase_status_and_agent_and_counted(ran: Project) -> None:
+def test_handoffs_are_filtered_by_run_phase_status_and_agent_and_counted(ran: Project) -> None:
     """R-HAND-2."""
     run = asked(ran, "list").data["handoffs"][0]["run"]
     for chosen, count in (
@@ -86,7 +86,7 @@ def test_a_handoff_is_found_by_run_phase_status_and_agent_and_counted(ran: Proje
     assert "2 handoffs" in ran.quick("handoff", "stats").out
 
 
-def test_its_status_follows_what_is_said_and_the_document_says_so_too(ran: Project) -> None:
+def test_a_status_update_is_shown_in_the_list_and_the_document(ran: Project) -> None:
     """R-HAND-2; R-LOG-1: the events name run and task, and reports of the run stay as they are."""
     one = asked(ran, "list", "--agent", "verifier").data["handoffs"][0]
     name = one["handoff_id"][:8]
@@ -103,7 +103,7 @@ def test_its_status_follows_what_is_said_and_the_document_says_so_too(ran: Proje
     assert "complete" in ran.quick("handoff", "list").out
 
 
-def test_a_handoff_that_is_not_there_and_a_status_that_is_none_are_refused(ran: Project) -> None:
+def test_an_unknown_handoff_and_an_invalid_status_are_refused(ran: Project) -> None:
     for words, code in ((("show", "ffff-none"), "handoff.unknown"), (("show", "T1-01"), "handoff.ambiguous")):
         answer = asked(ran, *words)
         assert (answer.code, answer.error["code"]) == (3, code), answer

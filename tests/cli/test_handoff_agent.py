@@ -70,7 +70,7 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
-def test_a_task_waits_for_its_answer_across_restarts_and_bytes_are_judged(project: Project) -> None:
+def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(project: Project) -> None:
     """R-ADAPT-2."""
     answer = execute(project)
     assert answer.code == 5, answer
@@ -100,7 +100,7 @@ def test_a_task_waits_for_its_answer_across_restarts_and_bytes_are_judged(projec
     assert set(project.statuses().values()) == {"completed"}
 
 
-def test_an_old_answer_is_not_taken_again_where_the_same_is_wrong_again(project: Project) -> None:
+def test_an_old_answer_is_not_reused_for_the_same_failure(project: Project) -> None:
     """R-ADAPT-2: each attempt asks anew, also after `--retry-failed`; none is spent on what failed already."""
     assert execute(project).code == 5
     folder = next((project.folder / ".git").rglob("handoffs"))
@@ -116,7 +116,7 @@ def test_an_old_answer_is_not_taken_again_where_the_same_is_wrong_again(project:
 
 
 @pytest.mark.parametrize("folder", ["answers", "/"])
-def test_a_folder_that_tasks_could_write_is_told_by_check_plan(project: Project, folder: str) -> None:
+def test_check_plan_reports_a_handoff_folder_that_tasks_could_write(project: Project, folder: str) -> None:
     """R-ADAPT-2: tasks could write their own answers there; nothing is started to learn it."""
     place = folder.replace("/", str(project.folder / "answers"))
     project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{place}'}}}}\n")
@@ -128,7 +128,7 @@ def test_a_folder_that_tasks_could_write_is_told_by_check_plan(project: Project,
     assert ".idumb/config.yaml:3 first" in answer.error["hint"]
 
 
-def test_a_folder_in_the_repository_is_refused(project: Project) -> None:
+def test_a_handoff_folder_in_the_repository_is_refused(project: Project) -> None:
     """R-ADAPT-2: tasks could write their own answers there."""
     inside = project.folder / "answers"
     project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{inside}'}}}}\n")
@@ -136,7 +136,7 @@ def test_a_folder_in_the_repository_is_refused(project: Project) -> None:
     assert (answer.code, answer.error["code"]) == (4, "agent.bad-option")
 
 
-def test_the_next_step_of_a_task_that_waits_for_an_answer_is_that_answer(project: Project) -> None:
+def test_the_next_step_of_a_waiting_task_is_its_answer(project: Project) -> None:
     """R-ADAPT-2: nothing failed, and no question waits; every command that shows it says so."""
     answer = execute(project)
     asked = next(next((project.folder / ".git").rglob("handoffs")).glob("T1-01-builder-*.md"))

@@ -40,7 +40,7 @@ def answer(place: Path, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("builder", ["builder: builds\n", ""])
-def test_the_work_waits_and_is_not_made_again(project: Project, builder: str) -> None:
+def test_the_work_waits_and_is_not_repeated(project: Project, builder: str) -> None:
     """Nor is asked whether an effect may be had twice, or what had to hold before the work."""
     before = "- **Preconditions:** file absent a.txt\n- **Rollback:** compensatable\n  - `true`\n"
     fields = before if builder else ""
@@ -62,7 +62,7 @@ def test_the_work_waits_and_is_not_made_again(project: Project, builder: str) ->
         assert (project.folder.parent / "called").read_text(encoding="utf-8") == "x"
 
 
-def test_a_verdict_against_the_work_is_a_failed_attempt(project: Project) -> None:
+def test_a_negative_verdict_fails_the_attempt(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project, more="run: {max_attempts: 2}\n")
     assert project.execute().code == 5
@@ -76,7 +76,7 @@ def test_a_verdict_against_the_work_is_a_failed_attempt(project: Project) -> Non
     assert project.resume().code == 0
 
 
-def test_a_verdict_is_on_the_bytes_that_were_shown(project: Project) -> None:
+def test_a_verdict_is_bound_to_the_bytes_that_were_shown(project: Project) -> None:
     """Another file that changed meanwhile makes another candidate, and a question of its own."""
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project)
@@ -89,9 +89,7 @@ def test_a_verdict_is_on_the_bytes_that_were_shown(project: Project) -> None:
 
 
 @pytest.mark.parametrize("setting", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
-def test_what_is_made_in_a_clone_cannot_wait_and_is_refused_before_anything_runs(
-    project: Project, setting: str
-) -> None:
+def test_a_clone_s_work_cannot_wait_for_a_handoff_and_is_refused_at_once(project: Project, setting: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     configure(project, more=setting)
     refused = project.quick("execute-phase", "1", "--json")
@@ -102,7 +100,7 @@ def test_what_is_made_in_a_clone_cannot_wait_and_is_refused_before_anything_runs
     assert project.quick("check-plan", "1", "--json").code == 0
 
 
-def test_a_verdict_is_asked_for_under_a_name_that_nobody_can_foresee(project: Project) -> None:
+def test_a_verdict_is_requested_under_an_unpredictable_name(project: Project) -> None:
     """R-ADAPT-2: what is asked may be foreseen; its name ends with a ticket that the log alone knows beforehand."""
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project)
@@ -115,7 +113,7 @@ def test_a_verdict_is_asked_for_under_a_name_that_nobody_can_foresee(project: Pr
     assert (asked(project), len(project.events("--kind", "handoff.asked"))) == ([place], 1)
 
 
-def test_a_builder_that_works_again_cannot_answer_what_was_asked_of_the_same_bytes_before(project: Project) -> None:
+def test_a_builder_that_runs_again_cannot_answer_an_earlier_request(project: Project) -> None:
     """R-ADAPT-2: an attempt that was cut short while the verdict was awaited leaves a question that can be read."""
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project, options=", options: {wait: 600}")

@@ -44,7 +44,7 @@ def test_no_message_names_a_page_that_only_a_checkout_has() -> None:
     assert [(where, text) for where, text in constants() if re.search(r"docs/[a-z-]+\\.md", text)] == []
 
 
-def test_every_topic_that_a_message_names_is_there() -> None:
+def test_every_topic_that_a_message_names_exists() -> None:
     named = {(where, topic) for where, text in constants() for topic in HELP.findall(text)}
     assert named
     assert [(where, topic) for where, topic in named if topic not in shipped_files.pages() and topic != "lists"] == []
@@ -68,18 +68,18 @@ def test_help_on_a_command_prints_its_options(project: Project) -> None:
 
 
 @pytest.mark.parametrize(("typed", "nearest"), [("plan-fromat", "plan-format"), ("resmue", "resume")])
-def test_help_on_something_else_names_the_nearest_topic(project: Project, typed: str, nearest: str) -> None:
+def test_help_on_an_unknown_word_suggests_the_nearest_topic(project: Project, typed: str, nearest: str) -> None:
     answer = project.json("help", typed)
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (2, "usage", f"idumb help {nearest}")
     assert f"Did you mean {nearest!r}?" in answer.error["message"]
 
 
-def test_help_on_nothing_known_leads_to_the_list_of_topics(project: Project) -> None:
+def test_help_on_an_unrelated_word_shows_the_list_of_topics(project: Project) -> None:
     answer = project.json("help", "xyzzy")
     assert (answer.code, answer.error["hint"]) == (2, "idumb help lists the topics")
 
 
-def test_idumb_help_lists_every_command_once_in_its_group_the_everyday_ones_first(project: Project) -> None:
+def test_idumb_help_lists_every_command_once_in_its_group_everyday_ones_first(project: Project) -> None:
     titles = [f"{title}:" for title in main.GROUPS]
     assert titles[0] == "Everyday:"
     assert len(main.GROUPS["Everyday"]) == 8
@@ -97,7 +97,7 @@ def test_no_line_of_the_list_of_commands_wraps(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
-def test_the_list_says_of_a_command_what_its_own_help_begins_with(name: str) -> None:
+def test_the_list_shows_the_first_paragraph_of_each_command_s_help(name: str) -> None:
     command = main.group.get_command(click.Context(main.group), name)
     assert command is not None
     assert (command.help or "").split("\n\n")[0] == main.COMMANDS[name]
@@ -139,7 +139,7 @@ MISTYPED = {
 
 
 @pytest.mark.parametrize("case", MISTYPED)
-def test_a_mistyped_word_is_answered_with_the_nearest_one(project: Project, case: str) -> None:
+def test_a_mistyped_word_gets_the_nearest_one_suggested(project: Project, case: str) -> None:
     typed, message, corrected = MISTYPED[case]
     answer = project.quick(*typed)
     assert (answer.code, answer.out) == (2, "")
@@ -158,7 +158,7 @@ def test_a_mistyped_word_is_answered_with_the_nearest_one(project: Project, case
         (("doctor", "--men"), "No such option '--men'.", "idumb doctor --help"),
     ],
 )
-def test_a_word_that_is_near_to_nothing_leads_to_the_help(
+def test_a_word_without_a_near_one_leads_to_the_help(
     project: Project, typed: tuple[str, ...], message: str, hint: str
 ) -> None:
     """Hidden options are near to nothing."""

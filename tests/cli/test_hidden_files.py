@@ -47,7 +47,7 @@ WORK = {
 @pytest.mark.parametrize(
     ("script", "found"), [(HIDES, ["helper/.gitignore", "helper/check.sh"]), (ROOT, [".gitignore", "helper/check.sh"])]
 )
-def test_files_behind_new_rules_are_undeclared_changes(
+def test_files_hidden_by_new_rules_are_undeclared_changes(
     project: Project, script: str, found: list[str], kind: str
 ) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
@@ -58,13 +58,13 @@ def test_files_behind_new_rules_are_undeclared_changes(
     assert [words for words in ended.object["warnings"] if "git ignores because of" in words], ended
 
 
-def test_rules_beside_which_nothing_lies_are_a_change_too(project: Project) -> None:
+def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore")])])
     assert project.execute().code == 5
     assert undeclared(project) == ["d/.gitignore"]
 
 
-def test_rules_that_were_there_before_stay_what_they_are(project: Project) -> None:
+def test_existing_rules_are_not_a_change(project: Project) -> None:
     project.repo.write_all({"d/.gitignore": "*\n", "d/mine": "mine\n"})
     steps = [write("a.txt", "a\n"), shell("echo more > d/more; printf '*\\n' > d/.gitignore")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
@@ -72,7 +72,7 @@ def test_rules_that_were_there_before_stay_what_they_are(project: Project) -> No
     assert undeclared(project) == []
 
 
-def test_what_is_accepted_is_committed_with_the_rules_and_taken_back_with_them(project: Project) -> None:
+def test_accepted_files_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
     assert project.execute("--on-deviation", "accept").code == 0
@@ -82,7 +82,7 @@ def test_what_is_accepted_is_committed_with_the_rules_and_taken_back_with_them(p
     assert not (project.folder / "helper/check.sh").exists()
 
 
-def test_a_later_command_and_attempt_find_the_same(project: Project) -> None:
+def test_a_later_command_and_attempt_see_the_same(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
     assert project.execute().code == 5
@@ -92,7 +92,7 @@ def test_a_later_command_and_attempt_find_the_same(project: Project) -> None:
     assert first == second == ["helper/.gitignore", "helper/check.sh"]
 
 
-def test_declared_rules_may_hide_and_it_is_told(project: Project) -> None:
+def test_declared_rules_may_hide_files_and_it_is_reported(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`, create `.gitignore`", check="test -s a.txt")])
     configure(project, "echo build/ > .gitignore; mkdir build; echo b > build/b; echo a > a.txt")
     ended = project.execute()
@@ -100,7 +100,7 @@ def test_declared_rules_may_hide_and_it_is_told(project: Project) -> None:
     assert "Since T1-01 ran, git ignores because of .gitignore: build/" in ended.object["warnings"]
 
 
-def test_a_new_cache_is_told_and_fails_nothing(project: Project) -> None:
+def test_a_new_cache_is_reported_and_fails_nothing(project: Project) -> None:
     cache = f"mkdir -p made; cd made; echo '*' > .gitignore; echo '{TAG}' > CACHEDIR.TAG; cd ..; echo a >> a.txt"
     project.plan(
         [
@@ -118,7 +118,7 @@ def test_a_new_cache_is_told_and_fails_nothing(project: Project) -> None:
     assert "made/" in project.idumb("show", "T1-01").out
 
 
-def test_the_report_of_a_tool_is_told_and_fails_nothing(project: Project) -> None:
+def test_a_tool_s_report_is_mentioned_and_fails_nothing(project: Project) -> None:
     report = "mkdir -p htmlcov; printf '# Created by coverage.py\\n*\\n' > htmlcov/.gitignore; echo x > htmlcov/i.html"
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(report)])])
     ended = project.execute()
@@ -128,7 +128,7 @@ def test_the_report_of_a_tool_is_told_and_fails_nothing(project: Project) -> Non
 
 
 @pytest.mark.parametrize("kind", ["clone", "builder"])
-def test_a_folder_that_the_users_tree_ignores_already_is_known_in_a_clone(project: Project, kind: str) -> None:
+def test_a_folder_ignored_in_the_user_s_tree_is_recognized_in_a_clone(project: Project, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
@@ -140,7 +140,7 @@ def test_a_folder_that_the_users_tree_ignores_already_is_known_in_a_clone(projec
 
 
 @pytest.mark.parametrize("kind", WORK)
-def test_git_may_be_let_ignore_the_folder_of_a_tool_and_the_task_passes(project: Project, kind: str) -> None:
+def test_after_git_ignores_a_tool_s_folder_the_task_passes(project: Project, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
@@ -154,14 +154,14 @@ def test_git_may_be_let_ignore_the_folder_of_a_tool_and_the_task_passes(project:
     assert project.resume().code == 0
 
 
-def test_other_undeclared_changes_are_not_called_output_of_a_tool(project: Project) -> None:
+def test_other_undeclared_changes_are_not_called_tool_output(project: Project) -> None:
     steps = [write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     assert project.execute().code == 5
     assert "a tool's output" not in project.idumb("decisions").out
 
 
-def test_what_the_editor_hides_is_found_when_it_submits(project: Project) -> None:
+def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
     cache = {"old/CACHEDIR.TAG": f"{TAG}\n", "old/.gitignore": "*\n"}
     project.repo.write_all(cache)
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
@@ -184,7 +184,9 @@ def test_what_the_editor_hides_is_found_when_it_submits(project: Project) -> Non
     ],
 )
 @pytest.mark.parametrize("workspace", ["here", "clone"])
-def test_the_users_own_rules_are_guarded(project: Project, home: Path, script: str, named: str, workspace: str) -> None:
+def test_the_user_s_own_rules_are_guarded(
+    project: Project, home: Path, script: str, named: str, workspace: str
+) -> None:
     if named == "~/rules":
         with (home / "gitconfig").open("a") as stream:
             stream.write("[core]\n\texcludesFile = ~/rules\n")

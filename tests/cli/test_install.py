@@ -42,7 +42,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
-def test_each_host_gets_its_files_and_loses_all_of_them(project: Project, host: hosts.Host) -> None:
+def test_install_and_uninstall_write_and_remove_all_files_of_each_host(project: Project, host: hosts.Host) -> None:
     """R-OPS-6."""
     made = actions(install(project, "--host", host.name))
     assert len(made) == COUNT * len(host.places)
@@ -55,7 +55,7 @@ def test_each_host_gets_its_files_and_loses_all_of_them(project: Project, host: 
     assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
 
 
-def test_copilot_gets_them_in_the_editor_and_at_the_command_line(project: Project, home: Path) -> None:
+def test_copilot_gets_files_for_the_editor_and_the_command_line(project: Project, home: Path) -> None:
     """R-OPS-6: the command line reads skills, the editor reads prompts; only the former have a fixed user folder."""
     both = install(project, "--host", "copilot").data
     assert both["folders"] == [".github/prompts", ".agents/skills"]
@@ -70,7 +70,7 @@ def test_copilot_gets_them_in_the_editor_and_at_the_command_line(project: Projec
     assert {(row["host"], row["scope"]) for row in rows} == {("copilot", "user"), ("codex", "user")}
 
 
-def test_a_second_time_changes_nothing_and_a_dry_run_neither(project: Project) -> None:
+def test_repeating_install_changes_nothing_and_neither_does_a_dry_run(project: Project) -> None:
     assert set(actions(install(project, "--host", "claude", "--dry-run")).values()) == {"create"}
     assert tree(project.folder) == {}
     install(project, "--host", "claude")
@@ -79,7 +79,7 @@ def test_a_second_time_changes_nothing_and_a_dry_run_neither(project: Project) -
     assert before == {p: p.stat().st_mtime_ns for p in (project.folder / ".claude/commands").iterdir()}
 
 
-def test_an_older_version_is_replaced_and_what_is_gone_from_it_is_removed(project: Project) -> None:
+def test_an_older_version_is_replaced_and_its_obsolete_files_are_removed(project: Project) -> None:
     install(project, "--host", "claude")
     folder, host = project.folder / ".claude/commands", hosts.BY_NAME["claude"]
     old = hosts.Command("gone", "An older one", "", "", "Do.\n")
@@ -96,7 +96,7 @@ def test_an_older_version_is_replaced_and_what_is_gone_from_it_is_removed(projec
     assert install(project, "--list").data["installed"][0]["outdated"] == []
 
 
-def test_what_a_person_wrote_or_changed_is_left_and_named(project: Project) -> None:
+def test_files_written_or_changed_by_a_person_are_kept_and_named(project: Project) -> None:
     folder = project.folder / ".claude/commands"
     folder.mkdir(parents=True)
     (folder / "idumb-status.md").write_text("mine\n", encoding="utf-8")
@@ -116,14 +116,14 @@ def test_what_a_person_wrote_or_changed_is_left_and_named(project: Project) -> N
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
-def test_a_folder_that_was_there_stays_though_it_is_empty(project: Project) -> None:
+def test_an_existing_folder_stays_even_if_it_is_empty(project: Project) -> None:
     (project.folder / ".claude/commands").mkdir(parents=True)
     install(project, "--host", "claude")
     install(project, "--host", "claude", "--remove")
     assert list((project.folder / ".claude/commands").iterdir()) == []
 
 
-def test_no_link_is_followed(project: Project, tmp_path: Path) -> None:
+def test_links_are_not_followed(project: Project, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "commands").mkdir(parents=True)
     (project.folder / ".claude").symlink_to(outside)
@@ -137,7 +137,7 @@ def test_no_link_is_followed(project: Project, tmp_path: Path) -> None:
     assert tree(outside) == {"commands/idumb-next.md": b"theirs\n"}
 
 
-def test_a_user_has_them_in_every_repository_and_outside_of_all(
+def test_a_user_wide_installation_works_in_and_outside_every_repository(
     project: Project, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apart = Project(project.repo, tmp_path)
@@ -154,11 +154,11 @@ def test_a_user_has_them_in_every_repository_and_outside_of_all(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--list", "--host", "claude"), ("--list", "--remove"), ("--host", "emacs")])
-def test_a_command_line_that_makes_no_sense_is_refused(project: Project, arguments: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_is_refused(project: Project, arguments: tuple[str, ...]) -> None:
     assert project.quick("install", *arguments, "--json").code == 2
 
 
-def test_where_the_state_directory_cannot_be_used_nothing_is_begun_and_it_is_named(
+def test_an_unusable_state_directory_is_named_before_anything_is_written(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
@@ -169,7 +169,7 @@ def test_where_the_state_directory_cannot_be_used_nothing_is_begun_and_it_is_nam
     assert sorted(p.name for p in project.folder.iterdir()) == [".git"]
 
 
-def test_a_home_that_is_no_folder_is_refused_and_no_file_in_it_is_made_up(
+def test_a_home_that_is_not_a_folder_is_refused_and_nothing_is_created_in_it(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
@@ -179,14 +179,14 @@ def test_a_home_that_is_no_folder_is_refused_and_no_file_in_it_is_made_up(
     assert answer.object["warnings"] == []
 
 
-def test_a_file_where_the_hosts_folder_should_be_is_named(project: Project) -> None:
+def test_a_file_in_place_of_the_host_s_folder_is_named(project: Project) -> None:
     (project.folder / ".claude").write_text("mine\n", encoding="utf-8")
     answer = install(project, "--host", "claude", code=4)
     assert answer.error["code"] == "install.refused"
     assert tree(project.folder) == {".claude": b"mine\n"}
 
 
-def test_with_the_last_folder_its_record_goes_too(project: Project, home: Path) -> None:
+def test_with_the_last_folder_its_record_is_removed_too(project: Project, home: Path) -> None:
     kept = home / "state/idumb/hosts"
     install(project, "--host", "claude")
     install(project, "--host", "gemini")

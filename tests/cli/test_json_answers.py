@@ -89,7 +89,7 @@ def _task(number: int, check: str, needs: str = "none", proof: str = "check") ->
 
 
 @pytest.mark.slow
-def test_the_answers_of_a_phase_that_succeeds_follow_their_schemas(shell: Shell) -> None:
+def test_answers_about_a_successful_phase_follow_their_schemas(shell: Shell) -> None:
     contract = shell.plan(
         _task(1, "test -f f1"),
         _task(2, "test -f f2", "T1-01"),
@@ -120,7 +120,7 @@ def test_the_answers_of_a_phase_that_succeeds_follow_their_schemas(shell: Shell)
 
 
 @pytest.mark.slow
-def test_the_answers_of_a_phase_that_fails_and_waits_follow_their_schemas(shell: Shell) -> None:
+def test_answers_about_a_failing_and_waiting_phase_follow_their_schemas(shell: Shell) -> None:
     contract = shell.plan(_task(1, "false"), _task(2, "true", "T1-01"), _task(3, "", proof="human"))
     failed = shell.run("execute-phase", "1", "--approve", contract, code=errors.EXIT_WAITING)
     assert failed["data"]["failure"]["audit_trail"]
@@ -135,7 +135,7 @@ def test_the_answers_of_a_phase_that_fails_and_waits_follow_their_schemas(shell:
 
 
 @pytest.mark.slow
-def test_the_answers_of_refused_commands_follow_their_schemas(shell: Shell) -> None:
+def test_answers_of_refused_commands_follow_their_schemas(shell: Shell) -> None:
     shell.plan(_task(1, "true"))
     refused = shell.run("execute-phase", "1", code=errors.EXIT_WAITING)
     assert refused["error"]["code"] == "consent.missing"
@@ -159,11 +159,11 @@ def test_every_command_has_a_schema() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(p.name for p in SCHEMAS.glob("*.json")))
-def test_every_schema_is_one(file: str) -> None:
+def test_every_schema_is_valid(file: str) -> None:
     jsonschema.Draft202012Validator.check_schema(_load(file))
 
 
-def test_the_example_in_the_documentation_is_an_answer() -> None:
+def test_the_documented_example_is_a_valid_answer() -> None:
     example = re.search(r"```json\n(.*?)```", (DOCS / "json.md").read_text(), re.DOTALL)
     assert example is not None
     _validate(json.loads(example[1]), "answer.json")
@@ -175,7 +175,7 @@ def test_every_exit_code_is_documented() -> None:
     assert documented == {value for name, value in vars(errors).items() if name.startswith("EXIT_")} | {141}
 
 
-def test_the_plan_template_is_a_plan_that_runs_and_is_told_to_be_filled_in(shell: Shell) -> None:
+def test_the_plan_template_is_a_runnable_plan_and_asks_to_be_filled_in(shell: Shell) -> None:
     folder = shell.root / ".planning/phases/1"
     folder.mkdir(parents=True)
     (folder / "01-PLAN.md").write_bytes((TEMPLATES / "plan.md").read_bytes())
@@ -185,7 +185,7 @@ def test_the_plan_template_is_a_plan_that_runs_and_is_told_to_be_filled_in(shell
     assert ended["data"]["verification"]["status"] == "passed"
 
 
-def test_the_roadmap_template_names_one_phase_and_status_says_how_to_begin(shell: Shell) -> None:
+def test_the_roadmap_template_names_one_phase_and_status_suggests_the_first_step(shell: Shell) -> None:
     phases = shell.run("roadmap")["data"]["phases"]
     assert [(row["phase"], row["title"]) for row in phases] == [("1", "The first step")]
     assert (shell.root / ".planning/PROJECT.md").is_file()

@@ -57,7 +57,7 @@ def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_pat
     assert rules["validator"]["level"] == level
 
 
-def test_an_informational_gate_tells_that_a_limit_was_passed(project: Project) -> None:
+def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> None:
     """R-GATE-6, R-GATE-1: what the gate of limits means is for the configuration to say."""
     two = task(
         "T1-01",
@@ -76,7 +76,7 @@ def test_an_informational_gate_tells_that_a_limit_was_passed(project: Project) -
     ]
 
 
-def test_a_check_that_timed_out_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
+def test_a_timed_out_check_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
     """R-GATE-6."""
     project.configure("run: {check_timeout: 1s}\n")
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it ends — check: `read line < ../fifo`\n")])
@@ -86,7 +86,7 @@ def test_a_check_that_timed_out_never_counts_as_passed(project: Project, tmp_pat
     assert "AC-1 timed_out" in answer.data["tasks"][0]["reason"]
 
 
-def test_a_validator_that_timed_out_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
+def test_a_timed_out_validator_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
     """R-GATE-6: it says PASS only after its time."""
     os.mkfifo(tmp_path / "fifo")
     program = tmp_path / "reviewer"
@@ -103,7 +103,7 @@ OTHERS = [role for role in agent.ROLES if role != agent.VALIDATOR]
 
 
 @pytest.mark.parametrize("role", OTHERS)
-def test_every_role_takes_a_level(project: Project, role: str) -> None:
+def test_every_role_accepts_a_level(project: Project, role: str) -> None:
     """R-GATE-6: it is shown at lock-in, and a run is locked under it."""
     project.configure(f"gates: {{{role}: {{level: 2}}}}\n")
     project.plan([making("T1-01", "a.txt")])
@@ -122,7 +122,7 @@ def test_every_role_takes_a_level(project: Project, role: str) -> None:
         ("planer: {level: 1}", "planner"),
     ],
 )
-def test_a_level_that_cannot_be_is_refused_with_its_line(project: Project, setting: str, words: str) -> None:
+def test_an_invalid_level_is_refused_with_its_line(project: Project, setting: str, words: str) -> None:
     """R-GATE-6."""
     project.configure(f"gates:\n  {setting}\n")
     refused = project.quick("check-plan", "1")

@@ -20,7 +20,7 @@ def project(sandbox: GitSandbox) -> Project:
     return made
 
 
-def test_a_backup_is_written_and_checked_and_tells_of_damage(project: Project, tmp_path: Path) -> None:
+def test_a_backup_is_written_and_verified_and_damage_is_reported(project: Project, tmp_path: Path) -> None:
     file = str(tmp_path / "log.backup")
     written = project.quick("backup", file, "--json")
     assert (written.code, written.data["verified"], written.data["path"]) == (0, True, file)
@@ -31,7 +31,7 @@ def test_a_backup_is_written_and_checked_and_tells_of_damage(project: Project, t
     assert project.quick("backup", "--verify", file, "--json").error["code"] == "store.corrupt"
 
 
-def test_what_a_live_run_needs_is_never_archived(project: Project) -> None:
+def test_events_of_a_live_run_are_never_archived(project: Project) -> None:
     before = project.quick("log", "1", "--json").data
     answer = project.quick("archive", "--json")
     assert (answer.code, answer.data["moved"]) == (0, 0)
@@ -39,7 +39,7 @@ def test_what_a_live_run_needs_is_never_archived(project: Project) -> None:
     assert "Nothing to move" in project.quick("archive").out
 
 
-def test_a_run_that_a_later_one_replaced_is_archived_and_still_shown(project: Project) -> None:
+def test_a_replaced_run_is_archived_and_can_still_be_shown(project: Project) -> None:
     first = project.quick("log", "1", "--json").data
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     project.plan([making("T1-01", "a.txt", "y\n")])
@@ -58,7 +58,7 @@ def test_a_run_that_a_later_one_replaced_is_archived_and_still_shown(project: Pr
     assert project.quick("undo", "--yes").code == 0
 
 
-def test_a_damaged_segment_is_found_and_mended_by_doctor(project: Project) -> None:
+def test_doctor_detects_and_repairs_a_damaged_segment(project: Project) -> None:
     """R-LOG-2: the events are in the copy too."""
     first = project.quick("log", "1", "--json").data["run"]
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0

@@ -84,7 +84,7 @@ def _sha256(place: Path) -> str:
     return hashlib.sha256(place.read_bytes()).hexdigest()
 
 
-def test_graph_is_drawn_in_three_formats(project: Project) -> None:
+def test_the_graph_is_drawn_in_three_formats(project: Project) -> None:
     """R-PLAN-6: topological order, waves."""
     project.plan([making("T1-02", "b", after="T1-01"), making("T1-01", "a"), making("T1-03", "c", after="T1-01")])
     data = project.json("graph", "1").data
@@ -152,7 +152,7 @@ def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
     assert "--force" in again.error["hint"]
 
 
-def test_a_verified_phase_is_run_again_only_by_force(project: Project) -> None:
+def test_a_verified_phase_runs_again_only_with_force(project: Project) -> None:
     """R-RUN-1."""
     project.plan(
         [task("T1-01", files="modify `README.md`", check="grep -q x README.md", steps=[shell("echo x >> README.md")])]
@@ -165,7 +165,7 @@ def test_a_verified_phase_is_run_again_only_by_force(project: Project) -> None:
     assert len(set(project.trailers("Idumb-Run"))) == 2
 
 
-def test_no_verify_stops_after_the_tasks_and_verify_work_goes_on(project: Project) -> None:
+def test_no_verify_stops_after_the_tasks_and_verify_work_continues(project: Project) -> None:
     """R-RUN-13: the final state against the goals; a mismatch fails though every task passed."""
     tail = "\n## Success criteria\n\n- [ ] Nothing else is there — check: `test ! -e b.txt`\n"
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")], tail=tail)
@@ -195,7 +195,7 @@ def test_a_mismatch_at_the_end_fails_the_run(project: Project) -> None:
     assert {row["status"] for row in answer.data["tasks"]} == {"completed"}
 
 
-def test_three_attempts_each_with_the_feedback_of_the_one_before(project: Project, tmp_path: Path) -> None:
+def test_each_of_three_attempts_gets_the_feedback_of_the_previous_one(project: Project, tmp_path: Path) -> None:
     """R-RUN-5, R-RUN-4: the third attempt succeeds; attempts are counted and told apart."""
     calls = tmp_path / "calls"
     agent = (
@@ -224,7 +224,7 @@ def test_three_attempts_each_with_the_feedback_of_the_one_before(project: Projec
     assert project.trailers("Idumb-Attempt") == ["3"]
 
 
-def test_a_failed_task_blocks_its_dependents_and_the_others_go_on(project: Project) -> None:
+def test_a_failed_task_blocks_its_dependents_and_the_others_continue(project: Project) -> None:
     """R-RUN-5, R-RUN-6, R-RUN-7: blocked with reason and way out, a structured failure."""
     project.plan([bad("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])
     answer = project.execute()
@@ -246,7 +246,7 @@ def test_a_failed_task_blocks_its_dependents_and_the_others_go_on(project: Proje
     assert project.json("status").data["next"]["command"] == "idumb decisions"  # which has these ways, and more
 
 
-def test_max_attempts_is_obeyed(project: Project) -> None:
+def test_max_attempts_is_respected(project: Project) -> None:
     """R-RUN-5, R-OPS-4."""
     project.plan([bad("T1-01", "a.txt")])
     answer = project.execute("--max-attempts", "2")
@@ -257,7 +257,9 @@ def test_max_attempts_is_obeyed(project: Project) -> None:
 @pytest.mark.parametrize(
     ("policy", "attempts", "status"), [("block", 1, "failed"), ("retry", 3, "failed"), ("ask", 1, "waiting")]
 )
-def test_a_task_says_what_happens_when_it_fails(project: Project, policy: str, attempts: int, status: str) -> None:
+def test_the_severity_of_a_task_decides_what_happens_when_it_fails(
+    project: Project, policy: str, attempts: int, status: str
+) -> None:
     """R-PLAN-3: block, retry or ask; R-RUN-5: with `retry` it asks once its attempts are used up."""
     failing = task("T1-01", files="create `a.txt`", steps=[shell("false")], fields=f"- **On failure:** {policy}\n")
     project.plan([failing])
@@ -268,7 +270,7 @@ def test_a_task_says_what_happens_when_it_fails(project: Project, policy: str, a
     assert [one["kind"] for one in project.json("decisions").data["decisions"]] == asked[policy]
 
 
-def test_three_failures_in_a_row_halt_the_run_and_offer_a_rollback(project: Project) -> None:
+def test_three_consecutive_failures_halt_the_run_and_offer_a_rollback(project: Project) -> None:
     """R-RUN-5."""
     project.plan(
         [making("T1-01", "a.txt"), *(bad(f"T1-0{n}", f"{n}.txt") for n in (2, 3, 4)), making("T1-05", "e.txt")]
@@ -283,7 +285,7 @@ def test_three_failures_in_a_row_halt_the_run_and_offer_a_rollback(project: Proj
     assert project.statuses()["T1-05"] == "completed"
 
 
-def test_retry_failed_tries_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
+def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
     """R-RUN-5, R-ADAPT-2: fix and `resume --retry-failed`."""
     door = tmp_path / "open"
     project.plan(
@@ -298,7 +300,7 @@ def test_retry_failed_tries_again_and_the_run_completes(project: Project, tmp_pa
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-def test_accept_commits_what_was_left_under_the_reason_and_unblocks(project: Project) -> None:
+def test_accept_commits_the_remaining_work_with_its_reason_and_unblocks(project: Project) -> None:
     """R-RUN-5, R-RUN-14: accepted by a person, with a reason, in the record."""
     project.plan([bad("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute("--max-attempts", "1").code == 1
@@ -313,7 +315,7 @@ def test_accept_commits_what_was_left_under_the_reason_and_unblocks(project: Pro
     assert project.json("accept", "T1-01", "--why", "again").error["code"] == "task.already-done"
 
 
-def test_accept_keeps_what_is_staged_alone_and_names_the_command_that_stages_it_again(project: Project) -> None:
+def test_accept_keeps_partly_staged_changes_and_names_the_command_that_stages_them(project: Project) -> None:
     """R-GIT-6: the commit has the file as it is; no byte that only the index had is lost."""
     project.plan([bad("T1-01", "a.txt")])
     assert project.execute("--max-attempts", "1").code == 1
@@ -363,7 +365,7 @@ def test_invariants_and_tests_run_again_after_the_last_task(project: Project) ->
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
 @pytest.mark.parametrize("path", [".idumb/config.yaml", ".planning/notes.md", ".env", "keep.txt"])
-def test_what_a_task_wrote_to_a_protected_path_is_not_committed_when_it_is_accepted(
+def test_a_task_s_write_to_a_protected_path_is_not_committed_by_accept(
     project: Project, path: str, workspace: str
 ) -> None:
     """R-LOCK-5, R-RUN-5: a person accepts the task; the file stays as it is and is named."""
@@ -379,7 +381,7 @@ def test_what_a_task_wrote_to_a_protected_path_is_not_committed_when_it_is_accep
     assert [line for line in answer.object["warnings"] if path in line] or workspace == "clone"
 
 
-def test_skip_leaves_a_task_out_and_its_dependents_blocked(project: Project) -> None:
+def test_skip_omits_a_task_and_its_dependents_stay_blocked(project: Project) -> None:
     """R-RUN-5."""
     project.plan([bad("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])
     assert project.execute("--max-attempts", "1").code == 1
@@ -405,7 +407,7 @@ def straying() -> list[str]:
     ]
 
 
-def test_an_undeclared_change_stops_the_run_is_named_kept_and_never_committed(project: Project) -> None:
+def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committed(project: Project) -> None:
     """R-GIT-5, R-GIT-6, R-RUN-2, R-GATE-4."""
     project.plan(straying())
     answer = project.execute()
@@ -427,7 +429,7 @@ def test_an_undeclared_change_stops_the_run_is_named_kept_and_never_committed(pr
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-def test_an_undeclared_change_is_taken_in_when_the_flag_says_so(project: Project) -> None:
+def test_an_option_accepts_undeclared_changes(project: Project) -> None:
     """R-GIT-5."""
     project.plan(straying())
     answer = project.execute("--on-deviation", "accept")
@@ -435,7 +437,7 @@ def test_an_undeclared_change_is_taken_in_when_the_flag_says_so(project: Project
     assert sorted(answer.data["tasks"][0]["files"]) == ["a.txt", "stray.txt"]
 
 
-def test_a_task_that_failed_has_its_checkpoint_too(project: Project) -> None:
+def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:
     """R-GIT-2: a snapshot before each attempt, and after each the files as it left them, with error and attempts."""
     project.plan([bad("T1-01", "a.txt")])
     head = project.repo.head()
@@ -453,7 +455,7 @@ def test_a_task_that_failed_has_its_checkpoint_too(project: Project) -> None:
         assert line in document
 
 
-def test_a_declared_file_that_did_not_change_fails_the_task(project: Project) -> None:
+def test_an_unchanged_declared_file_fails_the_task(project: Project) -> None:
     """R-GIT-5: missing is a failure as extra is."""
     project.plan([task("T1-01", files="create `a.txt`, `b.txt`", check="true", steps=[write("a.txt", "a\n")])])
     answer = project.execute("--max-attempts", "1")
@@ -461,7 +463,7 @@ def test_a_declared_file_that_did_not_change_fails_the_task(project: Project) ->
     assert "b.txt" in answer.data["tasks"][0]["reason"]
 
 
-def test_a_check_that_changes_what_it_judges_fails_the_task_and_its_residue_is_never_committed(
+def test_a_check_that_changes_its_files_fails_the_task_and_residue_is_never_committed(
     project: Project,
 ) -> None:
     """R-RUN-3."""
@@ -507,7 +509,7 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
 # -- events -------------------------------------------------------------------------------------------------------
 
 
-def test_events_are_printed_as_dense_lines_and_are_those_of_the_log(project: Project) -> None:
+def test_events_are_printed_as_compact_lines_and_match_the_log(project: Project) -> None:
     """R-LOG-1, R-LOG-3."""
     project.plan([making("T1-01", "a.txt"), bad("T1-02", "b.txt")])
     answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--events", "--max-attempts", "1")
@@ -570,7 +572,7 @@ def test_a_criterion_for_a_person_waits_and_the_answer_completes_the_task(projec
     assert "reads like a song" in json.dumps(project.json("show", "T1-01").data)
 
 
-def test_a_criterion_that_a_person_denies_fails_the_attempt(project: Project) -> None:
+def test_a_criterion_denied_by_a_person_fails_the_attempt(project: Project) -> None:
     """R-ASK-2."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it reads well — human\n")])
     assert project.execute("--max-attempts", "1").code == 5
@@ -580,7 +582,7 @@ def test_a_criterion_that_a_person_denies_fails_the_attempt(project: Project) ->
     assert project.statuses() == {"T1-01": "failed"}
 
 
-def test_tasks_only_a_person_can_do_wait_while_others_go_on(project: Project) -> None:
+def test_tasks_for_a_person_wait_while_others_continue(project: Project) -> None:
     """R-PLAN-12: human-verify, decision and human-action."""
     project.plan(
         [
@@ -640,7 +642,7 @@ def ran(project: Project) -> Project:
     return project
 
 
-def test_rollback_to_a_task_is_a_new_commit_that_undo_undoes_exactly(ran: Project) -> None:
+def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Project) -> None:
     """R-GIT-3, R-GIT-4: the branch never moves back, progress is trimmed, undo is exact, undo of undo too."""
     before, head, reports = ran.repo.tree(), ran.repo.head(), ran.repo.ledger()
     answer = ran.json("rollback", "1", "--to", "T1-01", "--yes")
@@ -669,7 +671,7 @@ def test_rollback_to_a_task_is_a_new_commit_that_undo_undoes_exactly(ran: Projec
     assert ran.json("status").data["phases"][0]["state"] == "verified"
 
 
-def test_rollback_to_the_start_and_resume_run_everything_again(ran: Project) -> None:
+def test_rollback_to_the_start_and_resume_repeat_everything(ran: Project) -> None:
     """R-GIT-3: under the same consent."""
     assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
     assert not ran.exists("a.txt")
@@ -679,7 +681,7 @@ def test_rollback_to_the_start_and_resume_run_everything_again(ran: Project) -> 
     assert ran.read("a.txt") == "two\n"
 
 
-def test_undo_after_a_run_takes_the_run_back(ran: Project) -> None:
+def test_undo_after_a_run_reverts_the_run(ran: Project) -> None:
     """R-GIT-3."""
     answer = ran.json("undo", "--yes")
     assert answer.code == 0, answer.out
@@ -689,7 +691,7 @@ def test_undo_after_a_run_takes_the_run_back(ran: Project) -> None:
     assert ran.read("a.txt") == "two\n"
 
 
-def test_rollback_over_a_users_change_names_the_path_and_changes_nothing(ran: Project) -> None:
+def test_rollback_over_a_user_s_change_names_the_path_and_changes_nothing(ran: Project) -> None:
     """R-GIT-3, R-GIT-6: never over an uncommitted byte."""
     ran.repo.write("a.txt", "mine\n")
     before = ran.repo.ledger()
@@ -701,7 +703,7 @@ def test_rollback_over_a_users_change_names_the_path_and_changes_nothing(ran: Pr
     assert ran.repo.ledger() == before
 
 
-def test_rollback_never_drops_what_is_staged_alone(ran: Project) -> None:
+def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     """R-GIT-3, R-GIT-6: staged bytes of a path that the work tree and HEAD do not have; undo is refused alike."""
     made = ran.read("a.txt")
     ran.repo.write("a.txt", "precious\n")
@@ -719,7 +721,7 @@ def test_rollback_never_drops_what_is_staged_alone(ran: Project) -> None:
     assert ran.json("rollback", "1", "--to", "start", "--yes").code == 0
 
 
-def test_rollback_accepts_what_a_filter_staged_of_the_same_file(ran: Project) -> None:
+def test_rollback_accepts_filtered_staged_content_of_the_same_file(ran: Project) -> None:
     """R-GIT-3: nothing stands only in the index, though its bytes are not those of the file."""
     ran.repo.write(".gitattributes", "a.txt filter=upper\n")
     ran.repo.git("config", "filter.upper.clean", "tr a-z A-Z")
@@ -729,7 +731,7 @@ def test_rollback_accepts_what_a_filter_staged_of_the_same_file(ran: Project) ->
     assert answer.code == 0, answer.out
 
 
-def test_rollback_leaves_every_other_file_and_the_index_alone(ran: Project) -> None:
+def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:
     """R-GIT-3: untracked, ignored, staged and partly staged files of the user."""
     ran.repo.write_all({"mine.txt": "mine\n", "debug.log": "ignored\n", ".gitignore": "*.log\n# more\n"})
     ran.repo.write("part.txt", "staged\n")
@@ -742,7 +744,7 @@ def test_rollback_leaves_every_other_file_and_the_index_alone(ran: Project) -> N
     assert ran.repo.git("show", ":part.txt") == "staged"
 
 
-def test_rollback_without_a_terminal_needs_the_flag_and_shows_what_it_would_do(ran: Project) -> None:
+def test_rollback_without_a_terminal_needs_the_option_and_shows_what_it_would_do(ran: Project) -> None:
     """R-GIT-3, R-ASK-2."""
     before = ran.repo.ledger()
     answer = ran.json("rollback", "1", "--to", "T1-02")
@@ -764,7 +766,7 @@ def test_rollback_after_the_user_committed_on_top_keeps_their_commit(ran: Projec
     assert not ran.exists("a.txt")
 
 
-def test_a_changed_plan_starts_a_new_run_that_keeps_what_is_done(ran: Project) -> None:
+def test_a_changed_plan_starts_a_new_run_that_keeps_completed_work(ran: Project) -> None:
     """R-ADAPT-2, R-RUN-12: done, unchanged tasks are carried; resume refuses what was not agreed."""
     place = ran.folder / ".planning/phases/1/01-PLAN.md"
     place.write_text(place.read_text() + "\n" + making("T1-04", "d.txt", after="T1-03"))

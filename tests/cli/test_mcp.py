@@ -81,7 +81,7 @@ async def work_through(project: Project, call: Call) -> None:
     assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
 
 
-def test_a_session_goes_from_its_beginning_to_its_end(project: Project) -> None:
+def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
     """R-OPS-6: the tools, without the protocol."""
 
     async def run(*argv: str) -> dict[str, Any]:
@@ -97,9 +97,7 @@ def test_a_session_goes_from_its_beginning_to_its_end(project: Project) -> None:
     asyncio.run(work_through(project, call))
 
 
-def test_a_command_that_a_tool_runs_answers_for_the_current_folder(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_s_command_answers_for_the_current_folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder `idumb` of the repository is not taken for the program."""
     (project.folder / "idumb").mkdir()
     (project.folder / "idumb" / "__main__.py").write_text("print('{}')\n", encoding="utf-8")
@@ -153,7 +151,7 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
         ("exhausted", "retry"),
     ],
 )
-def test_answers_that_a_person_gives_at_a_terminal_are_not_passed_on(kind: str, choice: str) -> None:
+def test_answers_only_for_a_person_are_not_passed_on(kind: str, choice: str) -> None:
     """R-ASK-2: no tool answers for a person, who is named with each answer."""
     said: list[tuple[str, ...]] = []
 
@@ -200,7 +198,9 @@ def test_the_official_client_works_through_a_phase(project: Project) -> None:
     asyncio.run(speak())
 
 
-def test_without_the_extra_it_says_how_to_get_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_the_install_command(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "mcp"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
@@ -252,7 +252,7 @@ def put(project: Project, path: str, text: str) -> None:
     (project.folder / path).write_text(text, encoding="utf-8")
 
 
-def test_every_step_after_an_undeclared_change_is_a_tool_or_a_persons_command(project: Project, opened: Tools) -> None:
+def test_every_step_after_an_undeclared_change_is_a_tool_or_a_person_s_command(project: Project, opened: Tools) -> None:
     """R-ADAPT-7, R-ASK-1: look, undo it and try again; to take it into the task is a person's."""
     put(project, "a.txt", "right\n")
     put(project, "README.md", "after\n")
@@ -276,9 +276,7 @@ def test_every_step_after_an_undeclared_change_is_a_tool_or_a_persons_command(pr
     assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
 
 
-def test_after_the_last_attempt_the_task_is_retried_by_a_tool_and_decided_by_a_person(
-    project: Project, opened: Tools
-) -> None:
+def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(project: Project, opened: Tools) -> None:
     """R-ADAPT-7, R-RUN-5."""
     for number in range(3):
         put(project, "a.txt", f"wrong {number}\n")
@@ -306,7 +304,7 @@ def test_after_the_last_attempt_the_task_is_retried_by_a_tool_and_decided_by_a_p
     assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
 
 
-def test_an_open_task_is_given_up_without_ending_the_session(project: Project, opened: Tools) -> None:
+def test_an_open_task_can_be_abandoned_without_ending_the_session(project: Project, opened: Tools) -> None:
     """R-ADAPT-7."""
     put(project, "a.txt", "wrong\n")
     assert opened.call("give_up_task", task="T1-01", why="cannot be done so")["ok"]
@@ -314,7 +312,7 @@ def test_an_open_task_is_given_up_without_ending_the_session(project: Project, o
     assert opened.call("next_task")["data"]["open"]["task"] == "T1-01"
 
 
-def test_the_next_task_is_never_nothing_without_a_next_step(project: Project, opened: Tools) -> None:
+def test_an_answer_without_a_next_task_has_a_next_step(project: Project, opened: Tools) -> None:
     """R-OPS-6: done and verified, the session ends; what waits is a refusal that says for what."""
     for id, path in (("T1-01", "a.txt"), ("T1-02", "b.txt")):
         assert opened.call("next_task")["data"]["open"]["task"] == id
@@ -325,7 +323,7 @@ def test_the_next_task_is_never_nothing_without_a_next_step(project: Project, op
     assert opened.call("end_session")["ok"]
 
 
-def test_a_phase_that_is_done_and_not_verified_is_judged_again_by_a_tool(sandbox: GitSandbox) -> None:
+def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSandbox) -> None:
     """R-OPS-6, R-ADAPT-5: that it counts as verified all the same is a person's word."""
     project = projects.create(sandbox)
     check = "success_criteria: ['checked — check: `test -s more.txt`', 'nice']\n"
@@ -352,7 +350,7 @@ def test_a_phase_that_is_done_and_not_verified_is_judged_again_by_a_tool(sandbox
     assert [row["id"] for row in project.json("decisions").data["decisions"]] == [question["id"]]
 
 
-def test_a_task_that_others_build_is_refused_with_the_command_that_runs_it(sandbox: GitSandbox) -> None:
+def test_a_task_of_another_builder_is_refused_with_the_command_that_runs_it(sandbox: GitSandbox) -> None:
     """R-OPS-6."""
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", check="true")], head="builder: human\n")
@@ -365,7 +363,7 @@ def test_a_task_that_others_build_is_refused_with_the_command_that_runs_it(sandb
 PERSONS = ("accept", "amend", "approve", "cancel", "deinit", "execute-phase", "resume", "rollback", "skip", "undo")
 
 
-def test_no_tool_runs_a_command_or_a_flag_that_is_a_persons_word() -> None:
+def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
     """R-ASK-2, R-LOCK-2: whatever an agent passes in, it stays an argument."""
     said: list[tuple[str, ...]] = []
 
@@ -398,7 +396,7 @@ def test_no_tool_runs_a_command_or_a_flag_that_is_a_persons_word() -> None:
         (None, None),
     ],
 )
-def test_a_command_has_the_tool_that_does_just_that(command: str | None, tool: str | None) -> None:
+def test_a_command_is_matched_with_the_tool_that_does_the_same(command: str | None, tool: str | None) -> None:
     """R-ADAPT-7, R-ASK-2."""
     found = mcp_next_actions.tool_of(command)
     assert (found or {}).get("name") == tool

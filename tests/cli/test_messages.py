@@ -37,7 +37,7 @@ def test_idumb_alone_prints_its_help(project: Project) -> None:
     assert "  execute-phase " in answer.out
 
 
-def test_a_phase_that_waits_for_a_judgement_names_the_question_first(project: Project) -> None:
+def test_a_phase_that_waits_for_a_person_shows_the_question_first(project: Project) -> None:
     """R-ASK-1: the first next command lists the question; one criterion is not called criteria."""
     project.plan([making("T1-01", "a.txt")], head=ASKED)
     ended = project.execute()
@@ -51,7 +51,7 @@ def test_a_phase_that_waits_for_a_judgement_names_the_question_first(project: Pr
     assert project.json("verify-work", "1").code == 0
 
 
-def test_execute_phase_of_a_done_but_unverified_phase_judges_it_and_begins_no_new_run(project: Project) -> None:
+def test_execute_phase_of_a_completed_unverified_phase_verifies_it_and_starts_no_run(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     first = project.execute("--no-verify")
     again = project.execute()
@@ -67,14 +67,14 @@ def test_verify_work_leaves_no_report_uncommitted(project: Project) -> None:
     assert project.repo.git("status", "--porcelain") == ""
 
 
-def test_a_phase_without_checks_of_its_own_is_not_said_to_have_passed_them(project: Project) -> None:
+def test_a_phase_without_its_own_checks_is_not_said_to_have_passed_them(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     verification = project.execute().data["verification"]
     assert verification["status"] == "passed"
     assert verification["reason"] == "only by the tasks' own checks; the phase itself declares no check"
 
 
-def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
+def test_a_waiting_task_is_reported_in_one_line(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), CHOICE])
     told = words(project, "execute-phase")
     assert "waiting: waiting" not in told
@@ -84,7 +84,7 @@ def test_a_task_that_waits_is_told_in_one_line(project: Project) -> None:
     assert "resumed: resume" not in words(project, "resume")
 
 
-def test_consent_says_which_tasks_ask_a_person(project: Project) -> None:
+def test_consent_lists_the_tasks_that_ask_a_person(project: Project) -> None:
     """R-ASK-1: a task for a person is no empty line in what one consents to."""
     project.plan([making("T1-01", "a.txt"), CHOICE])
     refused = project.json("execute-phase", "1")
@@ -102,7 +102,7 @@ def test_show_of_a_carried_task_shows_the_attempt_of_the_run_that_made_it(projec
     assert "passed AC-1" in project.idumb("show", "T1-01").out
 
 
-def test_undo_of_a_run_keeps_what_an_earlier_run_did(project: Project) -> None:
+def test_undo_of_a_run_keeps_the_work_of_an_earlier_run(project: Project) -> None:
     """R-GIT-3: undo goes back to where the newest run began, not to where the phase did."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
@@ -130,7 +130,7 @@ def test_the_commit_of_an_undo_says_undo_once(project: Project) -> None:
         (("--kind", "task.complete"), "Did you mean task.completed?"),
     ],
 )
-def test_log_refuses_a_filter_that_no_event_can_fit(project: Project, flags: tuple[str, ...], said: str) -> None:
+def test_log_refuses_a_filter_that_no_event_can_match(project: Project, flags: tuple[str, ...], said: str) -> None:
     answer = project.quick("log", *flags)
     assert answer.code == 2
     assert said in answer.err
@@ -153,7 +153,7 @@ def test_log_accepts_the_event_names_of_workflow_engines(project: Project) -> No
     assert "attempt.finished" in project.quick("log", "1", "--kind", "step_failed").out
 
 
-def test_several_kinds_of_one_name_are_printed_in_the_order_of_the_log(project: Project) -> None:
+def test_several_kinds_of_one_alias_are_printed_in_log_order(project: Project) -> None:
     """R-LOG-1."""
     project.plan([making("T1-01", "a.txt")], head="success_criteria:\n  - {text: It is right, check: test -e b.txt}\n")
     assert project.execute().code == 1
@@ -163,7 +163,7 @@ def test_several_kinds_of_one_name_are_printed_in_the_order_of_the_log(project: 
     assert [event["kind"] for event in found] == ["verification.recorded", "run.failed"]
 
 
-def test_an_unknown_kind_is_answered_with_the_names_that_are_known(project: Project) -> None:
+def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
     """R-LOG-1."""
     answer = project.quick("log", "--kind", "step_complete", "--json")
     assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind")
@@ -173,14 +173,14 @@ def test_an_unknown_kind_is_answered_with_the_names_that_are_known(project: Proj
         assert name in project.quick("log", "--kind", "nonsense").err
 
 
-def test_log_takes_a_day_as_a_time(project: Project) -> None:
+def test_log_accepts_a_day_as_a_time(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
     assert project.events("--since", "2000-01-01")
     assert project.events("--until", "2000-01-01") == []
 
 
-def test_show_of_a_failed_task_names_the_ways_out(project: Project) -> None:
+def test_show_of_a_failed_task_lists_the_next_actions(project: Project) -> None:
     """R-RUN-5: the command that a halted run names first tells how to go on, also after an undeclared change."""
     project.plan([making("T1-01", "a.txt", steps=[shell("echo x > a.txt; echo y > stray.txt")])])
     ended = project.idumb("execute-phase", "1", "--approve", project.approval())
@@ -194,7 +194,7 @@ def test_show_of_a_failed_task_names_the_ways_out(project: Project) -> None:
     assert "When the cause is removed" not in project.idumb("show", "T1-01").out
 
 
-def test_show_names_the_way_back_for_every_file_that_was_changed_undeclared(project: Project) -> None:
+def test_show_has_a_restore_command_for_every_undeclared_change(project: Project) -> None:
     """They may be the user's own edits, so none of them is left out."""
     names = [f"own {i}.txt" for i in range(7)]
     project.repo.write_all({name: f"{name}\n" for name in names})
@@ -255,7 +255,7 @@ def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> Non
     assert {line["seq"]: line["kind"] for line in failure["audit_trail"]} == told
 
 
-def test_a_file_that_is_not_as_its_task_left_it_fails_the_verification(project: Project) -> None:
+def test_a_file_that_differs_from_its_task_s_result_fails_the_verification(project: Project) -> None:
     """R-RUN-13: the end is compared with what was proven, though no check looks at it."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute("--no-verify").code == 0
@@ -265,14 +265,14 @@ def test_a_file_that_is_not_as_its_task_left_it_fails_the_verification(project: 
     assert judged.data["mismatches"] == ["a.txt is not as T1-01 left it"]
 
 
-def test_an_interrupted_phase_says_by_what(project: Project) -> None:
+def test_an_interrupted_phase_names_the_signal(project: Project) -> None:
     project.plan([task("T1-01", steps=[shell("kill -TERM $(ps -o ppid= -p $PPID); sleep 30")])])
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 143
     assert "stopped by SIGTERM" in project.idumb("status").out
 
 
-def test_a_phase_put_between_two_others_is_listed_there_and_runs(project: Project) -> None:
+def test_a_phase_numbered_between_two_others_is_listed_there_and_runs(project: Project) -> None:
     """R-PLAN-11: a folder named 1.1 is all it takes; its state comes from the log."""
     for phase in ("2", "1.1", "1"):
         project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase)
@@ -283,7 +283,7 @@ def test_a_phase_put_between_two_others_is_listed_there_and_runs(project: Projec
     assert (states["1"], states["1.1"], states["2"]) == ("ready", "verified", "ready")
 
 
-def test_the_counts_of_a_run_add_up_with_a_task_that_waits_and_one_that_was_not_run(project: Project) -> None:
+def test_the_counts_of_a_run_include_waiting_and_unstarted_tasks(project: Project) -> None:
     """R-RUN-6, R-OPS-2: at the terminal and in the summary; a waiting task is not completed, failed or blocked."""
     late = making("T1-03", "c.txt", after="T1-02")
     project.plan([making("T1-01", "a.txt"), CHOICE, late, making("T1-04", "d.txt")])
@@ -302,7 +302,7 @@ def test_the_counts_of_a_run_add_up_with_a_task_that_waits_and_one_that_was_not_
 
 
 @pytest.mark.parametrize("folder", ["phase-1", "phase_01", "Phase 1", "01.name", "Phase-01-auth"])
-def test_a_phase_runs_in_a_folder_that_is_named_in_another_way(project: Project, folder: str) -> None:
+def test_a_phase_runs_in_a_folder_with_an_unusual_name(project: Project, folder: str) -> None:
     """R-PLAN-11."""
     project.plan([making("T1-01", "a.txt")], folder=folder)
     (row,) = project.quick("status", "--json").data["phases"]
@@ -314,7 +314,7 @@ def test_a_phase_runs_in_a_folder_that_is_named_in_another_way(project: Project,
     assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
 
-def test_two_folders_named_in_other_ways_are_both_named_and_a_usual_one_wins(project: Project) -> None:
+def test_two_folders_with_unusual_names_are_both_named_and_a_usual_one_wins(project: Project) -> None:
     """R-PLAN-11."""
     for folder in ("phase-1", "Phase 1"):
         project.plan([making("T1-01", "a.txt")], folder=folder, commit=False)
@@ -328,7 +328,7 @@ def test_two_folders_named_in_other_ways_are_both_named_and_a_usual_one_wins(pro
     assert [row["state"] for row in project.quick("status", "--json").data["phases"]] == ["ready"]
 
 
-def test_a_plan_that_was_run_under_the_name_of_such_a_folder_goes_on_under_it(project: Project) -> None:
+def test_a_started_plan_continues_under_its_unusual_folder_name(project: Project) -> None:
     """R-PLAN-11: its ids have the whole name, which was the only way before."""
     project.plan([making("Tphase-1-01", "a.txt")], phase="phase-1", folder="phase-1")
     hash = project.quick("check-plan", "phase-1", "--json").data["contract_hash"]

@@ -34,7 +34,7 @@ def _type(project: Project, line: str) -> None:
     subprocess.run(line, shell=True, cwd=project.repo.root, check=True, capture_output=True)
 
 
-def test_a_run_whose_branch_was_deleted_goes_back_by_the_words_of_the_refusal(project: Project) -> None:
+def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project, "--branch", "work") == 0
     project.repo.git("switch", "--quiet", "main")
@@ -47,7 +47,7 @@ def test_a_run_whose_branch_was_deleted_goes_back_by_the_words_of_the_refusal(pr
     assert not project.exists("a.txt")
 
 
-def test_a_run_on_a_detached_head_goes_back_by_the_words_of_the_refusal(project: Project) -> None:
+def test_the_suggested_command_recovers_a_run_on_a_detached_head(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     project.repo.git("switch", "--quiet", "--detach")
     assert _run(project) == 0
@@ -58,7 +58,7 @@ def test_a_run_on_a_detached_head_goes_back_by_the_words_of_the_refusal(project:
     assert project.quick("undo", "--yes").code == 0
 
 
-def test_a_plan_that_was_run_and_is_gone_comes_back_by_the_words_of_the_refusal(project: Project) -> None:
+def test_the_suggested_command_restores_a_deleted_plan(project: Project) -> None:
     """`git clean` takes plans that were never committed; the run kept their bytes."""
     project.plan([making("T1-01", "a.txt", "a\n")], commit=False)
     assert _run(project, "--no-verify") == 0
@@ -72,7 +72,7 @@ def test_a_plan_that_was_run_and_is_gone_comes_back_by_the_words_of_the_refusal(
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
 
 
-def test_without_log_and_copy_doctor_names_the_way_that_is_left(project: Project, home: Path) -> None:
+def test_without_log_and_copy_doctor_names_the_remaining_option(project: Project, home: Path) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project) == 0
     shutil.rmtree(project.repo.git_dir / "idumb")
@@ -86,7 +86,7 @@ def test_without_log_and_copy_doctor_names_the_way_that_is_left(project: Project
     assert _run(project, "--force") in {0, 1}
 
 
-def test_a_git_folder_that_was_moved_away_during_a_run_is_not_made_anew(project: Project) -> None:
+def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Project) -> None:
     """Moved back, it would land inside the one that was made."""
     steps = [shell("mv .git away"), write("a.txt", "a\n")]
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
@@ -97,7 +97,7 @@ def test_a_git_folder_that_was_moved_away_during_a_run_is_not_made_anew(project:
     assert project.quick("next").code == 0
 
 
-def test_a_phase_that_reports_of_elsewhere_tell_of_is_not_called_verified(project: Project, tmp_path: Path) -> None:
+def test_a_phase_known_only_from_committed_reports_is_not_called_verified(project: Project, tmp_path: Path) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project) == 0
     project.repo.git("add", "--all")
@@ -107,14 +107,14 @@ def test_a_phase_that_reports_of_elsewhere_tell_of_is_not_called_verified(projec
     assert "elsewhere" in clone.quick("next", "--json").data["next"]["why"]
 
 
-def test_during_the_first_run_the_anchor_is_no_trouble(project: Project) -> None:
+def test_during_the_first_run_the_anchor_is_not_a_problem(project: Project) -> None:
     look = f"{sys.executable} -m idumb doctor > found.txt; grep -q 'ok *store.anchor' found.txt && rm found.txt"
     made = making("T1-01", "a.txt", steps=[shell(look), write("a.txt", "a\n")])
     project.plan([made])
     assert _run(project) == 0
 
 
-def test_what_git_only_warns_of_is_not_called_a_refusal(project: Project) -> None:
+def test_a_warning_of_git_is_not_called_a_refusal(project: Project) -> None:
     """R-GIT-5: with `core.autocrlf` git warns of line ends, and commits."""
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project) == 0
@@ -124,7 +124,7 @@ def test_what_git_only_warns_of_is_not_called_a_refusal(project: Project) -> Non
     assert answer.object["warnings"] == []
 
 
-def test_documents_of_a_run_on_another_branch_are_not_made_in_the_way_of_it(project: Project) -> None:
+def test_documents_of_a_run_on_another_branch_do_not_block_it(project: Project) -> None:
     """Untracked, they would stop `git switch` and `git merge`."""
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project, "--branch", "work") == 0
@@ -135,7 +135,7 @@ def test_documents_of_a_run_on_another_branch_are_not_made_in_the_way_of_it(proj
     project.repo.git("switch", "--quiet", "work")
 
 
-def test_files_that_idumb_makes_from_the_log_are_not_called_unsaved(project: Project) -> None:
+def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project) == 0
     project.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
@@ -145,7 +145,7 @@ def test_files_that_idumb_makes_from_the_log_are_not_called_unsaved(project: Pro
     assert "cannot bring it back" not in said.err
 
 
-def test_a_hook_that_refuses_without_a_word_is_named(project: Project) -> None:
+def test_a_hook_that_refuses_without_a_message_is_named(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n", mode=0o755)
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
@@ -154,7 +154,7 @@ def test_a_hook_that_refuses_without_a_word_is_named(project: Project) -> None:
     assert "a hook such as pre-commit" in said.err
 
 
-def test_a_file_that_is_no_backup_is_not_called_a_damaged_log(project: Project) -> None:
+def test_a_file_that_is_not_a_backup_is_not_called_a_damaged_log(project: Project) -> None:
     project.repo.write("some.txt", "no backup\n")
     error = project.quick("backup", "--verify", "some.txt", "--json").error
     assert "event log" not in error["message"]
@@ -164,7 +164,7 @@ def test_a_file_that_is_no_backup_is_not_called_a_damaged_log(project: Project) 
 
 
 @pytest.mark.parametrize("command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",)])
-def test_who_is_asked_can_leave_with_one_interrupt(project: Project, command: tuple[str, ...]) -> None:
+def test_one_interrupt_leaves_a_question(project: Project, command: tuple[str, ...]) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     assert _run(project) == 0
     before = project.repo.ledger()

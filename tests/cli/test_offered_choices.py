@@ -48,7 +48,7 @@ def offered(answer: Answer) -> list[str]:
         ("stray.txt", ["look", "amend", "accept", "retry"]),
     ],
 )
-def test_after_a_task_wrote_its_plan_or_a_protected_path(project: Project, path: str, ways: list[str]) -> None:
+def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, path: str, ways: list[str]) -> None:
     """R-ASK-1, R-LOCK-5, R-RUN-7: no choice lets a task write what none may; the plan is put back before a retry."""
     steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
@@ -65,7 +65,7 @@ def test_after_a_task_wrote_its_plan_or_a_protected_path(project: Project, path:
     ("deed", "ways"),
     [("echo x > stray.txt", ["look", "accept", "retry"]), ("echo '# x' >> web.yaml", ["look", "put-back"])],
 )
-def test_after_a_step_of_a_step_plan_changed_other_files(project: Project, deed: str, ways: list[str]) -> None:
+def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways: list[str]) -> None:
     """R-ASK-1, R-PLAN-7: idumb writes into no step plan, so nothing offers to widen it."""
     step_plan(project, write("a.txt", "a"), shell(deed), write("b.txt", "b"))
     failed = project.json("execute", "web.yaml")
@@ -75,7 +75,7 @@ def test_after_a_step_of_a_step_plan_changed_other_files(project: Project, deed:
     assert choices.refused(project, again) == {}
 
 
-def test_after_a_step_plan_was_changed_that_has_done_steps(project: Project) -> None:
+def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> None:
     """R-ASK-1, R-LOCK-8: what is done cannot be amended, so a new run is offered, which takes it back first."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))
     assert project.json("execute", "web.yaml").code == 1
@@ -94,9 +94,7 @@ def test_after_a_step_plan_was_changed_that_has_done_steps(project: Project) -> 
         ("a.txt", "other.txt", ["look", "amend", "put-back", "start-fresh"]),
     ],
 )
-def test_after_a_plan_was_changed_between_two_commands(
-    project: Project, first: str, second: str, ways: list[str]
-) -> None:
+def test_after_a_plan_changed_between_two_commands(project: Project, first: str, second: str, ways: list[str]) -> None:
     """R-ASK-1, R-LOCK-8: an amendment is offered where it can be made: not of a task that is done."""
     broken = making("T1-02", "b.txt", after="T1-01", steps=[shell("exit 3")])
     project.plan([making("T1-01", "a.txt"), broken])
@@ -108,7 +106,7 @@ def test_after_a_plan_was_changed_between_two_commands(
     assert choices.refused(project, refused) == {}
 
 
-def test_after_a_plan_was_changed_into_one_that_cannot_be_read(project: Project) -> None:
+def test_after_a_plan_became_unreadable(project: Project) -> None:
     """R-ASK-1: `idumb diff` reads the plan too, so it is not offered before the plan is put back."""
     steps = [write("a.txt", "made\n"), shell(f"printf -- '- **Nonsense' > {PLAN}")]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
@@ -117,7 +115,7 @@ def test_after_a_plan_was_changed_into_one_that_cannot_be_read(project: Project)
     assert choices.refused(project, failed) == {}
 
 
-def test_a_paused_step_plan_offers_to_replan_by_what_it_takes(project: Project) -> None:
+def test_a_paused_step_plan_offers_a_replan_with_its_consequences(project: Project) -> None:
     """R-ASK-1, R-RUN-12: what is strict is approved before the change is taken over."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"))
     assert project.json("execute", "web.yaml").code == 1

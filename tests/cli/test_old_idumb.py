@@ -68,7 +68,7 @@ def imported(project: Project) -> list[dict[str, Any]]:
     return [e["payload"] for e in project.json("log", "--kind", "legacy.imported").data["events"]]
 
 
-def test_init_takes_over_state_progress_and_checkpoints_of_an_old_idumb(project: Project) -> None:
+def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: Project) -> None:
     """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history."""
     answer = project.json("init")
     told = answer.data["taken_over"]
@@ -81,7 +81,7 @@ def test_init_takes_over_state_progress_and_checkpoints_of_an_old_idumb(project:
     assert [told] == imported(project)
 
 
-def test_what_cannot_be_understood_is_listed_and_kept_like_everything_else(project: Project) -> None:
+def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Project) -> None:
     """R-LOG-9: the originals are kept byte for byte in the git folder."""
     before = project.repo.ledger()
     told = project.json("init").data["taken_over"]
@@ -94,14 +94,14 @@ def test_what_cannot_be_understood_is_listed_and_kept_like_everything_else(proje
     assert [p for p in before.changed_paths(after) if p in before.entries and before.entries[p].type == "file"] == []
 
 
-def test_it_is_taken_over_once(project: Project) -> None:
+def test_old_files_are_migrated_once(project: Project) -> None:
     """R-LOG-9."""
     assert project.json("init").data["taken_over"] is not None
     assert project.json("init").data["taken_over"] is None
     assert len(imported(project)) == 1
 
 
-def test_what_idumb_itself_writes_later_is_none_of_it(project: Project) -> None:
+def test_files_written_by_idumb_later_are_not_migrated(project: Project) -> None:
     """R-LOG-9: state.json is updated in place and keeps its old lines."""
     assert project.idumb("init").code == 0
     project.plan([making("T1-01", "a.txt")])
@@ -111,14 +111,14 @@ def test_what_idumb_itself_writes_later_is_none_of_it(project: Project) -> None:
     assert (state["anchors"], state["history"][0]) == (STATE["anchors"], STATE["history"][0])
 
 
-def test_a_project_of_idumb_alone_has_nothing_to_take_over(sandbox: GitSandbox) -> None:
+def test_a_project_without_old_files_has_nothing_to_migrate(sandbox: GitSandbox) -> None:
     made = projects.create(sandbox)
     made.plan([making("T1-01", "a.txt")])
     assert made.execute().code == 0
     assert made.json("init").data["taken_over"] is None
 
 
-def test_status_tells_of_it_and_counts_nothing_as_done(project: Project) -> None:
+def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) -> None:
     """R-LOG-9: the task of the old checkpoint still has to run."""
     assert project.idumb("init").code == 0
     project.plan([making("T1-01", "a.txt")])
@@ -139,7 +139,7 @@ def test_status_tells_of_it_and_counts_nothing_as_done(project: Project) -> None
     "damage",
     [b"", b"[]", b"{", b"\xff\xfe", b"<<<<<<< a\n{}\n=======\n{}\n>>>>>>> b\n", b"[" * 100_000, b'{"history": 1e999}'],
 )
-def test_a_damaged_state_file_stops_nothing(sandbox: GitSandbox, damage: bytes) -> None:
+def test_a_damaged_state_file_does_not_stop_the_migration(sandbox: GitSandbox, damage: bytes) -> None:
     sandbox.write(".idumb/brain/state.json", damage)
     made = Project(sandbox, sandbox.root)
     answer = made.json("init")
@@ -147,7 +147,7 @@ def test_a_damaged_state_file_stops_nothing(sandbox: GitSandbox, damage: bytes) 
     assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
 
 
-def test_a_clone_tells_by_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-LOG-9: history of another clone that was not rolled back."""
     made = projects.create(sandbox)
     made.configure("git: {commit_reports: false}\n")
@@ -231,7 +231,7 @@ def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(projec
     assert begun == [("T1-01", True), ("T1-02", None)]
 
 
-def test_completed_work_that_does_not_hold_waits_while_other_tasks_go_on(project: Project, home: Path) -> None:
+def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(project: Project, home: Path) -> None:
     """R-LOG-9: the user can accept it or build on the present files; no attempt of the builder is used."""
     wrong = task("T1-01", files="create `a.txt`, create `kept.txt`", check="grep -q made a.txt")
     taken_over(project, home, wrong, making("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-01"), content="no\n")
@@ -269,7 +269,7 @@ def test_completed_work_without_a_check_is_offered_for_acceptance(project: Proje
     assert calls(home) == []
 
 
-def test_a_criterion_of_a_person_is_not_proven_by_the_checks_beside_it(project: Project, home: Path) -> None:
+def test_checks_do_not_prove_a_criterion_for_a_person(project: Project, home: Path) -> None:
     """R-LOG-9."""
     both = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — human\n"
     taken_over(project, home, task("T1-01", files="create `a.txt`", criteria=both))
@@ -280,7 +280,7 @@ def test_a_criterion_of_a_person_is_not_proven_by_the_checks_beside_it(project: 
 
 
 @pytest.mark.parametrize("how", ["missing", "strict", "human"])
-def test_what_is_not_there_or_may_not_be_guessed_runs_as_ever(project: Project, home: Path, how: str) -> None:
+def test_tasks_that_are_missing_or_may_not_be_assumed_run_normally(project: Project, home: Path, how: str) -> None:
     """R-LOG-9: a missing file, a strict plan, and a task for a person."""
     if how == "missing":
         taken_over(project, home, task("T1-01", files="create `b/a.txt`", check="test -s a.txt"))
@@ -297,7 +297,7 @@ def test_what_is_not_there_or_may_not_be_guessed_runs_as_ever(project: Project, 
     assert not any(event.get("adopted") for event in begun)
 
 
-def test_a_rollback_takes_the_proof_back_and_leaves_the_work(project: Project, home: Path) -> None:
+def test_a_rollback_removes_the_proof_and_keeps_the_work(project: Project, home: Path) -> None:
     """R-GIT-3: idumb does not remove what it did not create; the proof is repeated."""
     taken_over(project, home)
     assert project.execute().code == 0
@@ -307,7 +307,7 @@ def test_a_rollback_takes_the_proof_back_and_leaves_the_work(project: Project, h
     assert (project.statuses(), calls(home)) == ({"T1-01": "completed"}, [])
 
 
-def test_a_dry_run_proves_it_as_the_run_does(project: Project, home: Path) -> None:
+def test_a_dry_run_proves_it_like_a_run(project: Project, home: Path) -> None:
     """R-RUN-8."""
     taken_over(project, home)
     answer = project.execute("--dry-run")
@@ -315,7 +315,7 @@ def test_a_dry_run_proves_it_as_the_run_does(project: Project, home: Path) -> No
     assert project.events("--kind", "attempt.started") == []
 
 
-def test_a_kill_before_the_question_loses_neither_it_nor_an_attempt(
+def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
     project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-6, R-LOG-9."""
@@ -336,7 +336,7 @@ def test_a_kill_before_the_question_loses_neither_it_nor_an_attempt(
     assert [asked["id"] for asked in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
 
 
-def test_who_drives_idumb_itself_is_told_that_the_task_is_done(project: Project, home: Path) -> None:
+def test_start_reports_that_the_task_is_already_completed(project: Project, home: Path) -> None:
     """R-LOG-9: `start` proves it as a run does, without opening an attempt."""
     wrong = task("T1-02", files="create `kept.txt`", check="false")
     taken_over(project, home, task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), wrong)

@@ -45,7 +45,7 @@ def files(project: Project) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("claim", [f"modify `{SUB}/lib.txt`", f"modify `{SUB}/**`", f"delete `{SUB}`", "create `in/a`"])
-def test_a_plan_that_claims_to_write_in_another_repository_is_refused(project: Project, claim: str) -> None:
+def test_a_plan_that_writes_in_another_repository_is_refused(project: Project, claim: str) -> None:
     """R-GIT-7."""
     GitSandbox.create(project.folder / "in")
     path = project.plan([projects.task("T1-01", files=claim)])
@@ -71,7 +71,7 @@ def test_steps_and_quick_tasks_that_write_in_a_submodule_are_refused(project: Pr
     assert files(project) == before
 
 
-def test_a_wider_glob_does_not_reach_below_a_submodule(project: Project) -> None:
+def test_a_glob_does_not_reach_into_a_submodule(project: Project) -> None:
     """R-GIT-7: its own tools write beside it."""
     before = files(project)
     step = projects.write("vendor/beside.txt", "beside\n")
@@ -92,9 +92,7 @@ def test_a_wider_glob_does_not_reach_below_a_submodule(project: Project) -> None
         ("git -C vendor/sub -c user.name=a -c user.email=a@b commit -qam x", [SUB, "vendor/sub/lib.txt"], 1),
     ],
 )
-def test_an_agent_that_changes_a_submodule_does_not_pass(
-    project: Project, script: str, changed: list[str], kept: int
-) -> None:
+def test_an_agent_that_changes_a_submodule_fails(project: Project, script: str, changed: list[str], kept: int) -> None:
     """R-GIT-7: whatever is declared; what was there before is kept with the snapshot."""
     command(project, f"echo a > vendor/a.txt; {script}")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
@@ -114,7 +112,7 @@ def test_an_agent_that_changes_a_submodule_does_not_pass(
     assert "--accept-deviation" not in answer.out
 
 
-def test_an_agent_that_leaves_a_dirty_submodule_alone_passes(project: Project) -> None:
+def test_an_agent_that_does_not_touch_a_dirty_submodule_passes(project: Project) -> None:
     """R-GIT-7: and it is said beforehand that its uncommitted work is not brought back."""
     command(project, "echo a > vendor/a.txt; touch vendor/sub/lib.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
@@ -123,7 +121,7 @@ def test_an_agent_that_leaves_a_dirty_submodule_alone_passes(project: Project) -
     assert "(uncommitted work in a submodule): vendor/sub" in answer.out
 
 
-def test_an_agent_that_changes_a_nested_repository_does_not_pass(project: Project) -> None:
+def test_an_agent_that_changes_a_nested_repository_fails(project: Project) -> None:
     """R-GIT-7."""
     GitSandbox.create(project.folder / "in").write("a.txt", "mine\n")
     command(project, "echo a > a.txt; rm in/a.txt")
@@ -134,7 +132,7 @@ def test_an_agent_that_changes_a_nested_repository_does_not_pass(project: Projec
     assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt"]
 
 
-def test_a_models_tools_refuse_a_path_in_another_repository_whatever_is_declared(project: Project) -> None:
+def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(project: Project) -> None:
     """R-GIT-7: and read it."""
     GitSandbox.create(project.folder / "vendor/in").write("a.txt", "mine\n")
     before = files(project)
@@ -163,7 +161,7 @@ def test_a_models_tools_refuse_a_path_in_another_repository_whatever_is_declared
     assert project.read("vendor/a.txt") == "made\n"
 
 
-def test_what_an_agent_of_the_protocol_asks_idumb_to_write_in_a_submodule_is_refused(project: Project) -> None:
+def test_an_acp_agent_s_write_into_a_submodule_is_refused(project: Project) -> None:
     """R-GIT-7."""
     before = files(project)
     script = json.dumps([sys.executable, acp_agent.__file__, "write", f"{SUB}/lib.txt", "write", "vendor/a.txt"])
@@ -175,7 +173,7 @@ def test_what_an_agent_of_the_protocol_asks_idumb_to_write_in_a_submodule_is_ref
     assert project.read("vendor/a.txt") == "made\n"
 
 
-def test_files_in_a_submodule_that_is_not_checked_out_are_told_too(project: Project) -> None:
+def test_files_in_an_uninitialized_submodule_are_reported_too(project: Project) -> None:
     """R-GIT-7."""
     project.repo.git("submodule", "--quiet", "deinit", "--force", SUB)
     command(project, f"echo a > vendor/a.txt; echo lost > {SUB}/lost.txt")
@@ -197,7 +195,7 @@ def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Projec
     assert "path.other-repository" in answer.out
 
 
-def test_what_a_killed_attempt_changed_in_a_submodule_is_told_and_left(project: Project) -> None:
+def test_changes_of_a_killed_attempt_in_a_submodule_are_reported_and_left(project: Project) -> None:
     """R-GIT-7: the next attempt starts from it."""
     command(project, f"test -e ../once || echo gone > {SUB}/lib.txt; touch ../once; echo a > vendor/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])

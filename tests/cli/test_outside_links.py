@@ -29,7 +29,7 @@ def linking(project: Project, command: str, path: str = "greeting.txt") -> None:
 
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
-def test_a_declared_file_that_is_a_link_to_the_outside_is_no_work(
+def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(
     project: Project, outside: Path, workspace: str
 ) -> None:
     linking(project, f"ln -s {outside} greeting.txt")
@@ -41,7 +41,7 @@ def test_a_declared_file_that_is_a_link_to_the_outside_is_no_work(
     assert "Task T1-01" not in project.subjects()
 
 
-def test_what_leads_out_through_a_link_that_was_there_is_found_too(project: Project, outside: Path) -> None:
+def test_writing_out_through_an_existing_link_is_detected_too(project: Project, outside: Path) -> None:
     project.repo.link("door", str(outside.parent))
     project.repo.commit("a link", "door")
     linking(project, "ln -s door/outside.txt greeting.txt")
@@ -50,7 +50,7 @@ def test_what_leads_out_through_a_link_that_was_there_is_found_too(project: Proj
     assert f"greeting.txt is a link that leads out of the work tree, to {outside.parent}" in str(answer.data["tasks"])
 
 
-def test_the_next_attempt_is_told_and_can_mend_it(project: Project, outside: Path, tmp_path: Path) -> None:
+def test_the_next_attempt_gets_the_reason_and_can_fix_it(project: Project, outside: Path, tmp_path: Path) -> None:
     script = tmp_path / "builder.sh"
     script.write_text(
         f"cat > {tmp_path}/told-$IDUMB_ATTEMPT; rm -f greeting.txt\n"
@@ -64,7 +64,7 @@ def test_the_next_attempt_is_told_and_can_mend_it(project: Project, outside: Pat
     assert project.repo.git("show", "HEAD~1:greeting.txt") == "hello"
 
 
-def test_a_link_that_was_there_and_one_that_stays_inside_are_no_matter(project: Project, outside: Path) -> None:
+def test_existing_links_and_links_that_stay_inside_are_accepted(project: Project, outside: Path) -> None:
     project.repo.link("old", str(outside))
     project.repo.commit("a link", "old")
     steps = [write("said.txt", "hello\n"), shell("ln -s said.txt greeting.txt; ln -s not-yet later.txt")]

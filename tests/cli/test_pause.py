@@ -66,7 +66,7 @@ def paused_events(project: Project) -> list[dict[str, object]]:
     return [dict(e["payload"]) for e in project.events("--kind", "run.paused")]
 
 
-def test_a_run_stops_after_the_task_that_it_is_at_and_resume_goes_on(
+def test_a_run_pauses_after_the_current_task_and_resume_continues(
     project: Project, busy: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     """R-RUN-12: the task is finished and committed, the next one is not begun, and the reason is kept."""
@@ -91,7 +91,7 @@ def test_a_run_stops_after_the_task_that_it_is_at_and_resume_goes_on(
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
 
 
-def test_word_left_for_an_owner_that_was_killed_does_not_pause_the_next_one(
+def test_a_pause_request_to_a_killed_owner_does_not_pause_the_next_one(
     project: Project, busy: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     """R-RUN-12: the word names the owner's token."""
@@ -106,7 +106,7 @@ def test_word_left_for_an_owner_that_was_killed_does_not_pause_the_next_one(
     assert project.statuses()["T1-03"] == "completed"
 
 
-def test_a_run_that_stands_still_waits_for_resume_and_names_the_ways_on(halted: Project) -> None:
+def test_a_stopped_run_waits_for_resume_and_shows_the_next_actions(halted: Project) -> None:
     """R-RUN-12: execute-phase does not go on unawares, and each way is a command with its consequence."""
     before = halted.repo.ledger()
     answer = pause(halted, "--why", "think first")
@@ -125,7 +125,7 @@ def test_a_run_that_stands_still_waits_for_resume_and_names_the_ways_on(halted: 
     assert halted.resume("--retry-failed").code == 0
 
 
-def test_pausing_twice_says_so_and_records_it_once(halted: Project) -> None:
+def test_pausing_twice_is_reported_and_recorded_once(halted: Project) -> None:
     """R-RUN-12."""
     pause(halted, "--why", "first")
     again = pause(halted, "--why", "second")
@@ -134,7 +134,7 @@ def test_pausing_twice_says_so_and_records_it_once(halted: Project) -> None:
     assert "Next actions:" in halted.idumb("pause", "01").out
 
 
-def test_the_ways_out_of_a_paused_run_work(halted: Project) -> None:
+def test_the_next_actions_of_a_paused_run_work(halted: Project) -> None:
     """R-RUN-12: a fresh start from the beginning, and a run of the changed plan."""
     pause(halted)
     assert halted.idumb("rollback", "1", "--to", "start", "--yes").code == 0
@@ -143,7 +143,7 @@ def test_the_ways_out_of_a_paused_run_work(halted: Project) -> None:
     assert halted.execute().code == 0
 
 
-def test_what_cannot_be_paused_is_refused(halted: Project) -> None:
+def test_a_run_that_cannot_be_paused_is_refused(halted: Project) -> None:
     """R-RUN-12: a phase that is done, and one that is not there."""
     (halted.folder / "later.txt").write_text("later\n")
     assert halted.resume("--retry-failed").code == 0
@@ -151,13 +151,13 @@ def test_what_cannot_be_paused_is_refused(halted: Project) -> None:
     assert halted.quick("pause", "7", "--json").code == 3
 
 
-def test_a_reason_with_control_codes_is_shown_tame(halted: Project) -> None:
+def test_a_reason_with_control_characters_is_escaped(halted: Project) -> None:
     pause(halted, "--why", "a\x1b[31mb\nc")
     assert "c" in halted.idumb("status").out
     assert "c" in halted.idumb("pause", "1").out
 
 
-def test_a_paused_run_takes_over_the_changed_plan_and_goes_on_by_resume_alone(halted: Project) -> None:
+def test_a_paused_run_adopts_the_changed_plan_and_continues_with_resume_alone(halted: Project) -> None:
     """R-RUN-12: the way of replanning; the run stays the same, stays paused, and keeps what is done."""
     pause(halted, "--why", "the check was wrong")
     plan = halted.folder / ".planning/phases/1/01-PLAN.md"

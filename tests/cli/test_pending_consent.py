@@ -67,7 +67,7 @@ def judged(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['there — check: `test -s a.txt`']\n")
 
 
-def test_consent_that_nobody_gave_waits_and_is_given_by_decide(project: Project) -> None:
+def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
     """R-ASK-2: it is listed with what it names, answered once, and the phase runs."""
     question = asked(project)
     assert question == f"consent.{question.partition('.')[2]}"
@@ -84,7 +84,7 @@ def test_consent_that_nobody_gave_waits_and_is_given_by_decide(project: Project)
     assert decide(project, question, "run").error["code"] == "decision.unknown"
 
 
-def test_the_refusal_says_where_the_question_waits(project: Project) -> None:
+def test_the_refusal_names_the_pending_decision(project: Project) -> None:
     """R-ASK-1, R-ASK-2."""
     stopped = project.quick("execute-phase", "1")
     assert stopped.code == 5
@@ -92,7 +92,7 @@ def test_the_refusal_says_where_the_question_waits(project: Project) -> None:
     assert "--approve" in stopped.err
 
 
-def test_a_no_consents_to_nothing(project: Project) -> None:
+def test_answering_no_consents_to_nothing(project: Project) -> None:
     """R-ASK-2."""
     question = asked(project)
     assert decide(project, question, "no").data["next"] == []
@@ -101,7 +101,7 @@ def test_a_no_consents_to_nothing(project: Project) -> None:
 
 
 @pytest.mark.parametrize("what", ["plan", "configuration"])
-def test_after_any_change_the_question_is_void(project: Project, what: str) -> None:
+def test_any_change_voids_the_question(project: Project, what: str) -> None:
     """R-ASK-2, R-LOCK-2: it is bound to the whole contract hash."""
     question = asked(project)
     if what == "plan":
@@ -115,7 +115,7 @@ def test_after_any_change_the_question_is_void(project: Project, what: str) -> N
     assert asked(project) != question
 
 
-def test_a_question_about_another_program_is_another_question(
+def test_another_program_makes_another_question(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ASK-2: a name that means another file since then was not agreed to."""
@@ -141,7 +141,7 @@ def test_a_question_about_another_program_is_another_question(
     assert run(project).code == 0
 
 
-def test_consent_is_never_told_by_the_plan_or_the_log(project: Project) -> None:
+def test_consent_is_never_read_from_the_plan_or_the_log(project: Project) -> None:
     """R-ASK-3: it belongs to the person, in their state directory."""
     before = project.repo.ledger()
     assert decide(project, asked(project), "run").code == 0
@@ -151,7 +151,7 @@ def test_consent_is_never_told_by_the_plan_or_the_log(project: Project) -> None:
     assert project.events("--kind", "decision.answered") == []
 
 
-def test_a_repository_cannot_bring_a_question_or_its_answer_along(project: Project, home: Path) -> None:
+def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, home: Path) -> None:
     """R-ASK-2: what lies in another repository's name, or is damaged, counts for nothing."""
     question = asked(project)
     (place,) = home.rglob(f"{question}.json")
@@ -175,7 +175,7 @@ def test_an_agent_cannot_answer_and_may_leave_the_question(project: Project, mon
     assert waiting(project) == [question]
 
 
-def test_no_tool_passes_consent_on(project: Project) -> None:
+def test_no_tool_can_give_consent(project: Project) -> None:
     """R-ASK-2: not even about a question that is not listed yet."""
 
     async def never(*argv: str) -> mcp_tools.Answer:
@@ -187,7 +187,7 @@ def test_no_tool_passes_consent_on(project: Project) -> None:
     assert waiting(project) == [question]
 
 
-def test_consent_is_remembered_by_no_flag(project: Project) -> None:
+def test_no_option_saves_consent(project: Project) -> None:
     """R-ASK-3."""
     question = asked(project)
     assert decide(project, question, "run", "--remember", "--yes").error["code"] == "decision.not-remembered"
@@ -195,9 +195,7 @@ def test_consent_is_remembered_by_no_flag(project: Project) -> None:
     assert waiting(project) == [question]
 
 
-def test_a_state_directory_that_takes_no_question_leaves_the_flag(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_if_the_question_cannot_be_stored_the_option_remains(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-1: nothing waits, and that is what the exit code says."""
     from idumb.store.consent import FileConsentStore
 
@@ -211,14 +209,14 @@ def test_a_state_directory_that_takes_no_question_leaves_the_flag(
     assert run(project, "--approve", project.approval()).code == 0
 
 
-def test_a_person_at_the_terminal_who_says_no_leaves_no_question(project: Project) -> None:
+def test_answering_no_at_the_terminal_leaves_no_question(project: Project) -> None:
     """R-ASK-2."""
     code, shown = at_terminal(project, ("execute-phase", "1"), "no")
     assert code == 4, shown
     assert waiting(project) == []
 
 
-def test_a_question_at_the_terminal_that_nobody_answers_in_time_waits(
+def test_a_question_that_times_out_at_the_terminal_stays_pending(
     project: Project,
     screen: Screen,  # noqa: F811
 ) -> None:
@@ -229,7 +227,7 @@ def test_a_question_at_the_terminal_that_nobody_answers_in_time_waits(
     assert decide(project, waiting(project)[0], "run").code == 0
 
 
-def test_neither_a_dry_run_nor_a_hash_that_names_something_else_leaves_a_question(project: Project) -> None:
+def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) -> None:
     """R-ASK-2: consent to a dry run is not kept, and whoever names a hash was not asked."""
     assert run(project, "--dry-run").code == 4
     assert run(project, "--approve", "0" * 64).error["code"] == "consent.other-contract"
@@ -238,7 +236,7 @@ def test_neither_a_dry_run_nor_a_hash_that_names_something_else_leaves_a_questio
     assert waiting(project) == []
 
 
-def test_one_question_asks_for_the_phase_and_for_those_who_judge_it(project: Project) -> None:
+def test_one_question_covers_the_phase_and_its_judges(project: Project) -> None:
     """R-ASK-1, R-ADAPT-5: by decide."""
     judged(project)
     question = asked(project)
@@ -251,7 +249,7 @@ def test_one_question_asks_for_the_phase_and_for_those_who_judge_it(project: Pro
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
 
 
-def test_approve_is_repeated_for_the_phase_and_for_those_who_judge_it(project: Project) -> None:
+def test_approve_is_repeated_for_the_phase_and_its_judges(project: Project) -> None:
     """R-ASK-1, R-ADAPT-5."""
     judged(project)
     details = run(project).error["details"]
@@ -266,7 +264,7 @@ def test_approve_is_repeated_for_the_phase_and_for_those_who_judge_it(project: P
     assert again.code == 0, again
 
 
-def test_a_person_at_the_terminal_is_asked_once_for_all_of_it(project: Project) -> None:
+def test_a_person_at_the_terminal_is_asked_once_for_both(project: Project) -> None:
     """R-ASK-1, R-ADAPT-5."""
     judged(project)
     code, shown = at_terminal(project, ("execute-phase", "1"), "run")
@@ -275,7 +273,7 @@ def test_a_person_at_the_terminal_is_asked_once_for_all_of_it(project: Project) 
     assert "and ask the verifier and the skeptic" in shown
 
 
-def test_work_needs_no_consent_to_those_who_judge_it(project: Project) -> None:
+def test_work_needs_no_consent_to_its_judges(project: Project) -> None:
     """R-ADAPT-5: whoever agreed to the phase alone has it run; its judges are not asked."""
     judged(project)
     done = run(project, "--approve", project.approval())
@@ -289,7 +287,7 @@ def test_work_needs_no_consent_to_those_who_judge_it(project: Project) -> None:
     assert project.quick("verify-work", "1", "--json").code == 0
 
 
-def test_agents_that_changed_since_the_question_are_not_agreed_to(project: Project) -> None:
+def test_consent_does_not_cover_agents_that_changed_since_the_question(project: Project) -> None:
     """R-ASK-2."""
     judged(project)
     question = asked(project)
@@ -298,7 +296,7 @@ def test_agents_that_changed_since_the_question_are_not_agreed_to(project: Proje
     assert decide(project, question, "run").error["code"] == "decision.void"
 
 
-def test_status_and_next_name_consent_that_waits_as_what_to_answer(project: Project) -> None:
+def test_status_and_next_show_pending_consent_as_a_decision(project: Project) -> None:
     """R-ASK-2: until it is answered, and no longer than what it is about is there."""
     follows(project.quick("status", "--json"), "status")
     question = asked(project)
@@ -317,7 +315,7 @@ def test_status_and_next_name_consent_that_waits_as_what_to_answer(project: Proj
     assert project.quick("next", "--json").data["next"]["command"] == "idumb execute-phase 1"
 
 
-def test_status_and_next_name_consent_to_those_who_judge(project: Project) -> None:
+def test_status_and_next_show_pending_consent_to_judges(project: Project) -> None:
     """R-ASK-2: it is about no phase."""
     judged(project)
     assert run(project, "--approve", project.approval()).code == 1

@@ -33,7 +33,7 @@ def rule(when: str, answer: dict[str, object], times: int = 9) -> str:
     return json.dumps({"when": when, "times": times, "answers": [answer]})
 
 
-def test_a_model_plans_after_an_answer_that_was_garbage_and_a_checker_looks(desk: Desk) -> None:
+def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(desk: Desk) -> None:
     """R-ADAPT-4: a malformed answer costs a round and nothing else."""
     rules = (
         rule("Plan phase 2", {"fault": "garbage"}, times=1),
@@ -51,7 +51,7 @@ def test_a_model_plans_after_an_answer_that_was_garbage_and_a_checker_looks(desk
 
 
 @pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])
-def test_a_model_that_does_not_answer_ends_the_rounds_with_its_reason(desk: Desk, fault: str, code: str) -> None:
+def test_a_model_without_an_answer_ends_the_rounds_with_its_reason(desk: Desk, fault: str, code: str) -> None:
     """R-ADAPT-4: what is no matter of the plan is not asked again."""
     with fake_model.serving(rule("Plan phase 2", {"say": GOOD, "fault": fault})) as served:
         bind(desk, served.address)

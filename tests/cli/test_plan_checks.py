@@ -33,7 +33,7 @@ def warned(project: Project) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("verb", ["modify", "delete"])
-def test_a_file_that_is_to_be_changed_is_there_or_made_by_an_earlier_task(project: Project, verb: str) -> None:
+def test_a_modified_file_must_exist_or_be_created_by_an_earlier_task(project: Project, verb: str) -> None:
     """R-LOCK-1."""
     change = task("T1-02", files=f"{verb} `b.txt`", after="T1-01")
     project.plan([making("T1-01", "a.txt"), change])
@@ -46,14 +46,14 @@ def test_a_file_that_is_to_be_changed_is_there_or_made_by_an_earlier_task(projec
     assert warned(project) == [("path.missing", "T1-02")]
 
 
-def test_a_file_that_a_person_may_have_made_by_then_is_not_missed(project: Project) -> None:
+def test_a_file_that_a_person_may_have_created_is_not_reported_missing(project: Project) -> None:
     """R-LOCK-1."""
     person = "### T1-01: Install it\n\n- **Kind:** human-action\n"
     project.plan([person, task("T1-02", files="modify `b.txt`", after="T1-01", check="grpe -q b b.txt")])
     assert warned(project) == []
 
 
-def test_a_file_that_is_to_be_made_is_not_there(project: Project) -> None:
+def test_a_created_file_must_not_exist(project: Project) -> None:
     """R-LOCK-1."""
     project.plan([making("T1-01", "src/a.py")])
     assert warned(project) == [("path.exists", "T1-01")]
@@ -65,7 +65,7 @@ def test_a_file_that_is_to_be_made_is_not_there(project: Project) -> None:
     assert warned(project) == [("path.exists", "T1-01")]
 
 
-def test_what_a_run_has_done_or_left_behind_is_no_finding(project: Project) -> None:
+def test_results_and_leftovers_of_a_run_are_not_findings(project: Project) -> None:
     """R-LOCK-1, R-RUN-8."""
     failing = task("T1-02", files="create `b.txt`", check="false", steps=(write("b.txt", "b\n"),), after="T1-01")
     project.plan([making("T1-01", "a.txt"), failing])
@@ -74,9 +74,7 @@ def test_what_a_run_has_done_or_left_behind_is_no_finding(project: Project) -> N
     assert warned(project) == []
 
 
-def test_a_path_that_is_a_link_or_lies_behind_one_is_named_with_where_it_leads(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_linked_path_is_named_with_its_target(project: Project, tmp_path: Path) -> None:
     """R-LOCK-5."""
     os.symlink("src", project.folder / "lib")
     os.symlink("src/a.py", project.folder / "a.txt")
@@ -126,13 +124,13 @@ def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
         ("sh -c 'git --version'", False),
     ],
 )
-def test_the_program_of_a_check_is_on_path_or_made_by_a_task(project: Project, check: str, *, gone: bool) -> None:
+def test_the_program_of_a_check_is_on_path_or_created_by_a_task(project: Project, check: str, *, gone: bool) -> None:
     """R-LOCK-1."""
     project.plan([task("T1-01", files="create `build.sh`", check=check)])
     assert warned(project) == ([("check.no-program", "T1-01")] if gone else [])
 
 
-def test_every_place_of_a_check_is_looked_at(project: Project) -> None:
+def test_every_part_of_a_check_is_examined(project: Project) -> None:
     """R-LOCK-1."""
     head = (
         "invariants: [{id: INV-1, text: It holds, check: grpe a}]\n"
@@ -145,7 +143,7 @@ def test_every_place_of_a_check_is_looked_at(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["plan.md", "phase-plan.md"])
-def test_each_sentence_of_a_template_that_was_left_is_named(project: Project, name: str) -> None:
+def test_each_unreplaced_template_sentence_is_named(project: Project, name: str) -> None:
     """R-LOCK-1, R-PLAN-10."""
     text = (TEMPLATES / name).read_text(encoding="utf-8")
     assert [sentence for sentence in ground.SENTENCES if sentence in text]
@@ -159,13 +157,13 @@ def test_each_sentence_of_a_template_that_was_left_is_named(project: Project, na
     assert "text.unfilled" in {f["code"] for f in found}
 
 
-def test_every_sentence_that_counts_as_unfilled_is_in_a_template() -> None:
+def test_every_sentence_that_counts_as_a_placeholder_is_in_a_template() -> None:
     """R-PLAN-10."""
     text = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("plan.md", "phase-plan.md"))
     assert {sentence for sentence in ground.SENTENCES if sentence not in text} == set()
 
 
-def test_the_question_for_consent_shows_what_would_go_wrong(project: Project) -> None:
+def test_the_question_for_consent_shows_foreseeable_failures(project: Project) -> None:
     """R-ASK-1, R-LOCK-1."""
     project.plan([task("T1-01", files="modify `gone.txt`", check="grpe -q a gone.txt")])
     refused = project.quick("execute-phase", "1", "--json")

@@ -52,7 +52,7 @@ def unsettled(desk: Desk, **replies: list[str]) -> dict[str, Any]:
     return asked
 
 
-def test_findings_go_back_to_the_planner_and_only_the_legal_plan_is_written(desk: Desk) -> None:
+def test_findings_are_returned_to_the_planner_and_only_a_valid_plan_is_written(desk: Desk) -> None:
     """R-ADAPT-4: what the agent changes in its copy is never taken over."""
     desk.answers(planner=[f"Here it is:\n\n````markdown\n{DANGLING}````\n", GOOD], plan_checker=[PASS])
     answer = desk.run("plan-phase", "2")
@@ -68,7 +68,7 @@ def test_findings_go_back_to_the_planner_and_only_the_legal_plan_is_written(desk
     assert desk.project.quick("check-plan", "2").code == 0
 
 
-def test_nothing_runs_before_a_person_agreed_to_the_agents(desk: Desk) -> None:
+def test_nothing_runs_before_a_person_consents_to_the_agents(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(planner=[GOOD])
     answer = desk.project.quick("plan-phase", "2", "--json")
@@ -77,7 +77,7 @@ def test_nothing_runs_before_a_person_agreed_to_the_agents(desk: Desk) -> None:
     assert not desk.project.exists(PLAN)
 
 
-def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_mend(desk: Desk) -> None:
+def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_fix(desk: Desk) -> None:
     """R-ADAPT-4: a plan is only ever written when it is legal."""
     desk.answers(planner=[DANGLING])
     answer = desk.run("plan-phase", "2")
@@ -93,7 +93,7 @@ def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_mend(desk: De
     assert desk.project.read(PLAN) == GOOD
 
 
-def test_an_answer_without_one_plan_is_told_to_the_planner(desk: Desk) -> None:
+def test_the_planner_is_told_if_its_answer_has_no_single_plan(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(planner=["I would rather not.", f"````\n{GOOD}````\n\nor\n\n````\n{DANGLING}````\n", GOOD])
     assert desk.run("plan-phase", "2").data["rounds"] == 3
@@ -111,7 +111,7 @@ def test_an_answer_without_one_plan_is_told_to_the_planner(desk: Desk) -> None:
         ("", "plan.no-frontmatter"),
     ],
 )
-def test_a_plan_that_is_offered_is_taken_only_where_it_is_legal(desk: Desk, text: str, code: str) -> None:
+def test_an_offered_plan_is_accepted_only_if_it_is_valid(desk: Desk, text: str, code: str) -> None:
     """R-ADAPT-4, R-PLAN-10."""
     (desk.place / "plan.md").write_text(text)
     answer = desk.project.quick("plan-phase", "2", "--from", str(desk.place / "plan.md"), "--json")
@@ -120,7 +120,7 @@ def test_a_plan_that_is_offered_is_taken_only_where_it_is_legal(desk: Desk, text
     assert not desk.project.exists(PLAN)
 
 
-def test_an_answer_with_one_plan_in_a_fence_is_taken_as_that_plan(desk: Desk) -> None:
+def test_an_answer_with_one_fenced_plan_is_used_as_that_plan(desk: Desk) -> None:
     """R-ADAPT-4: what `--ask` asks for is what `--from` takes."""
     offered = desk.place / "answer.md"
     offered.write_text(f"Two:\n\n````markdown\n{GOOD}````\n\n````markdown\n{DANGLING}````\n")
@@ -130,7 +130,7 @@ def test_an_answer_with_one_plan_in_a_fence_is_taken_as_that_plan(desk: Desk) ->
     assert desk.project.read(PLAN) == GOOD
 
 
-def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(desk: Desk) -> None:
+def test_the_user_judges_a_valid_plan_that_the_checker_keeps_rejecting(desk: Desk) -> None:
     """R-ADAPT-4, R-ADAPT-1: a model's verdict is an opinion, which neither writes a plan nor forbids one."""
     desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
     answer = desk.run("plan-phase", "2")
@@ -142,7 +142,7 @@ def test_a_legal_plan_that_the_checker_keeps_objecting_to_is_the_users_to_judge(
     assert desk.project.read(PLAN) == GOOD
 
 
-def test_objections_of_a_checker_of_level_0_are_warnings(desk: Desk) -> None:
+def test_objections_of_a_level_0_checker_are_warnings(desk: Desk) -> None:
     """R-GATE-6."""
     desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
     configured = desk.project.read(".idumb/config.yaml")
@@ -153,7 +153,7 @@ def test_objections_of_a_checker_of_level_0_are_warnings(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False), ("no", 1, False)])
-def test_at_a_terminal_a_person_judges_a_disputed_plan_there(
+def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     desk: Desk, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-4, R-ASK-1: only an explicit answer counts."""
@@ -192,7 +192,7 @@ def test_a_verdict_that_the_checker_quotes_decides_nothing(desk: Desk) -> None:
     assert "two different answers" in answer.object["warnings"][0]
 
 
-def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None:
+def test_a_failing_planner_is_reported_and_nothing_is_written(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(planner=[None])
     answer = desk.run("plan-phase", "2")
@@ -203,7 +203,7 @@ def test_a_planner_that_fails_is_told_and_nothing_is_written(desk: Desk) -> None
     assert shown.err.startswith("asking the planner, round 1 of up to 3")
 
 
-def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(desk: Desk) -> None:
+def test_missing_research_is_made_and_outdated_research_is_repeated(desk: Desk) -> None:
     """R-ADAPT-4, R-ADAPT-1."""
     found = ["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file.", "# Found\n\nA third file."]
     desk.answers(researcher=found, planner=[DANGLING])
@@ -226,7 +226,7 @@ def test_research_is_made_where_it_is_missing_and_made_anew_where_it_is_stale(de
     assert "A third file." in desk.prompts("planner")[-1]
 
 
-def test_what_an_agent_would_be_told_can_be_given_to_anybody_and_their_answer_be_taken(desk: Desk) -> None:
+def test_the_prompt_can_be_given_to_any_agent_and_its_answer_used(desk: Desk) -> None:
     """R-ADAPT-2, R-ADAPT-4: ask mode shows the prompt byte for byte, and runs and writes nothing."""
     desk.answers(researcher=["# Found"], planner=[GOOD])
     before = desk.project.repo.ledger()
@@ -242,7 +242,7 @@ def test_what_an_agent_would_be_told_can_be_given_to_anybody_and_their_answer_be
     assert desk.prompts("researcher") == [asked["research"]["prompt"]]
 
 
-def test_research_of_a_person_is_used_and_never_replaced(desk: Desk) -> None:
+def test_research_by_a_person_is_used_and_never_replaced(desk: Desk) -> None:
     """R-ADAPT-4."""
     place = desk.project.folder / RESEARCH
     place.parent.mkdir(parents=True)
@@ -254,7 +254,7 @@ def test_research_of_a_person_is_used_and_never_replaced(desk: Desk) -> None:
     assert place.read_text() == "# Mine\n\nUse a file.\n"
 
 
-def test_a_plan_is_never_written_over_another(desk: Desk) -> None:
+def test_a_plan_never_overwrites_another(desk: Desk) -> None:
     """R-ADAPT-4, R-PLAN-10."""
     assert desk.project.quick("plan-phase", "2", "--template").code == 0
     before = desk.project.read(PLAN)
@@ -265,7 +265,7 @@ def test_a_plan_is_never_written_over_another(desk: Desk) -> None:
     assert desk.project.read(PLAN) == before
 
 
-def test_a_plan_that_somebody_wrote_while_the_planner_worked_stays(desk: Desk) -> None:
+def test_a_plan_written_by_the_user_while_the_planner_worked_stays(desk: Desk) -> None:
     """R-ADAPT-4: it may have been the planner itself."""
     place = desk.project.folder / PLAN
     place.parent.mkdir(parents=True)
@@ -288,7 +288,7 @@ def test_no_plan_is_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_without_a_planner_the_ways_to_a_plan_are_named(desk: Desk) -> None:
+def test_without_a_planner_the_other_ways_to_a_plan_are_suggested(desk: Desk) -> None:
     """R-ADAPT-4."""
     answer = desk.project.quick("plan-phase", "2", "--json")
     assert (answer.code, answer.error["code"]) == (4, "role.unbound")
@@ -296,14 +296,14 @@ def test_without_a_planner_the_ways_to_a_plan_are_named(desk: Desk) -> None:
     assert desk.project.quick("plan-phase", "9", "--json").error["code"] == "phase.not-found"
 
 
-def test_a_template_filled_with_the_roadmaps_words_is_a_plan_without_errors(desk: Desk) -> None:
+def test_a_template_filled_with_roadmap_text_is_a_plan_without_errors(desk: Desk) -> None:
     """R-PLAN-10."""
     assert desk.project.quick("plan-phase", "2", "--template").code == 0
     assert 'goal: "Everybody is greeted"' in desk.project.read(PLAN)
     assert desk.project.quick("check-plan", "2").code == 0
 
 
-def test_gaps_of_the_verification_become_one_more_plan(desk: Desk) -> None:
+def test_verification_gaps_become_another_plan(desk: Desk) -> None:
     """R-ADAPT-4: the plan that is there stays as it is, and no id is used twice."""
     desk.project.plan(
         [making("T2-01", "a.txt")], phase="2", tail="", head="success_criteria: [{text: X, check: 'false'}]\n"
@@ -322,7 +322,7 @@ def test_gaps_of_the_verification_become_one_more_plan(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan-phase", "research"])
-def test_what_is_no_regular_file_is_refused_and_not_waited_for(desk: Desk, tmp_path: Path, command: str) -> None:
+def test_special_files_are_refused_without_blocking(desk: Desk, tmp_path: Path, command: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path):
         answer = desk.project.quick(command, "1", "--from", str(path), "--json")
@@ -331,13 +331,13 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(desk: Desk, tmp_p
         assert "standard input" in answer.error["hint"]
 
 
-def test_an_empty_phase_is_said_to_be_empty_and_the_phases_are_named(desk: Desk) -> None:
+def test_an_empty_phase_name_is_reported_with_the_existing_phases(desk: Desk) -> None:
     answer = desk.project.quick("plan-phase", "", "--json")
     assert (answer.code, answer.error["code"]) == (3, "phase.not-found")
     assert answer.error["message"] == "The name of the phase is empty; there are 1, 2."
 
 
-def test_after_three_rounds_a_question_waits_and_take_writes_the_plan(desk: Desk) -> None:
+def test_after_three_rounds_a_decision_waits_and_take_writes_the_plan(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-2."""
     desk.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
     asked = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
@@ -360,7 +360,7 @@ def test_after_three_rounds_a_question_waits_and_take_writes_the_plan(desk: Desk
     assert desk.project.quick("check-plan", "2").code == 0
 
 
-def test_again_lets_the_planner_begin_from_its_draft_and_the_words_of_the_person(desk: Desk) -> None:
+def test_again_restarts_the_planner_from_its_draft_with_the_person_s_guidance(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-1."""
     asked = unsettled(desk, planner=[DANGLING])
     assert [one["id"] for one in asked["choices"]] == ["again", "no"]
@@ -377,7 +377,7 @@ def test_again_lets_the_planner_begin_from_its_draft_and_the_words_of_the_person
     assert desk.project.read(PLAN) == GOOD
 
 
-def test_no_leaves_the_phase_without_the_plan_and_asks_no_more(desk: Desk) -> None:
+def test_no_leaves_the_phase_without_the_plan_and_settles_the_question(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-1."""
     desk.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
     asked = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
@@ -388,7 +388,7 @@ def test_no_leaves_the_phase_without_the_plan_and_asks_no_more(desk: Desk) -> No
     assert desk.run("plan-phase", "2").data["decision"] != asked["id"]
 
 
-def test_a_question_about_a_plan_is_void_once_the_plan_is_there_or_a_later_one_is_asked(desk: Desk) -> None:
+def test_a_question_about_a_plan_is_void_if_the_plan_exists_or_a_later_one_is_asked(desk: Desk) -> None:
     """R-ASK-2: nothing is written over a plan."""
     first = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
     second = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
@@ -402,7 +402,7 @@ def test_a_question_about_a_plan_is_void_once_the_plan_is_there_or_a_later_one_i
     assert "exists now" in void.error["message"]
 
 
-def test_an_answer_about_a_plan_is_one_of_its_choices_and_is_not_remembered(desk: Desk) -> None:
+def test_an_answer_about_a_plan_must_be_one_of_its_choices_and_is_not_saved(desk: Desk) -> None:
     asked = unsettled(desk, planner=[DANGLING])
     decide = functools.partial(desk.project.quick, "decide", asked["id"])
     assert decide("take", "--json").error["code"] == "decision.bad-choice"

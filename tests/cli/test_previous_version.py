@@ -100,7 +100,7 @@ def _examined(project: Project) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_everything_that_only_looks_reads_it_and_changes_nothing(unpacked: dict[str, Project], name: str) -> None:
+def test_every_read_only_command_reads_it_and_changes_nothing(unpacked: dict[str, Project], name: str) -> None:
     project = unpacked[name]
     before = project.repo.ledger()
     for command in LOOKS:
@@ -113,7 +113,7 @@ def test_everything_that_only_looks_reads_it_and_changes_nothing(unpacked: dict[
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_doctor_says_of_it_what_it_says_of_a_fresh_repository(
+def test_doctor_reports_the_same_as_for_a_fresh_repository(
     unpacked: dict[str, Project], name: str, tmp_path: Path
 ) -> None:
     fresh = projects.create(GitSandbox.create(tmp_path / "fresh"))
@@ -123,7 +123,7 @@ def test_doctor_says_of_it_what_it_says_of_a_fresh_repository(
     assert _examined(unpacked[name]) == expected
 
 
-def test_what_it_holds_is_told_as_the_earlier_version_told_it(phases: Project) -> None:
+def test_its_data_is_reported_as_by_the_earlier_version(phases: Project) -> None:
     status = {row["phase"]: row["state"] for row in phases.json("status").data["phases"]}
     assert status == {"1": "verified", "2": "halted", "3": "failed", "4": "halted"}
     assert phases.json("next").data["next"]["command"] == "idumb resume 2"
@@ -141,7 +141,7 @@ def test_what_it_holds_is_told_as_the_earlier_version_told_it(phases: Project) -
     assert [event["seq"] for event in phases.events()] == list(range(1, len(phases.events()) + 1))
 
 
-def test_a_paused_strict_run_completes_under_the_approval_that_it_has(strict: Project) -> None:
+def test_a_paused_strict_run_completes_under_its_existing_approval(strict: Project) -> None:
     """R-LOCK-4: builder and validator had bound templates; the answer to the earlier question counts."""
     make.answer_build(strict.folder, "T1-02", "b.txt")
     assert _resume(strict).code == 5
@@ -162,7 +162,7 @@ def test_an_answer_to_its_question_lets_the_run_complete(phases: Project) -> Non
     assert phases.statuses("4") == {"T4-01": "completed", "T4-02": "completed"}
 
 
-def test_a_dead_letter_is_tried_again(phases: Project) -> None:
+def test_a_dead_letter_can_be_retried(phases: Project) -> None:
     phases.repo.write("ready", "")
     phases.repo.commit("ready")
     assert phases.json("dlq", "retry", "T3-01").code == 0
@@ -175,7 +175,7 @@ def test_a_handoff_is_updated(phases: Project) -> None:
     assert phases.json("handoff", "list").data["handoffs"][0]["status"] == "complete"
 
 
-def test_work_on_its_open_attempt_is_submitted(editor: Project) -> None:
+def test_work_on_its_open_attempt_can_be_submitted(editor: Project) -> None:
     submitted = editor.json("submit", "T1-01")
     assert (submitted.code, submitted.data["accepted"]) == (0, True)
     assert editor.json("start", "T1-02").code == 0
@@ -183,13 +183,13 @@ def test_work_on_its_open_attempt_is_submitted(editor: Project) -> None:
     assert editor.json("submit", "T1-02").data["ended"]["outcome"] == "complete"
 
 
-def test_its_open_attempt_is_given_up_and_the_work_kept(editor: Project) -> None:
+def test_its_open_attempt_can_be_abandoned_and_the_work_is_kept(editor: Project) -> None:
     assert editor.json("give-up", "T1-01", "--why", "another way").code == 0
     assert not editor.exists("a.txt")
     assert editor.json("start", "T1-01").code == 0
 
 
-def test_a_finished_phase_is_rolled_back_and_brought_again(phases: Project) -> None:
+def test_a_finished_phase_can_be_rolled_back_and_restored(phases: Project) -> None:
     assert phases.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert (phases.exists("a.txt"), phases.exists("b.txt")) == (True, False)
     assert phases.json("undo", "--yes").code == 0
@@ -198,19 +198,19 @@ def test_a_finished_phase_is_rolled_back_and_brought_again(phases: Project) -> N
     _quiet(phases.json("audit", "verify"))
 
 
-def test_its_rollback_is_undone(phases: Project) -> None:
+def test_its_rollback_can_be_undone(phases: Project) -> None:
     (operation,) = [e["operation"] for e in phases.events("2", "--kind", "rollback.completed")]
     assert not phases.exists("c.txt")
     assert phases.json("undo", "--operation", operation, "--yes").code == 0
     assert (phases.read("c.txt"), phases.read("d.txt")) == ("T2-01\n", "T2-02\n")
 
 
-def test_a_run_that_was_rolled_back_is_run_again_under_the_consent_of_then(phases: Project) -> None:
+def test_a_rolled_back_run_runs_again_under_the_earlier_consent(phases: Project) -> None:
     assert phases.resume(phase="2").code == 0
     assert (phases.read("c.txt"), phases.read("d.txt")) == ("T2-01\n", "T2-02\n")
 
 
-def test_a_new_phase_runs_beside_what_is_there(phases: Project) -> None:
+def test_a_new_phase_runs_next_to_the_existing_ones(phases: Project) -> None:
     before = phases.events()
     phases.plan([making("T5-01", "h.txt")], phase="5")
     assert phases.execute(phase="5").code == 0

@@ -54,7 +54,7 @@ def run(project: Project, *flags: str) -> Answer:
     return project.quick("execute-phase", "1", "--approve", contract(project), *flags)
 
 
-def test_the_configuration_says_how_long_a_question_waits(project: Project) -> None:
+def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> None:
     """R-ASK-3: nobody types anything, and the run's question becomes a pending decision."""
     project.configure("ask: {timeout: 1s}\n")
     project.plan([STRAYING])
@@ -87,7 +87,7 @@ def test_a_question_of_a_run_becomes_a_pending_decision(
     assert project.json("status").data["owner"] is None
 
 
-def test_a_criterion_of_the_phase_that_nobody_judges_in_time_waits(project: Project, screen: Screen) -> None:
+def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, screen: Screen) -> None:
     """R-ASK-2, R-ASK-3."""
     project.plan([making("T1-01", "a.txt")], head="success_criteria: [{text: it is liked, human: Look at it}]\n")
     assert run(project).code == 5
@@ -98,7 +98,9 @@ def test_a_criterion_of_the_phase_that_nobody_judges_in_time_waits(project: Proj
 @pytest.mark.parametrize(
     "command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",), ("approve", "1")], ids=lambda c: str(c[0])
 )
-def test_a_question_before_a_command_ends_it(project: Project, screen: Screen, command: tuple[str, ...]) -> None:
+def test_a_timed_out_question_before_a_command_ends_it(
+    project: Project, screen: Screen, command: tuple[str, ...]
+) -> None:
     """R-ASK-3: no answer is a no, and nothing was done."""
     project.plan([making("T1-01", "a.txt")])
     assert run(project, "--no-verify").code == 0
@@ -112,7 +114,7 @@ def test_a_question_before_a_command_ends_it(project: Project, screen: Screen, c
     assert waiting(project) == []
 
 
-def test_an_irreversible_task_that_nobody_accepts_in_time_is_refused(project: Project, screen: Screen) -> None:
+def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Project, screen: Screen) -> None:
     """R-ASK-3, R-LOCK-9: one question, though two tasks need a word."""
     made = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
     project.plan(made)
@@ -123,7 +125,7 @@ def test_an_irreversible_task_that_nobody_accepts_in_time_is_refused(project: Pr
     assert not project.exists("1.txt")
 
 
-def test_an_amendment_that_nobody_confirms_in_time_is_not_written(project: Project, screen: Screen) -> None:
+def test_an_amendment_is_not_written_if_its_question_times_out(project: Project, screen: Screen) -> None:
     """R-ASK-3."""
     project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b.txt", after="T1-01")])
     assert run(project).code == 5

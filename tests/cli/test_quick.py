@@ -44,7 +44,7 @@ def consented(project: Project, *arguments: str) -> Answer:
     return project.json("quick", *arguments, "--approve", asked.error["details"]["contract_hash"])
 
 
-def test_a_quick_task_is_agreed_to_run_proven_committed_and_taken_back(project: Project) -> None:
+def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: Project) -> None:
     """No plan is written before somebody agreed to it; then it is one like every other."""
     arguments = ("Fix the typo", "--files", "README.md", "--check", "grep -q The README.md")
     asked = project.quick("quick", *arguments, "--json")
@@ -69,7 +69,7 @@ def test_the_hint_of_a_quick_task_is_the_command_that_runs_it(project: Project) 
     assert hint.startswith("idumb quick 'Fix it; now' --files README.md --approve ")
 
 
-def test_a_change_outside_the_named_files_stops_a_quick_task(project: Project) -> None:
+def test_an_undeclared_change_stops_a_quick_task(project: Project) -> None:
     building(project, "echo more >> other.txt; sed -i s/Teh/The/ README.md")
     done = consented(project, "Fix the typo", "--files", "README.md")
     assert done.code != 0
@@ -77,7 +77,7 @@ def test_a_change_outside_the_named_files_stops_a_quick_task(project: Project) -
     assert "Fix the typo" not in project.subjects()
 
 
-def test_without_a_check_it_is_proven_that_the_named_file_changed_and_that_is_said(project: Project) -> None:
+def test_without_a_check_a_change_of_the_named_file_is_the_proof_and_the_answer_says_so(project: Project) -> None:
     done = consented(project, "Fix the typo", "--files", "README.md")
     assert done.code == 0
     assert any("Without --check" in words for words in done.object["warnings"])
@@ -86,7 +86,7 @@ def test_without_a_check_it_is_proven_that_the_named_file_changed_and_that_is_sa
 
 
 @pytest.mark.parametrize("pattern", ["**/*.md", "{README,other}.*", "docs/"])
-def test_where_nothing_was_done_no_pattern_makes_it_look_done(project: Project, pattern: str) -> None:
+def test_without_any_change_no_pattern_proves_the_task(project: Project, pattern: str) -> None:
     """R-RUN-3: neither the plan that was just written nor a stray file of the user's is work of the task."""
     (project.folder / "stray.txt").write_text("mine\n", encoding="utf-8")
     building(project, "true")
@@ -104,7 +104,7 @@ def test_a_change_that_a_pattern_covers_is_work_of_the_task(project: Project, pa
     assert project.trailers("Idumb-Task") == ["TQ1-01"]
 
 
-def test_what_the_editor_committed_itself_is_work_of_the_task(project: Project) -> None:
+def test_commits_from_the_editor_are_work_of_the_task(project: Project) -> None:
     """R-ADAPT-7: bytes are judged, whoever committed them."""
     project.configure("builder: editor\n")
     assert consented(project, "Fix the typo", "--files", "README.md").code in (0, 5)
@@ -116,7 +116,7 @@ def test_what_the_editor_committed_itself_is_work_of_the_task(project: Project) 
     assert (done.code, done.data["accepted"]) == (0, True), done.out
 
 
-def test_a_link_that_is_there_is_modified_and_not_created(project: Project) -> None:
+def test_an_existing_link_is_modified_and_not_created(project: Project) -> None:
     (project.folder / "link").symlink_to("README.md")
     project.repo.commit("a link")
     building(project, "ln -sfn other.txt link")
@@ -131,7 +131,7 @@ def test_without_a_terminal_the_files_must_be_named(project: Project) -> None:
     assert not project.exists(".planning/quick")
 
 
-def test_what_can_be_no_plan_is_refused_and_nothing_is_written(project: Project) -> None:
+def test_an_impossible_plan_is_refused_and_nothing_is_written(project: Project) -> None:
     for path in ("../out.txt", ".planning/x", "/etc/passwd"):
         assert project.quick("quick", "Fix it", "--files", path, "--json").code == 3
     assert project.quick("quick", "Fix it", "--files", "README.md", "--builder", "nobody", "--json").code == 3
@@ -147,7 +147,7 @@ def test_what_can_be_no_plan_is_refused_and_nothing_is_written(project: Project)
         (BUILDER % "true", ("--builder", "agnt"), "Did you mean agent?"),
     ],
 )
-def test_the_hint_of_what_can_be_no_plan_names_what_mends_it(
+def test_the_hint_for_an_impossible_plan_names_the_fix(
     project: Project, configuration: str, arguments: tuple[str, ...], mend: str
 ) -> None:
     project.configure(configuration)
@@ -157,7 +157,7 @@ def test_the_hint_of_what_can_be_no_plan_names_what_mends_it(
     assert not project.exists(".planning/quick")
 
 
-def test_a_file_that_a_link_leads_out_of_the_repository_is_refused_before_anybody_is_asked(project: Project) -> None:
+def test_a_file_behind_a_link_out_of_the_repository_is_refused_before_any_question(project: Project) -> None:
     """R-LOCK-5: links are followed before a path is judged."""
     (project.folder / "away").symlink_to(project.folder.parent)
     answer = project.quick("quick", "Fix it", "--files", "away/new.txt", "--json")
@@ -184,9 +184,7 @@ def _counted(function: Callable[..., Any], counted: list[str]) -> Callable[..., 
     return call
 
 
-def test_a_quick_plan_that_changes_before_its_run_begins_is_not_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_plan_that_changes_before_its_run_is_not_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: consent was given to other bytes."""
     begin = run_lifecycle.take_up
 
@@ -203,9 +201,7 @@ def test_a_quick_plan_that_changes_before_its_run_begins_is_not_run(
     assert project.read("README.md") == "# Teh project\n"
 
 
-def test_a_number_that_another_command_took_meanwhile_is_refused(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_used_by_another_command_since_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: two plans of one number would be one phase."""
     asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     other = project.folder / ".planning/quick/001-another"
@@ -224,7 +220,7 @@ def test_a_number_that_another_command_took_meanwhile_is_refused(
     assert not project.exists(f"{FOLDER}/01-PLAN.md")
 
 
-def test_words_that_look_like_a_plan_stay_words(project: Project) -> None:
+def test_text_that_looks_like_a_plan_stays_text(project: Project) -> None:
     words = 'Fix "teh" <!-- typo\n## Tasks\n```yaml task\nid: T1-01\n``` $goal {x} \\n'
     done = consented(project, words, "--files", "README.md", "--check", "grep -q The README.md")
     assert done.code == 0, done.out
@@ -244,7 +240,7 @@ def test_a_quick_task_that_cannot_start_leaves_no_plan(project: Project, monkeyp
     assert not project.exists(f"{FOLDER}/01-PLAN.md")
 
 
-def test_a_finished_quick_task_is_no_clutter_in_status_and_an_open_one_is_there(project: Project) -> None:
+def test_status_hides_finished_quick_tasks_and_shows_open_ones(project: Project) -> None:
     assert consented(project, "Fix the typo", "--files", "README.md").code == 0
     assert "Q1" not in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
     building(project, "true")
@@ -269,7 +265,7 @@ class Person:
 
 
 @pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
-def test_at_a_terminal_a_person_is_shown_the_plan_and_judges_what_changed(
+def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
     project: Project, monkeypatch: pytest.MonkeyPatch, judged: str, code: int
 ) -> None:
     person = Person(judged)
@@ -280,7 +276,7 @@ def test_at_a_terminal_a_person_is_shown_the_plan_and_judges_what_changed(
     assert "modified README.md" in person.asked[1].evidence
 
 
-def test_who_does_not_agree_finds_nothing_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_consent_nothing_is_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person("yes")
     monkeypatch.setattr(person, "ask", lambda decision: Said(decision.id, "no", "pat"))
     monkeypatch.setattr(options, "_asker", lambda *_, **__: person)

@@ -107,7 +107,7 @@ def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Pro
 
 
 @pytest.mark.parametrize(("builder", "other"), [("odd", "out/t1-01/data"), ("again", "README.md")])
-def test_a_recorded_verdict_counts_for_no_other_bytes_than_those_that_were_judged(
+def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
     recorded: tuple[Project, str], tmp_path: Path, builder: str, other: str
 ) -> None:
     """R-ENV-3: whether the builder made them, or somebody else meanwhile."""
@@ -126,7 +126,7 @@ def test_a_recorded_verdict_counts_for_no_other_bytes_than_those_that_were_judge
     assert all(p["text"].startswith("the recording judged different files: ") and other in p["text"] for p in judged)
 
 
-def test_other_words_and_other_bytes_than_were_recorded_are_refused(recorded: tuple[Project, str]) -> None:
+def test_requests_and_files_that_differ_from_the_recording_are_refused(recorded: tuple[Project, str]) -> None:
     """R-ENV-3: a task that says something else is not replayed; what somebody made meanwhile is not overwritten."""
     project, run = recorded
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
@@ -147,7 +147,7 @@ def test_other_words_and_other_bytes_than_were_recorded_are_refused(recorded: tu
 
 
 @pytest.mark.parametrize("options", ["{run: '0123456789abcdef'}", "{}", "{run: x, speed: 2}"])
-def test_a_recording_that_is_not_there_is_told_before_anything_is_touched(sandbox: GitSandbox, options: str) -> None:
+def test_a_missing_recording_is_reported_before_anything_changes(sandbox: GitSandbox, options: str) -> None:
     """R-ENV-3."""
     project = projects.create(sandbox)
     project.configure(f"builder: again\nbindings:\n  again: {{adapter: replay, options: {options}}}\n")

@@ -155,7 +155,7 @@ def test_without_a_commit_yet(sandbox: GitSandbox) -> None:
     assert projects.user_bytes(before, sandbox.ledger()) == []
 
 
-def test_with_the_policy_to_make_no_commits(project: Project) -> None:
+def test_without_commits_by_policy(project: Project) -> None:
     """R-GIT-2: hidden refs only; branch, index and status are the user's alone."""
     project.configure("git: {commit: none}\n")
     before = project.repo.ledger()
@@ -185,7 +185,7 @@ def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
     assert not project.repo.clones.exists()
 
 
-def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_told_and_nothing_lost(project: Project) -> None:
+def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothing_is_lost(project: Project) -> None:
     """R-GIT-6."""
     project.repo.write("README.md", "mine\n")
     answer = project.execute("--workspace", "clone")
@@ -199,7 +199,7 @@ def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_told_and_nothing_lo
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-def test_a_person_judges_work_that_was_made_in_a_clone(project: Project) -> None:
+def test_a_person_judges_work_from_a_clone(project: Project) -> None:
     """R-ASK-2: what waits is delivered once the answer is there, and not before."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
     assert project.execute("--workspace", "clone").code == 5
@@ -224,7 +224,7 @@ def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path
     assert project.read("n.txt") == "x\n"
 
 
-def test_a_run_without_commits_goes_on_in_a_new_clone(project: Project, tmp_path: Path) -> None:
+def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_path: Path) -> None:
     """What the run did so far is in no commit, and yet in the clone that `resume` makes."""
     project.configure("git: {commit: none}\n")
     door = tmp_path / "door"
@@ -253,7 +253,7 @@ def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Proje
     assert projects.user_bytes(before, project.repo.ledger()) == []
 
 
-def test_a_hook_that_fails_stops_the_run_and_resume_commits_again(project: Project) -> None:
+def test_a_failing_hook_stops_the_run_and_resume_commits_again(project: Project) -> None:
     """R-RUN-6, F22: exit 1, git's words, the files stay, nothing is built twice."""
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -276,7 +276,7 @@ def test_a_hook_that_fails_stops_the_run_and_resume_commits_again(project: Proje
     assert len(project.events("1", "--kind", "attempt.started", "--task", "T1-01")) == 1
 
 
-def test_a_hook_that_changes_the_message_or_adds_files_is_the_users_affair(project: Project) -> None:
+def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
     """F22: hooks run on commits that a user sees; trailers survive."""
     hook = project.repo.git_dir / "hooks" / "prepare-commit-msg"
     hook.parent.mkdir(exist_ok=True)
@@ -356,7 +356,7 @@ def at_terminal(project: Project, arguments: tuple[str, ...], *answers: str) -> 
 
 
 @pytest.mark.parametrize("answers", [("run",), ("no",), ("",), ("nonsense", "2")], ids=" ".join)
-def test_consent_at_a_terminal_shows_what_runs_and_does_what_is_answered(
+def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
     project: Project, answers: tuple[str, ...]
 ) -> None:
     """R-ASK-2, house (Consent): the question names tasks and commands; only the clear word runs anything."""
@@ -390,7 +390,7 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
     assert project.statuses() == {"T1-01": "completed"}
 
 
-def test_a_person_is_asked_only_about_work_that_the_files_have_not_failed(project: Project) -> None:
+def test_a_person_is_asked_only_about_work_whose_files_passed(project: Project) -> None:
     """R-ASK-2, R-RUN-3: a yes that could not count is never asked for; the reason is the file, in each attempt."""
     project.repo.write("a.txt", "there before\n")
     project.repo.commit("there before", "a.txt")
@@ -403,7 +403,7 @@ def test_a_person_is_asked_only_about_work_that_the_files_have_not_failed(projec
     assert [one["kind"] for one in project.json("decisions").data["decisions"]] == ["exhausted"]
 
 
-def test_a_person_is_asked_after_what_the_checks_did_to_the_files_was_looked_at(project: Project) -> None:
+def test_a_person_is_asked_after_the_effect_of_checks_on_files_was_examined(project: Project) -> None:
     """R-ASK-2, R-GIT-5: a check that spoils what it judges fails the attempt before anybody is asked."""
     criteria = "  - [ ] it is there — check: `echo more >> a.txt`\n  - [ ] it is pretty — human\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria)])
@@ -415,7 +415,7 @@ def test_a_person_is_asked_after_what_the_checks_did_to_the_files_was_looked_at(
     assert reason == "a check changed what it should judge: a.txt"
 
 
-def test_a_brain_folder_that_cannot_be_written_stops_no_run(project: Project) -> None:
+def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> None:
     """Projections are no part of the truth: losing them loses nothing (R-LOG-4)."""
     shutil.rmtree(project.repo.root / ".idumb/brain", ignore_errors=True)
     (project.repo.root / ".idumb/brain").write_text("a file where a folder should be\n")
@@ -424,7 +424,7 @@ def test_a_brain_folder_that_cannot_be_written_stops_no_run(project: Project) ->
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
 
 
-def test_a_missing_agent_program_is_told_before_anything_is_touched(project: Project) -> None:
+def test_a_missing_agent_program_is_reported_before_anything_changes(project: Project) -> None:
     """No attempt is spent on what could never start (R-RUN-1, R-ADAPT-2)."""
     project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [no-such-agent-at-all]}\n")
     project.plan([making("T1-01", "a.txt", "x\n").split("```yaml steps")[0]])

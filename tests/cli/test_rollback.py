@@ -57,7 +57,7 @@ def test_the_commit_of_the_reports_after_a_rollback_is_recorded(sandbox: GitSand
     assert project.repo.status() == []
 
 
-def test_rollback_and_undo_make_one_commit_each_in_which_the_report_says_what_is_verified(sandbox: GitSandbox) -> None:
+def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(sandbox: GitSandbox) -> None:
     """R-GIT-3: files, progress and reports in one commit; the report of a rolled-back phase is not "passed"."""
     project = _project(sandbox)
     assert _execute(project).code == 0
@@ -77,7 +77,7 @@ def test_rollback_and_undo_make_one_commit_each_in_which_the_report_says_what_is
     assert "unverified (tasks were rolled back after the verification)" in project.repo.git("show", f"HEAD~1:{report}")
 
 
-def test_a_rollback_to_a_task_corrects_the_report_too_and_the_phase_is_verified_again(sandbox: GitSandbox) -> None:
+def test_a_rollback_to_a_task_updates_the_report_and_the_phase_is_verified_again(sandbox: GitSandbox) -> None:
     """R-GIT-3: with commit policy `none`, only the file is corrected; nothing is committed."""
     project = _project(sandbox, settings="git: {commit: none}\n")
     assert _execute(project).code == 0
@@ -102,7 +102,9 @@ def _cloned(project: Project, to: Path) -> Project:
     return Project(made, to)
 
 
-def test_a_clone_does_not_run_again_what_the_report_of_head_calls_verified(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verified(
+    sandbox: GitSandbox, tmp_path: Path
+) -> None:
     """R-RUN-1: this contract was verified elsewhere; nothing changes, and every choice can succeed."""
     change = task("T1-01", files="modify `README.md`", steps=[write("README.md", "changed\n")])
     project = _project(sandbox, change)
@@ -119,7 +121,7 @@ def test_a_clone_does_not_run_again_what_the_report_of_head_calls_verified(sandb
     assert _execute(clone).error is None or _execute(clone).error["code"] != "phase.verified"  # another contract
 
 
-def test_a_clone_runs_what_was_rolled_back_and_what_force_asks_for(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_clone_runs_rolled_back_phases_and_forced_ones(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-RUN-1, R-GIT-3: a corrected report blocks nothing, and an uncommitted one proves nothing."""
     project = _project(sandbox)
     assert _execute(project).code == 0
@@ -162,7 +164,7 @@ def test_undo_of_a_run_says_that_it_undid_a_run(sandbox: GitSandbox) -> None:
     assert set(project.statuses().values()) == {"completed"}
 
 
-def test_an_accepted_deviation_goes_back_with_its_task(sandbox: GitSandbox) -> None:
+def test_an_accepted_deviation_is_rolled_back_with_its_task(sandbox: GitSandbox) -> None:
     """R-GIT-5: accepted files are in the task's ledger, so they are rolled back with it."""
     steps = (shell("echo made > a.txt; echo stray > stray.txt"),)
     project = _project(sandbox, task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps))
@@ -175,9 +177,7 @@ def test_an_accepted_deviation_goes_back_with_its_task(sandbox: GitSandbox) -> N
 
 
 @pytest.mark.parametrize("change", ["write", "link", "program"])
-def test_a_conflict_names_commands_that_keep_the_users_version_and_let_the_rollback_go_on(
-    sandbox: GitSandbox, change: str
-) -> None:
+def test_a_conflict_names_commands_that_keep_the_user_s_version_and_continue(sandbox: GitSandbox, change: str) -> None:
     """R-GIT-3: the printed commands work for any file name."""
     path = "sub/it's here.txt"
     steps = [shell(f'mkdir sub; echo made > "{path}"')]
@@ -213,7 +213,7 @@ def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandb
     assert file["keep"].endswith(" > README.md.mine")
 
 
-def test_a_file_saved_when_others_were_put_back_already_is_kept_and_the_rollback_is_recorded(
+def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half-restored files with a log that says nothing was restored would be an undefined state."""
@@ -236,7 +236,7 @@ def test_a_file_saved_when_others_were_put_back_already_is_kept_and_the_rollback
     assert [event for event in _kinds(project) if event == "rollback.abandoned"] == []
 
 
-def test_a_file_saved_before_anything_was_put_back_stops_the_rollback(
+def test_a_file_saved_before_the_first_restore_stops_the_rollback(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = _project(sandbox)
@@ -256,9 +256,7 @@ def test_a_file_saved_before_anything_was_put_back_stops_the_rollback(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("again", ["resume", "rollback", "undo", "accept"])
-def test_whatever_is_said_after_a_killed_rollback_finishes_it_first(
-    sandbox: GitSandbox, tmp_path: Path, again: str
-) -> None:
+def test_any_command_after_a_killed_rollback_finishes_it_first(sandbox: GitSandbox, tmp_path: Path, again: str) -> None:
     """R-GIT-3, R-LOG-6: a kill between intent and record must not leave files and log inconsistent."""
     project = _project(sandbox)
     assert _execute(project).code == 0
@@ -284,7 +282,7 @@ def test_whatever_is_said_after_a_killed_rollback_finishes_it_first(
     assert project.repo.status() == []
 
 
-def test_a_rollback_after_git_collected_what_nothing_names(sandbox: GitSandbox) -> None:
+def test_a_rollback_works_after_git_collected_unreferenced_objects(sandbox: GitSandbox) -> None:
     """F24: refs keep merged task bases and accepted files."""
     first = task("T1-01", files="create `a.txt`", check="test -e allowed", steps=(shell("echo bad > a.txt"),))
     project = _project(sandbox, first, making("T1-02", "b.txt", after="T1-01"))
@@ -302,7 +300,7 @@ def test_a_rollback_after_git_collected_what_nothing_names(sandbox: GitSandbox) 
     assert projects.user_bytes(sandbox.ledger(), sandbox.ledger()) == []
 
 
-def test_a_document_of_an_earlier_attempt_is_made_anew(sandbox: GitSandbox) -> None:
+def test_the_document_of_an_earlier_attempt_is_rebuilt(sandbox: GitSandbox) -> None:
     """R-GIT-2: a run that was killed before it wrote the last document leaves the previous one."""
     project = _project(sandbox)
     assert _execute(project, "--no-verify").code == 0
@@ -313,7 +311,7 @@ def test_a_document_of_an_earlier_attempt_is_made_anew(sandbox: GitSandbox) -> N
     assert place.read_text(encoding="utf-8") == right
 
 
-def test_undo_leaves_uncommitted_what_no_commit_had(sandbox: GitSandbox) -> None:
+def test_undo_leaves_previously_uncommitted_work_uncommitted(sandbox: GitSandbox) -> None:
     """R-GIT-3, R-GIT-6: the files of a failed task are restored, and nothing commits them unasked."""
     bad = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[write("b.txt", "b\n")])
     project = _project(sandbox, making("T1-01", "a.txt"), bad)

@@ -60,7 +60,7 @@ def _back(project: Project, to: str = "start", *more: str) -> Answer:
     return project.quick("rollback", "1", "--to", to, "--yes", *more, "--json")
 
 
-def test_commands_that_take_effects_back_run_newest_task_first_and_before_the_files_go(sandbox: GitSandbox) -> None:
+def test_compensation_commands_run_newest_task_first_and_before_files_are_restored(sandbox: GitSandbox) -> None:
     """R-GIT-4, R-PLAN-3."""
     project = _ran(
         sandbox,
@@ -79,7 +79,7 @@ def test_commands_that_take_effects_back_run_newest_task_first_and_before_the_fi
     assert any("T1-01" in warning and "is not repeated" in warning for warning in undone.object["warnings"])
 
 
-def test_a_command_that_fails_stops_the_rollback_and_what_was_taken_back_is_not_taken_back_twice(
+def test_a_failed_compensation_stops_the_rollback_and_completed_ones_are_not_repeated(
     sandbox: GitSandbox,
 ) -> None:
     """R-GIT-4: exit 1, recorded, and no file has moved."""
@@ -104,7 +104,7 @@ def test_a_command_that_fails_stops_the_rollback_and_what_was_taken_back_is_not_
     assert not project.exists("b.txt")
 
 
-def test_a_file_that_such_a_command_changed_is_no_conflict(sandbox: GitSandbox) -> None:
+def test_a_file_changed_by_a_compensation_command_is_not_a_conflict(sandbox: GitSandbox) -> None:
     """R-GIT-4: the rollback of a migration may rewrite the task's files."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo migrated down > a.txt")))
     assert _back(project).code == 0
@@ -113,7 +113,7 @@ def test_a_file_that_such_a_command_changed_is_no_conflict(sandbox: GitSandbox) 
     assert project.read("a.txt") == "made\n"
 
 
-def test_the_refusal_of_a_rollback_past_an_irreversible_task_can_be_read(sandbox: GitSandbox) -> None:
+def test_the_refusal_of_a_rollback_past_an_irreversible_task_is_readable(sandbox: GitSandbox) -> None:
     """R-GIT-4."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", IRREVERSIBLE))
     refused = project.quick("rollback", "1", "--to", "start", "--yes")
@@ -122,7 +122,7 @@ def test_the_refusal_of_a_rollback_past_an_irreversible_task_can_be_read(sandbox
     assert "--past T1-01" in refused.err
 
 
-def test_a_rollback_past_an_irreversible_task_is_refused_unless_it_is_named(sandbox: GitSandbox) -> None:
+def test_a_rollback_past_an_irreversible_task_is_refused_unless_the_task_is_named(sandbox: GitSandbox) -> None:
     """R-GIT-4, F64: its effect remains, and the task is retried only when the user says so."""
     project = _ran(
         sandbox,
@@ -152,7 +152,7 @@ def test_a_rollback_past_an_irreversible_task_is_refused_unless_it_is_named(sand
     assert project.read("outside.log").count("did T1-02") == 2
 
 
-def test_a_failed_task_with_an_effect_is_not_tried_again_by_itself(sandbox: GitSandbox) -> None:
+def test_a_failed_task_with_an_effect_is_not_retried_automatically(sandbox: GitSandbox) -> None:
     """F64: a failed deployment may be half done."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", IRREVERSIBLE, check="test -e allowed.log"), codes=(5,))
     assert project.read("outside.log") == "did T1-01\n"
@@ -163,7 +163,7 @@ def test_a_failed_task_with_an_effect_is_not_tried_again_by_itself(sandbox: GitS
 
 
 @pytest.mark.slow
-def test_a_killed_attempt_at_a_task_with_an_effect_becomes_a_question(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_a_killed_attempt_of_a_task_with_an_effect_becomes_a_decision(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F64: killed between work and record, a reversible task runs again, but this one does not."""
     from tests.crash import harness
 
@@ -185,7 +185,7 @@ def test_a_killed_attempt_at_a_task_with_an_effect_becomes_a_question(sandbox: G
     assert accepted.code == 0, accepted
 
 
-def test_consent_shows_what_a_rollback_would_run(sandbox: GitSandbox) -> None:
+def test_consent_shows_the_commands_of_a_rollback(sandbox: GitSandbox) -> None:
     """R-GIT-4: such a command needs consent, so the user sees it."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo back")))
     project.plan([_effect("T1-01", "a.txt", _taking_back("echo other"))])
@@ -194,7 +194,7 @@ def test_consent_shows_what_a_rollback_would_run(sandbox: GitSandbox) -> None:
     assert any("echo other, on rollback" in line for line in refused.error["details"]["evidence"])
 
 
-def test_the_commands_that_were_agreed_to_run_even_if_the_plan_changed(sandbox: GitSandbox) -> None:
+def test_the_approved_compensation_commands_run_even_if_the_plan_changed(sandbox: GitSandbox) -> None:
     """R-GIT-4: the rollback is that of the plan that ran."""
     project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo agreed >> outside.log")))
     project.plan([_effect("T1-01", "a.txt", _taking_back("echo other >> outside.log"))])

@@ -63,7 +63,7 @@ def test_each_question_follows_its_schema(project: Project) -> None:
         assert all(choice["consequence"] for choice in one["choices"])
 
 
-def test_each_attempt_names_its_envelope_and_what_its_builder_claims(project: Project) -> None:
+def test_each_attempt_has_its_envelope_and_its_builder_s_claims(project: Project) -> None:
     for one in payloads(project, "attempt.started"):
         validate(one["envelope"], "envelope")
     for one in payloads(project, "attempt.finished"):

@@ -72,7 +72,7 @@ def asked_of(project: Project) -> list[Answer]:
     return [project.idumb(*line.split()) for line in (*commands, "log --json --limit 100000", "metrics", "diff T1-01")]
 
 
-def test_a_secret_in_a_check_is_run_and_never_shown(project: Project) -> None:
+def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Project) -> None:
     """R-LOG-3."""
     told = f"echo {TOKEN} {VALUE} >&2; grep -q {VALUE} plain.txt || test -f a.txt"
     criteria = f"  - [ ] it accepts {VALUE} — check: `{told}`\n  - [ ] it fails — check: `false {TOKEN}`\n"
@@ -87,7 +87,7 @@ def test_a_secret_in_a_check_is_run_and_never_shown(project: Project) -> None:
     assert shown(project, VALUE, TOKEN, said=(failed, *asked_of(project))) == []
 
 
-def test_a_title_with_a_secret_is_committed_without_it_and_the_run_goes_on_after_it(project: Project) -> None:
+def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(project: Project) -> None:
     """R-LOG-3: what is compared later, plans and contract, is as it was."""
     first = task("T1-01", files="create `a.txt`", check=f"test -f a.txt # {VALUE}", steps=[write("a.txt", "a\n")])
     second = task("T1-02", files="create `b.txt`", check="test -f ok.log", after="T1-01", steps=[write("b.txt", "b\n")])
@@ -103,7 +103,7 @@ def test_a_title_with_a_secret_is_committed_without_it_and_the_run_goes_on_after
     assert shown(project, VALUE, said=(resumed, again, *asked_of(project))) == []
 
 
-def test_a_report_of_an_empty_configuration_hides_variables_by_their_names(project: Project) -> None:
+def test_with_an_unreadable_configuration_variables_are_hidden_by_name(project: Project) -> None:
     """R-LOG-3: what cannot be read names no variables, so those count whose own names do."""
     Path(project.folder, ".idumb/config.yaml").write_text("bindings: [\n")
     answer = project.idumb("show", VALUE)
@@ -132,7 +132,7 @@ def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(project: P
     assert shown(project, VALUE, said=(gone_on, *asked_of(project)), theirs=theirs) == []
 
 
-def test_no_fails_the_attempt_and_tells_the_next_one_what_to_do(project: Project) -> None:
+def test_answering_no_fails_the_attempt_and_instructs_the_next_one(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built()])
@@ -146,7 +146,7 @@ def test_no_fails_the_attempt_and_tells_the_next_one_what_to_do(project: Project
     assert "Task T1-01" not in project.subjects()
 
 
-def test_a_value_that_head_has_already_is_no_question(project: Project) -> None:
+def test_a_value_that_head_already_contains_is_no_question(project: Project) -> None:
     """R-LOG-3: what is in the history cannot be kept out of it."""
     project.repo.write("old.py", f"key = '{VALUE}'\n")
     project.repo.commit("as it was")
@@ -155,7 +155,7 @@ def test_a_value_that_head_has_already_is_no_question(project: Project) -> None:
     assert project.execute().code == 0
 
 
-def test_a_strict_run_fails_over_a_secret(project: Project) -> None:
+def test_a_secret_fails_a_strict_run(project: Project) -> None:
     """R-LOG-3: in strict mode nobody is asked while it runs."""
     bound(project, ("a.py", "VALUE\n"))
     strict = built().replace("- **Builder", "- **Requirements:** REQ-1\n- **Change:** extending\n- **Builder")
@@ -169,7 +169,7 @@ def test_a_strict_run_fails_over_a_secret(project: Project) -> None:
 
 
 @pytest.mark.parametrize("more", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
-def test_work_in_a_clone_waits_in_the_same_way(project: Project, more: str) -> None:
+def test_work_in_a_clone_waits_for_the_same_question(project: Project, more: str) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"), commits="builder" in more, more=more)
     project.plan([built()])
@@ -182,14 +182,14 @@ def test_work_in_a_clone_waits_in_the_same_way(project: Project, more: str) -> N
     assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
 
 
-def test_a_secret_that_a_builders_next_commit_takes_away_is_in_the_history(project: Project) -> None:
+def test_a_secret_removed_by_a_later_commit_is_still_in_the_history(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"), ("a.py", "clean\n"), commits=True, more="git: {commit: builder}\n")
     project.plan([built()])
     assert project.execute().code == 5
 
 
-def test_steps_and_quick_ask_too(project: Project) -> None:
+def test_steps_and_quick_tasks_ask_too(project: Project) -> None:
     """R-LOG-3: every way by which idumb commits."""
     step = {"tool": "run", "intent": "write it", "arguments": {"command": "printenv API_TOKEN > a.py"}}
     project.configure("environment: [PATH, API_TOKEN]\n")
@@ -202,7 +202,7 @@ def test_steps_and_quick_ask_too(project: Project) -> None:
     assert project.json(*words, "--approve", approve).code == 5
 
 
-def test_accepting_a_secret_needs_a_word_of_its_own(project: Project) -> None:
+def test_accepting_a_secret_needs_its_own_option(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built(check="false")])
@@ -220,7 +220,7 @@ def test_accepting_a_secret_needs_a_word_of_its_own(project: Project) -> None:
     assert shown(project, VALUE, said=(refused, accepted, *asked_of(project)), theirs=theirs) == []
 
 
-def test_a_task_that_declares_the_name_fails_and_shows_none_of_it(project: Project) -> None:
+def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(project: Project) -> None:
     """R-LOG-3: the next attempt starts from the same base, so that to rename the file is enough."""
     bound(project, ("out/VALUE.txt", "x\n"))
     project.plan([built(files="create `out/*.txt`", check="true")])
@@ -241,7 +241,7 @@ def shown_in_records(project: Project, secret: str, *said: Answer) -> list[str]:
     return [name for name in found if name != "objects of git"]
 
 
-def test_an_undeclared_file_with_such_a_name_halts_and_no_choice_takes_it(project: Project) -> None:
+def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "x\n"), ("VALUE.txt", "x\n"))
     project.plan([built()])
@@ -270,7 +270,7 @@ def test_a_retry_that_renames_the_file_completes(project: Project) -> None:
     assert shown_in_records(project, VALUE, done) == []
 
 
-def test_a_secret_that_the_builder_committed_itself_is_a_question_too(project: Project) -> None:
+def test_a_secret_committed_by_the_builder_is_a_question_too(project: Project) -> None:
     """R-LOG-3: the branch is compared as it was before the attempt."""
     bound(project, ("a.py", "VALUE\n"), commits=True)
     project.plan([built()])
@@ -279,7 +279,7 @@ def test_a_secret_that_the_builder_committed_itself_is_a_question_too(project: P
     assert [d["evidence"] for d in project.json("decisions").data["decisions"]] == [["a.py:1: the value of API_TOKEN"]]
 
 
-def test_a_variable_that_is_made_of_words_is_no_secret_of_a_name(
+def test_a_variable_made_of_ordinary_words_is_not_a_secret_in_a_name(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-3: what agents say is without it, and files may be called like it."""
@@ -295,7 +295,7 @@ def test_a_variable_that_is_made_of_words_is_no_secret_of_a_name(
     assert "in [redacted:value:" in ended["builder"]["output"]
 
 
-def test_who_said_no_to_an_acceptance_is_asked_anew(project: Project) -> None:
+def test_after_a_no_acceptance_is_asked_for_again(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built(check="false")])
@@ -320,7 +320,7 @@ def test_a_dry_run_says_that_a_run_would_ask(project: Project) -> None:
     assert project.execute("--dry-run").code == 0
 
 
-def test_what_a_killed_attempt_left_under_such_a_name_is_taken_back(project: Project) -> None:
+def test_files_with_a_secret_name_of_a_killed_attempt_are_removed(project: Project) -> None:
     """R-LOG-3, R-LOG-6."""
     script = (
         "import json, os; os.makedirs('out', exist_ok=True); p = f\"out/{os.environ['API_TOKEN']}.txt\"\n"
@@ -339,7 +339,7 @@ def test_what_a_killed_attempt_left_under_such_a_name_is_taken_back(project: Pro
     assert shown_in_records(project, VALUE, killed, done) == []
 
 
-def test_a_person_at_the_terminal_is_asked_at_once(project: Project) -> None:
+def test_a_person_at_the_terminal_is_asked_immediately(project: Project) -> None:
     """R-LOG-3, R-ASK-2: the value is not on the screen."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built()])
@@ -364,7 +364,7 @@ def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Proje
 
 
 @pytest.mark.parametrize("value", ["T1-01.secret", "secret"])
-def test_a_secret_that_idumbs_own_words_contain_changes_no_question(
+def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
     project: Project, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     """R-LOG-3, R-ASK-2: an answer finds its question, so that a no is heard."""
@@ -393,7 +393,7 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
 
 
 @pytest.mark.parametrize("value", ["", "another-value-9"])
-def test_a_name_with_a_secret_that_is_not_known_now_is_refused_before_anything_changes(
+def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_changes(
     project: Project, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     """R-LOG-3, R-GIT-3: rollback and undo neither leave the file in silence nor show its name."""
@@ -416,7 +416,7 @@ def test_a_name_with_a_secret_that_is_not_known_now_is_refused_before_anything_c
     assert project.read(name) == "x\n"
 
 
-def test_what_is_written_without_a_secret_is_as_the_log_says(project: Project) -> None:
+def test_a_redacted_document_matches_the_log(project: Project) -> None:
     """R-LOG-3: `doctor --fix` finds nothing to fix in it, and ends."""
     project.plan(
         [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")]).replace("Task T1-01", f"Use {VALUE}")]
@@ -425,7 +425,7 @@ def test_what_is_written_without_a_secret_is_as_the_log_says(project: Project) -
     assert project.json("doctor", "--fix").data["mended"] == []
 
 
-def test_a_name_or_a_value_that_head_has_is_no_failure(project: Project) -> None:
+def test_a_name_or_value_that_head_contains_is_not_a_failure(project: Project) -> None:
     """R-LOG-3: the path itself, and the value in another name or file, are in the history."""
     project.repo.write(f"src/{VALUE}.py", "x = 1\n")
     project.repo.commit("as it was")
@@ -448,7 +448,7 @@ def test_a_name_or_a_value_that_head_has_is_no_failure(project: Project) -> None
         ("AUTH_TOKEN_FILE", "/run/secrets/Zq81xWvT", "a.py"),
     ],
 )
-def test_a_word_is_no_secret_beyond_doubt_whatever_its_variable_is_called(
+def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_called(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str, path: str
 ) -> None:
     """R-LOG-3: it causes no question and no failure, and what programs say is without it."""
@@ -464,7 +464,7 @@ def test_a_word_is_no_secret_beyond_doubt_whatever_its_variable_is_called(
     assert "as [redacted:value:" in ended["builder"]["output"]
 
 
-def test_a_task_that_waits_is_committed_under_a_name_that_head_has(project: Project) -> None:
+def test_a_waiting_task_is_committed_under_a_name_that_head_contains(project: Project) -> None:
     """R-LOG-3: the log does not have the name, so it is found again in the trees."""
     project.repo.write(f"src/{VALUE}.py", "x = 1\n")
     project.repo.commit("as it was")

@@ -57,7 +57,7 @@ def tolerant(command: str, *scope: str) -> dict[str, Any]:
     return {**shell(command), "continue_on_error": True, **({"scope": list(scope)} if scope else {})}
 
 
-def test_a_step_plan_runs_only_once_it_is_approved(project: Project) -> None:
+def test_a_step_plan_runs_only_after_approval(project: Project) -> None:
     """R-PLAN-7, R-LOCK-4: it is strict by nature; guided consent is not enough."""
     put(project, write("a.txt", "x\n"))
     refused = project.quick("execute", PLAN, "--json")
@@ -69,7 +69,7 @@ def test_a_step_plan_runs_only_once_it_is_approved(project: Project) -> None:
     assert f"idumb approve {ID}" in project.quick("execute", PLAN).err
 
 
-def test_each_step_is_run_in_order_proven_and_committed(project: Project) -> None:
+def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -> None:
     """R-PLAN-7: a commit, a snapshot and a checkpoint for each step; the workspace is verified at the end."""
     put(project, write("a.txt", "one\n"), edit("page.html", "Hi", "Hello"), delete("README.md"))
     done = execute(project)
@@ -88,7 +88,7 @@ def test_each_step_is_run_in_order_proven_and_committed(project: Project) -> Non
     assert [(e["payload"]["subject"], e["payload"]["result"]) for e in found] == [("AC-1", "passed")] * 3
 
 
-def test_reports_go_below_brain_and_the_plan_itself_is_never_written(project: Project) -> None:
+def test_reports_are_below_brain_and_the_plan_itself_is_never_written(project: Project) -> None:
     """R-PLAN-7."""
     put(project, write("a.txt", "x\n"))
     before = (project.folder / PLAN).stat()
@@ -102,7 +102,7 @@ def test_reports_go_below_brain_and_the_plan_itself_is_never_written(project: Pr
     assert project.repo.git("status", "--porcelain").strip() == ""
 
 
-def test_json_at_the_root_with_a_base64_file_and_a_patch(project: Project) -> None:
+def test_a_json_plan_at_the_root_can_have_a_base64_file_and_a_patch(project: Project) -> None:
     """R-PLAN-7."""
     patch = "--- a/page.html\n+++ b/page.html\n@@ -1 +1 @@\n-<h1>Hi</h1>\n+<h1>Ho</h1>\n"
     put(
@@ -144,7 +144,7 @@ def test_a_failed_step_stops_the_plan_and_the_answer_is_structured(project: Proj
     jsonschema.Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(failed.data)
 
 
-def test_a_failure_is_told_to_people_with_the_step_its_tool_and_the_plan(project: Project) -> None:
+def test_the_text_of_a_failure_names_the_step_its_tool_and_the_plan(project: Project) -> None:
     """R-RUN-7."""
     put(project, shell("exit 3"))
     approve(project)
@@ -154,7 +154,7 @@ def test_a_failure_is_told_to_people_with_the_step_its_tool_and_the_plan(project
         assert words in failed.out, failed.out
 
 
-def test_a_step_that_may_fail_does_not_stop_the_plan_and_is_never_called_passed(project: Project) -> None:
+def test_a_step_that_may_fail_does_not_stop_the_plan_and_never_counts_as_passed(project: Project) -> None:
     """R-PLAN-7: continue_on_error; what the step left within its scope is kept and committed."""
     put(project, tolerant("echo half > out.txt; exit 3", "out.txt"), write("a.txt", "x\n"))
     done = execute(project)
@@ -177,7 +177,7 @@ def test_a_step_that_may_fail_does_not_stop_the_plan_and_is_never_called_passed(
         {**tolerant("sleep 60"), "timeout": 1},
     ],
 )
-def test_every_kind_of_failure_is_gone_past_where_the_plan_says_so(project: Project, step: dict[str, Any]) -> None:
+def test_the_plan_can_continue_after_every_kind_of_failure(project: Project, step: dict[str, Any]) -> None:
     """R-PLAN-7: a wrong edit, a missing file, a missing program, a timeout of the step's own."""
     put(project, step, write("a.txt", "x\n"))
     done = execute(project)
@@ -205,7 +205,7 @@ def test_a_run_step_may_change_only_what_its_scope_declares(project: Project) ->
     assert project.read("out/a.txt") == "x\n"
 
 
-def test_a_repository_that_a_step_makes_is_closed_to_the_steps_behind_it(project: Project) -> None:
+def test_a_repository_created_by_a_step_is_closed_to_later_steps(project: Project) -> None:
     """R-PLAN-7, R-GIT-7: no snapshot would have what is written there, so it is not written."""
     put(project, shell("git init --quiet inner"), write("inner/a.txt", "x\n"))
     failed = execute(project)
@@ -260,7 +260,7 @@ def test_every_mistake_of_a_file_is_printed_with_its_line(project: Project) -> N
         assert "retries" in text
 
 
-def test_a_changed_plan_is_not_what_was_approved(project: Project) -> None:
+def test_a_changed_plan_is_not_approved(project: Project) -> None:
     """R-LOCK-4: one byte voids the approval."""
     put(project, write("a.txt", "x\n"))
     approve(project)
@@ -270,7 +270,7 @@ def test_a_changed_plan_is_not_what_was_approved(project: Project) -> None:
     assert not project.exists("a.txt")
 
 
-def test_a_plan_that_changes_while_it_runs_stops_the_run(project: Project) -> None:
+def test_a_plan_that_changes_during_its_run_stops_the_run(project: Project) -> None:
     """R-LOCK-4: the hash is looked at again before each step."""
     put(project, write("a.txt", "x\n"), shell(f"echo '# more' >> {PLAN}"), write("b.txt", "y\n"))
     failed = execute(project)
@@ -278,7 +278,7 @@ def test_a_plan_that_changes_while_it_runs_stops_the_run(project: Project) -> No
     assert not project.exists("b.txt")
 
 
-def test_a_plan_that_somebody_changes_while_a_step_runs_stops_the_run(project: Project, tmp_path: Path) -> None:
+def test_a_plan_edited_by_the_user_during_a_step_stops_the_run(project: Project, tmp_path: Path) -> None:
     """R-LOCK-4, R-RUN-7: nobody can tell that it was not the step, so it is halted with the path named."""
     go = tmp_path / "go"
     wait = f"until test -e {go}; do sleep 0.05; done"
@@ -294,7 +294,7 @@ def test_a_plan_that_somebody_changes_while_a_step_runs_stops_the_run(project: P
     assert (refused.code, refused.error["code"].split(".")[0]) in {(4, "run"), (4, "approval")}
 
 
-def test_a_run_that_is_refused_to_go_on_answers_as_one_that_failed(project: Project) -> None:
+def test_a_run_that_may_not_continue_answers_like_a_failed_one(project: Project) -> None:
     """R-RUN-7: the step whose turn it was, the plan's hash, the audit trail."""
     put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
     approve(project)
@@ -309,7 +309,7 @@ def test_a_run_that_is_refused_to_go_on_answers_as_one_that_failed(project: Proj
     assert project.read("page.html") == "<h1>Hi, mine</h1>\n"
 
 
-def test_a_killed_run_goes_on_with_the_step_that_was_cut_short(project: Project, tmp_path: Path) -> None:
+def test_a_killed_run_continues_with_the_interrupted_step(project: Project, tmp_path: Path) -> None:
     """R-PLAN-7: steps that are done are not run again, and the end is that of an undisturbed run."""
     flag = tmp_path / "go"
     once = {**shell("echo x >> a.txt"), "scope": ["a.txt"]}
@@ -327,7 +327,7 @@ def test_a_killed_run_goes_on_with_the_step_that_was_cut_short(project: Project,
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
 
 
-def test_rollback_goes_back_to_any_step_undo_brings_it_again_and_resume_repeats_it(project: Project) -> None:
+def test_rollback_reaches_any_step_undo_restores_it_and_resume_repeats_it(project: Project) -> None:
     """R-PLAN-7, R-GIT-3."""
     put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"), write("b.txt", "y\n"))
     assert execute(project).code == 0
@@ -347,7 +347,7 @@ def test_rollback_goes_back_to_any_step_undo_brings_it_again_and_resume_repeats_
     assert project.read("page.html") == "<h1>Hello</h1>\n"
 
 
-def test_the_other_commands_know_a_step_plan_by_path_and_by_id(project: Project) -> None:
+def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(project: Project) -> None:
     """R-PLAN-7."""
     put(project, write("a.txt", "x\n"), shell("exit 3"))
     assert execute(project).code == 1
@@ -365,7 +365,7 @@ def test_the_other_commands_know_a_step_plan_by_path_and_by_id(project: Project)
     assert project.json("resume", PLAN).code == 0
 
 
-def test_status_follows_a_step_plan_that_changes_or_goes_away(project: Project) -> None:
+def test_status_follows_a_step_plan_that_changes_or_disappears(project: Project) -> None:
     """R-PLAN-7: a finished plan whose file is gone bars nobody's way."""
     put(project, write("a.txt", "x\n"))
     assert execute(project).code == 0
@@ -383,7 +383,7 @@ def test_status_follows_a_step_plan_that_changes_or_goes_away(project: Project) 
     assert f"> {PLAN}" in gone.error["hint"]
 
 
-def test_a_plan_is_found_from_a_folder_below_the_root(project: Project) -> None:
+def test_a_plan_is_found_from_a_subfolder(project: Project) -> None:
     """R-PLAN-7: the path given to execute is one of the folder that it is started in."""
     put(project, write("a.txt", "x\n"))
     approve(project)
@@ -407,7 +407,7 @@ def test_a_plan_is_found_from_a_folder_below_the_root(project: Project) -> None:
         ("1", "plan.no-step-plan"),
     ],
 )
-def test_a_file_that_cannot_be_a_step_plan_is_refused_with_the_way_on(project: Project, file: str, code: str) -> None:
+def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Project, file: str, code: str) -> None:
     """R-PLAN-7."""
     (project.folder.parent / "outside.yaml").write_text("steps: []\n", encoding="utf-8")
     refused = project.quick("execute", file, "--json")
@@ -451,7 +451,7 @@ def test_idumb_amends_no_step_plan(project: Project) -> None:
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
 
 
-def test_a_changed_step_plan_is_taken_over_by_its_run_once_it_is_approved(project: Project) -> None:
+def test_a_run_adopts_a_changed_step_plan_after_approval(project: Project) -> None:
     """R-PLAN-7, R-LOCK-8: every answer names the command that is next."""
     put(project, write("a.txt", "x\n"), shell("exit 3"))
     run = execute(project).data["run"]
@@ -474,7 +474,7 @@ def test_a_changed_step_plan_is_taken_over_by_its_run_once_it_is_approved(projec
     assert (done.code, done.data["run"]) == (0, run), done.out
 
 
-def test_the_policy_of_tools_holds_for_step_plans(project: Project) -> None:
+def test_the_tool_policy_applies_to_step_plans(project: Project) -> None:
     """R-LOCK-5, R-PLAN-7."""
     place = project.folder / ".idumb/policy/tools.yaml"
     place.parent.mkdir()

@@ -31,7 +31,7 @@ def test_an_undeclared_symbol_fails_the_task_and_is_named(sandbox: GitSandbox) -
     assert "--on-deviation" not in shown.out
 
 
-def test_a_declared_symbol_that_is_missing_fails_the_task(sandbox: GitSandbox) -> None:
+def test_a_missing_declared_symbol_fails_the_task(sandbox: GitSandbox) -> None:
     _, answer = _run(sandbox, "slug.py", SOURCE, "add slugify, other, third")
     assert answer.code == 1
     assert "the symbol third was declared (add third) and nothing did so" in answer.data["failure"]["error"]
@@ -46,7 +46,7 @@ def test_declared_symbols_are_in_checkpoint_and_summary(sandbox: GitSandbox) -> 
     assert "added other in slug.py" in project.read(answer.data["summary"])
 
 
-def test_a_language_that_is_not_known_is_said_to_be_not_judged(sandbox: GitSandbox) -> None:
+def test_an_unsupported_language_is_reported_as_not_judged(sandbox: GitSandbox) -> None:
     project, answer = _run(sandbox, "slug.lua", "function slugify() end\n", "add slugify")
     assert answer.code == 0, answer
     assert "not judged" in project.quick("show", "T1-01").out

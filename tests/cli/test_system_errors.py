@@ -29,7 +29,7 @@ def problem(number: int, path: str | None = None) -> OSError:
         (errno.ELOOP, "system.refused"),
     ],
 )
-def test_each_refusal_of_the_system_has_its_code_its_path_and_a_next_step(number: int, code: str) -> None:
+def test_each_system_error_has_its_code_its_path_and_a_next_step(number: int, code: str) -> None:
     told = system_errors.explain(problem(number, "/somewhere/a.txt"))
     assert (told.code, told.exit_code) == (code, 4)
     assert "/somewhere/a.txt" in told.message
@@ -37,19 +37,19 @@ def test_each_refusal_of_the_system_has_its_code_its_path_and_a_next_step(number
     assert told.hint
 
 
-def test_a_full_disk_is_named_with_the_room_that_is_left(tmp_path: Path) -> None:
+def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
     told = system_errors.explain(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
     room = file_systems.room(str(tmp_path))
     assert f"({room.mount} has " in told.message
 
 
-def test_words_of_libgit2_are_understood_without_a_number() -> None:
+def test_libgit2_messages_are_recognized_without_an_error_number() -> None:
     told = system_errors.explain(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
     assert told.code == "system.full"
     assert told.details == {"path": "/x/.git/objects/e8"}
 
 
-def test_the_mount_of_a_path_is_the_uppermost_folder_on_its_device(tmp_path: Path) -> None:
+def test_the_mount_point_of_a_path_is_the_topmost_folder_on_its_device(tmp_path: Path) -> None:
     found = file_systems.room(str(tmp_path / "not" / "there"))
     assert os.lstat(found.mount).st_dev == os.lstat(tmp_path).st_dev
     assert found.bytes > 0
@@ -59,7 +59,7 @@ def test_the_mount_of_a_path_is_the_uppermost_folder_on_its_device(tmp_path: Pat
 
 @pytest.mark.parametrize("number", [errno.ENOTDIR, errno.EACCES, errno.EROFS])
 @pytest.mark.parametrize("below", ["", "idumb", "idumb/consent/a.json"])
-def test_where_the_state_directory_cannot_be_used_it_is_named_with_the_variable_that_moves_it(
+def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, below: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
@@ -69,7 +69,7 @@ def test_where_the_state_directory_cannot_be_used_it_is_named_with_the_variable_
     assert "XDG_STATE_HOME" in told.hint
 
 
-def test_a_folder_that_holds_the_repository_too_is_not_taken_for_the_state_directory(
+def test_a_folder_that_contains_the_repository_is_not_taken_for_the_state_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -53,7 +53,7 @@ def halted_quick(project: Project) -> Answer:
     return project.quick(*words, "--approve", asked, "--json")
 
 
-def test_after_a_halted_quick_task_yes_does_not_take_back_an_earlier_run(project: Project) -> None:
+def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(project: Project) -> None:
     first = ran(project)
     halted = halted_quick(project)
     assert halted.code != 0
@@ -79,7 +79,7 @@ def test_after_a_halted_quick_task_yes_does_not_take_back_an_earlier_run(project
     assert project.read("README.md") == "# Mine\n"
 
 
-def test_every_choice_of_that_refusal_can_be_taken(project: Project) -> None:
+def test_every_choice_of_that_refusal_works(project: Project) -> None:
     """R-ASK-1."""
     ran(project)
     assert project.quick("verify-work", "1", "--json").code == 0
@@ -111,7 +111,7 @@ def test_yes_refuses_after_any_other_command_that_writes(project: Project, comma
     assert undo(project, "--yes", "--operation", first).code == 0
 
 
-def test_a_command_that_failed_before_it_did_anything_is_not_the_newest_operation(project: Project) -> None:
+def test_a_command_that_failed_before_any_effect_is_not_the_newest_operation(project: Project) -> None:
     ran(project)
     project.repo.write("p1b.txt", "mine\n")
     assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
@@ -132,7 +132,7 @@ def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(project
     assert "p1a.txt, p1b.txt" in said
 
 
-def test_yes_says_first_what_it_takes_back(project: Project) -> None:
+def test_yes_prints_first_what_it_undoes(project: Project) -> None:
     first = ran(project)
     (project.repo.git_dir / "hooks").mkdir(exist_ok=True)
     hook = project.repo.git_dir / "hooks/pre-commit"
@@ -156,7 +156,7 @@ def test_the_question_at_a_terminal_names_phase_operation_and_effect(project: Pr
     assert project.exists("p1b.txt")
 
 
-def test_an_undo_is_undone_and_that_again(project: Project) -> None:
+def test_an_undo_can_be_undone_repeatedly(project: Project) -> None:
     ran(project)
     told = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
     for what, there in zip(told, (False, True, False), strict=True):
@@ -165,7 +165,7 @@ def test_an_undo_is_undone_and_that_again(project: Project) -> None:
     assert project.subjects()[-3:] == [f"Undo: {what}" for what in told]
 
 
-def test_a_rollback_that_is_undone_is_named_with_its_phase(project: Project) -> None:
+def test_an_undone_rollback_is_named_with_its_phase(project: Project) -> None:
     ran(project)
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes", "--json").code == 0
     rollback = operations(project)[-1]
@@ -174,7 +174,7 @@ def test_a_rollback_that_is_undone_is_named_with_its_phase(project: Project) -> 
     assert project.exists("p1b.txt")
 
 
-def test_operation_takes_back_an_earlier_phase_and_leaves_the_newest_run(project: Project) -> None:
+def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(project: Project) -> None:
     first, second = ran(project), ran(project, "2")
     done = undo(project, "--yes", "--operation", first)
     assert (done.code, done.data["undone"], done.data["phase"]) == (0, first, "1")
@@ -203,13 +203,13 @@ def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(proje
         assert choices.refused(project, answer) == {}
 
 
-def test_with_nothing_to_undo_no_operation_is_one(project: Project) -> None:
+def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:
     assert undo(project, "--yes").error["code"] == "undo.nothing"
     answer = undo(project, "--yes", "--operation", "nonsense")
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (4, "undo.no-such-operation", "idumb log")
 
 
-def test_work_that_was_submitted_belongs_to_the_command_that_began_it(project: Project) -> None:
+def test_submitted_work_belongs_to_the_command_that_started_it(project: Project) -> None:
     """R-RUN-3: `start` and `submit` of an attempt together are the last operation."""
     project.plan([making("T1-01", "a.txt", fields="- **Builder:** editor\n", steps=())])
     assert project.quick("start", "T1-01", "--approve", project.approval(), "--json").code == 0

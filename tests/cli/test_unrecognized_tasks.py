@@ -57,7 +57,7 @@ def test_a_heading_with_fields_and_no_id_stops_the_plan_at_its_line(project: Pro
     assert "This heading has no task id" in told.out + told.err
 
 
-def test_a_plan_that_was_started_before_goes_on_under_the_rules_of_its_lock(project: Project) -> None:
+def test_a_started_plan_continues_under_the_rules_of_its_lock(project: Project) -> None:
     """Asked, answered, amended and resumed, each under the contract that was agreed to."""
     plan(project, making("T1-01", "a.txt"), task("T1-02", after="T1-01", fields=CHOICE))
     shown = by_an_earlier_version(project, "check-plan", "1", "--json")

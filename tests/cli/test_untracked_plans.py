@@ -30,7 +30,7 @@ def add(project: Project, found: dict[str, Any]) -> None:
     subprocess.run(["sh", "-ec", found["command"]], cwd=project.folder, check=True)
 
 
-def test_check_plan_names_what_git_does_not_have_until_it_is_added(project: Project) -> None:
+def test_check_plan_names_untracked_plans_until_they_are_added(project: Project) -> None:
     """R-PLAN-1."""
     found = project.json("check-plan", "1").data["untracked"]
     assert found["paths"] == [CONFIGURATION, PLAN]
@@ -43,7 +43,7 @@ def test_check_plan_names_what_git_does_not_have_until_it_is_added(project: Proj
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_the_end_of_a_run_names_it_too(project: Project, *, works: bool) -> None:
+def test_the_end_of_a_run_names_them_too(project: Project, *, works: bool) -> None:
     """R-PLAN-1: the reports are in git, so the plan should be."""
     if not works:
         project.plan(
@@ -63,7 +63,7 @@ def test_the_text_at_the_end_of_a_run_has_the_command(project: Project) -> None:
     assert f"  git add -- {CONFIGURATION} {PLAN}" in told
 
 
-def test_policy_and_templates_count_and_odd_names_are_quoted(project: Project) -> None:
+def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Project) -> None:
     """R-PLAN-1."""
     policy, template = ".idumb/policy/tools.yaml", ".idumb/prompts/terse.md"
     for path, text in ((policy, "allow: [run, write_file]\n"), (template, "{task}\n")):
@@ -79,13 +79,13 @@ def test_policy_and_templates_count_and_odd_names_are_quoted(project: Project) -
     assert project.repo.git("ls-files", "--", path) != ""
 
 
-def test_what_git_ignores_is_left_out(project: Project) -> None:
+def test_ignored_files_are_omitted(project: Project) -> None:
     """R-PLAN-1: there the reports stay out of git as well."""
     (project.folder / ".gitignore").write_text(".planning/\n.idumb/\n", encoding="utf-8")
     assert project.json("check-plan", "1").data["untracked"] is None
 
 
-def test_a_project_that_is_in_git_hears_nothing_of_it(sandbox: GitSandbox) -> None:
+def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
     """R-PLAN-1: also where plan and configuration changed since."""
     made = projects.create(sandbox)
     place = made.plan([making("T1-01", "a.txt")])

@@ -72,7 +72,7 @@ def waits(project: Project, answer: Answer) -> dict[str, Any]:
     return dict(asked)
 
 
-def test_a_silent_validator_completes_nothing_that_nothing_else_proves(sandbox: GitSandbox, home: Path) -> None:
+def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: it prints nothing and exits 0; a person's yes completes the task, their no fails the attempt."""
     scene = Scene(sandbox, home)
     asked = waits(scene.project, scene.project.execute())
@@ -88,7 +88,7 @@ def test_a_silent_validator_completes_nothing_that_nothing_else_proves(sandbox: 
     assert "validators and people" in done.data["verification"]["reason"]
 
 
-def test_a_no_to_what_a_silent_validator_passed_is_a_failed_attempt(sandbox: GitSandbox, home: Path) -> None:
+def test_rejecting_a_pass_without_evidence_fails_the_attempt(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-RUN-5."""
     scene = Scene(sandbox, home, settings="run: {max_attempts: 1}\n")
     asked = waits(scene.project, scene.project.execute())
@@ -113,7 +113,7 @@ def test_a_bare_pass_leaves_the_decision_to_the_other_proofs(sandbox: GitSandbox
         [at("it is friendly"), {"criterion": "AC-2", "command": "wc -c a.txt; touch ran.txt", "output": "8 a.txt"}],
     ],
 )
-def test_a_pass_that_shows_what_every_criterion_rests_on_completes_the_task(
+def test_a_pass_with_evidence_for_every_criterion_completes_the_task(
     sandbox: GitSandbox, home: Path, evidence: list[dict[str, Any]]
 ) -> None:
     """R-RUN-3: the command that it shows is never run."""
@@ -125,7 +125,7 @@ def test_a_pass_that_shows_what_every_criterion_rests_on_completes_the_task(
     assert not scene.project.exists("ran.txt")
 
 
-def test_what_is_shown_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: Path) -> None:
+def test_evidence_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3."""
     scene = Scene(sandbox, home, shows(at("AC-1")))
     asked = waits(scene.project, scene.project.execute())
@@ -142,7 +142,7 @@ def test_what_is_shown_for_one_criterion_proves_no_other(sandbox: GitSandbox, ho
         (json.dumps({"verdict": "PASS", "evidence": "all of it"}), "its evidence is no list"),
     ],
 )
-def test_a_pass_that_cites_what_is_not_there_is_asked_for_once_more_and_then_of_a_person(
+def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_asked(
     sandbox: GitSandbox, home: Path, said: str, why: str
 ) -> None:
     """R-RUN-3: whatever else proves the task; the second call is told what was wrong with the first."""
@@ -176,7 +176,7 @@ def test_strict_mode_asks_a_validator_once(sandbox: GitSandbox, home: Path) -> N
     assert scene.calls() == 1
 
 
-def test_a_validator_that_says_no_is_not_asked_for_evidence(sandbox: GitSandbox, home: Path) -> None:
+def test_a_failing_verdict_needs_no_evidence(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: what stands in a FAIL proves nothing either way."""
     scene = Scene(sandbox, home, shows(at("AC-1", "nothere.py", 99), verdict="FAIL"))
     failed = scene.project.execute("--max-attempts", "1")
@@ -184,7 +184,7 @@ def test_a_validator_that_says_no_is_not_asked_for_evidence(sandbox: GitSandbox,
     assert "validator judge failed" in failed.data["tasks"][0]["reason"]
 
 
-def test_a_validator_of_level_0_asks_nobody(sandbox: GitSandbox, home: Path) -> None:
+def test_a_validator_of_level_0_asks_no_person(sandbox: GitSandbox, home: Path) -> None:
     """R-GATE-6."""
     checked = "  - [ ] it is there — check: `test -s a.txt`\n"
     bad = shows(at("AC-1", "nothere.py", 99))
@@ -192,7 +192,7 @@ def test_a_validator_of_level_0_asks_nobody(sandbox: GitSandbox, home: Path) -> 
     assert scene.project.execute().code == 0
 
 
-def test_the_files_are_those_of_the_clone_that_is_judged(sandbox: GitSandbox, home: Path) -> None:
+def test_evidence_refers_to_files_of_the_judged_clone(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-GIT-5; and what waits there for a person is delivered by their yes."""
     scene = Scene(sandbox, home, shows(at("AC-1")), settings="run: {workspace: clone}\n")
     asked = waits(scene.project, scene.project.execute())
@@ -202,13 +202,13 @@ def test_the_files_are_those_of_the_clone_that_is_judged(sandbox: GitSandbox, ho
     assert scene.project.read("a.txt") == "one\ntwo\n"
 
 
-def test_limits_that_were_kept_prove_no_task(sandbox: GitSandbox, home: Path) -> None:
+def test_respected_limits_prove_no_task(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-GATE-6: that a change is small says nothing of whether it is right."""
     scene = Scene(sandbox, home, fields="- **Limits:** files 1\n")
     waits(scene.project, scene.project.execute())
 
 
-def test_a_validator_with_a_template_of_the_user_s_is_told_of_evidence_too(sandbox: GitSandbox, home: Path) -> None:
+def test_a_validator_with_a_user_s_template_is_asked_for_evidence_too(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-4."""
     scene = Scene(sandbox, home, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
     (scene.project.folder / ".idumb/prompts").mkdir()
@@ -229,7 +229,7 @@ def without_evidence(text: str) -> str:
     return text[: text.index("\n`evidence` says")]
 
 
-def test_a_strict_run_that_paused_under_the_template_without_evidence_goes_on(
+def test_a_strict_run_paused_under_a_template_without_evidence_continues(
     sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-7: what it runs under now is recorded, and refuses nobody."""

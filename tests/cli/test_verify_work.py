@@ -96,7 +96,7 @@ def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project
     assert "It is &lt;fast&gt;: unproven" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
-def test_agents_are_asked_under_consent_and_a_refutation_at_a_line_that_is_there_makes_it_partial(
+def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_makes_it_partial(
     project: Project,
 ) -> None:
     """R-ADAPT-5, R-ADAPT-1."""
@@ -125,7 +125,7 @@ print(open(os.environ["IDUMB_ROLE"] + ".json").read())
 """
 
 
-def test_what_verifier_and_skeptic_use_counts_against_the_ceiling_of_the_run(project: Project) -> None:
+def test_usage_of_verifier_and_skeptic_counts_against_the_run_s_ceiling(project: Project) -> None:
     """R-ADAPT-3: a role that the run has nothing left for is not asked, and that is said."""
     (project.folder / "agent.py").write_text(DEAR, encoding="utf-8")
     project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 12, attempts: 1}}\n")
@@ -139,7 +139,7 @@ def test_what_verifier_and_skeptic_use_counts_against_the_ceiling_of_the_run(pro
     assert [(e["payload"]["role"], e["run"]) for e in told] == [("verifier", answer.data["run"])]
 
 
-def test_the_time_of_its_level_ends_a_verifier_and_it_has_not_passed(
+def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GATE-6: it would answer only after its time, which is the level's, as the configuration names the level."""
@@ -157,7 +157,7 @@ def test_the_time_of_its_level_ends_a_verifier_and_it_has_not_passed(
     assert asked["payload"]["outcome"] == "timed_out"
 
 
-def test_at_level_0_a_refutation_and_silence_are_reported_and_block_nothing(project: Project) -> None:
+def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(project: Project) -> None:
     """R-GATE-6, R-ADAPT-5."""
     (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
     (project.folder / "skeptic.json").write_text(said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
@@ -170,7 +170,7 @@ def test_at_level_0_a_refutation_and_silence_are_reported_and_block_nothing(proj
     assert "Refuted by the skeptic" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
-def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: Project) -> None:
+def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Project) -> None:
     """R-ADAPT-5."""
     places = (("AC-1", False, "a.txt", 2), ("AC-1", False, "../a.txt", 1), ("AC-1", False, "b.txt", 1))
     (project.folder / "skeptic.json").write_text(said(*places), encoding="utf-8")
@@ -193,7 +193,7 @@ def test_a_citation_of_what_is_not_there_is_marked_and_refutes_nothing(project: 
     assert "two different answers" in first["failure"]
 
 
-def test_no_word_of_an_agent_makes_a_failed_check_pass_and_the_gaps_become_a_plan(project: Project) -> None:
+def test_no_opinion_makes_a_failed_check_pass_and_gaps_become_a_plan(project: Project) -> None:
     """R-ADAPT-5."""
     (project.folder / "verifier.json").write_text(
         said(("AC-1", True, "README.md", 1), verdict="PASS"), encoding="utf-8"
@@ -215,7 +215,7 @@ def test_no_word_of_an_agent_makes_a_failed_check_pass_and_the_gaps_become_a_pla
     assert project.read(".planning/phases/1/02-PLAN.md") == text
 
 
-def test_nothing_open_makes_no_plan(sandbox: GitSandbox) -> None:
+def test_without_gaps_no_plan_is_made(sandbox: GitSandbox) -> None:
     """R-ADAPT-5."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
@@ -230,7 +230,7 @@ WRONG = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt
 @pytest.mark.parametrize(
     ("word", "words"), [("accept", "T1-01 was accepted by a person, not proven"), ("skip", "T1-01 was skipped")]
 )
-def test_a_phase_of_which_no_task_is_proven_has_not_passed(sandbox: GitSandbox, word: str, words: str) -> None:
+def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox, word: str, words: str) -> None:
     """R-ADAPT-5: a person's word lets a run go on; it is no evidence, and is not called so."""
     project = projects.create(sandbox)
     project.plan([WRONG])
@@ -259,7 +259,7 @@ def test_a_phase_of_which_no_task_is_proven_has_not_passed(sandbox: GitSandbox, 
         ("success_criteria: ['b is there — check: `test -s b.txt`']\n", "every check passed"),
     ],
 )
-def test_what_passed_names_the_tasks_that_rest_on_a_persons_word(sandbox: GitSandbox, head: str, reason: str) -> None:
+def test_a_pass_names_the_tasks_that_a_person_accepted(sandbox: GitSandbox, head: str, reason: str) -> None:
     """R-ADAPT-5."""
     project = projects.create(sandbox)
     project.plan([WRONG, making("T1-02", "b.txt")], head=head)
@@ -296,7 +296,7 @@ def question(project: Project) -> str:
     return str(waiting[0]["id"])
 
 
-def test_a_criterion_that_only_an_opinion_covers_waits_for_a_persons_yes(on_an_opinion: Project) -> None:
+def test_a_criterion_covered_only_by_an_opinion_waits_for_a_person(on_an_opinion: Project) -> None:
     """R-ADAPT-5: the yes verifies the phase, and the report names whose word it is."""
     project = on_an_opinion
     asked = question(project)
@@ -315,7 +315,7 @@ def test_a_criterion_that_only_an_opinion_covers_waits_for_a_persons_yes(on_an_o
     assert (verify(project).code, run(project).error["code"]) == (0, "phase.verified")
 
 
-def test_a_no_leaves_the_phase_partial_and_the_gap_can_be_planned(on_an_opinion: Project) -> None:
+def test_answering_no_leaves_the_phase_partial_and_the_gap_can_be_planned(on_an_opinion: Project) -> None:
     """R-ADAPT-5."""
     project = on_an_opinion
     asked = question(project)
@@ -327,7 +327,7 @@ def test_a_no_leaves_the_phase_partial_and_the_gap_can_be_planned(on_an_opinion:
     assert "It reads well" in project.read(".planning/phases/1/02-PLAN.md")
 
 
-def test_a_yes_counts_for_the_files_that_were_judged_and_for_no_others(on_an_opinion: Project) -> None:
+def test_answering_yes_counts_only_for_the_judged_files(on_an_opinion: Project) -> None:
     """R-ADAPT-5."""
     project = on_an_opinion
     asked = question(project)
@@ -348,7 +348,7 @@ def test_a_dry_run_of_a_plan_that_a_person_must_confirm_does_not_fail(sandbox: G
     assert project.json("decisions").data["decisions"] == []
 
 
-def test_a_role_that_never_answered_is_a_cause_until_it_answers_or_a_person_says_yes(project: Project) -> None:
+def test_a_role_without_an_answer_is_a_cause_until_it_or_a_person_answers(project: Project) -> None:
     """R-ADAPT-5."""
     (project.folder / "skeptic.json").write_text("All is well.", encoding="utf-8")
     project.repo.git("commit", "-qam", "answers")
@@ -375,7 +375,7 @@ def in_part(sandbox: GitSandbox) -> Project:
     return project
 
 
-def test_a_run_that_is_not_finished_is_verified_as_far_as_it_got(in_part: Project) -> None:
+def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> None:
     """R-RUN-6: what the message of a partial run offers works; the phase is never verified by it."""
     project = in_part
     offered = project.idumb("resume", "1").out
@@ -398,7 +398,7 @@ def test_a_run_that_is_not_finished_is_verified_as_far_as_it_got(in_part: Projec
     assert (row["state"] == "verified", row["verification"]) == (False, "partial")
 
 
-def test_a_check_that_fails_makes_an_unfinished_run_failed(in_part: Project) -> None:
+def test_a_failing_check_makes_an_unfinished_run_failed(in_part: Project) -> None:
     """R-RUN-6."""
     (in_part.folder / "a.txt").unlink()
     answer = verify(in_part)
@@ -406,14 +406,14 @@ def test_a_check_that_fails_makes_an_unfinished_run_failed(in_part: Project) -> 
     assert "AC-1 failed" in answer.data["reason"]
 
 
-def test_gaps_are_not_planned_while_the_run_can_go_on(in_part: Project) -> None:
+def test_gaps_are_not_planned_while_the_run_can_continue(in_part: Project) -> None:
     """R-RUN-6: a plan more is another contract, under which the run could not be resumed."""
     answer = verify(in_part, "--gaps")
     assert (answer.code, answer.error["code"]) == (4, "verification.too-early")
     assert not (in_part.folder / ".planning/phases/1/02-PLAN.md").exists()
 
 
-def test_a_run_that_was_verified_in_part_goes_on_and_is_judged_again(in_part: Project) -> None:
+def test_a_partly_verified_run_continues_and_is_judged_again(in_part: Project) -> None:
     """R-RUN-6."""
     project = in_part
     assert verify(project).data["status"] == "partial"

@@ -32,7 +32,7 @@ def leave_out(project: Project) -> None:
 NAMED = ("ignored by git): debug.log", "neither file, link nor folder): pipe", "a repository of its own): inner")
 
 
-def test_what_no_snapshot_has_stands_in_the_warnings(project: Project) -> None:
+def test_files_outside_all_snapshots_are_in_the_warnings(project: Project) -> None:
     leave_out(project)
     answer = project.json("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0, answer
@@ -41,7 +41,7 @@ def test_what_no_snapshot_has_stands_in_the_warnings(project: Project) -> None:
     assert project.json("resume", "1").object["warnings"] == []
 
 
-def test_what_no_snapshot_has_is_a_note_among_the_events(project: Project) -> None:
+def test_files_outside_all_snapshots_are_a_note_among_the_events(project: Project) -> None:
     leave_out(project)
     answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--events")
     lines = [json.loads(line) for line in answer.out.splitlines()]
@@ -50,7 +50,7 @@ def test_what_no_snapshot_has_is_a_note_among_the_events(project: Project) -> No
     assert next(line["seq"] for line in lines if line["kind"] != "note") == 1
 
 
-def test_a_refusal_brings_its_notes_along(project: Project) -> None:
+def test_a_refusal_includes_its_warnings(project: Project) -> None:
     leave_out(project)
     project.repo.write("app.txt", "mine\ntwo\n")
     answer = project.json("execute-phase", "1", "--approve", project.approval())
@@ -58,7 +58,7 @@ def test_a_refusal_brings_its_notes_along(project: Project) -> None:
     assert any("pipe" in words for words in answer.object["warnings"])
 
 
-def test_a_rollback_says_which_links_it_parts(project: Project, tmp_path: Path) -> None:
+def test_a_rollback_names_the_hard_links_it_breaks(project: Project, tmp_path: Path) -> None:
     """F20: the other link keeps the bytes that the task made."""
     assert project.execute().code == 0
     os.link(project.folder / "app.txt", tmp_path / "other")
@@ -71,7 +71,7 @@ def test_a_rollback_says_which_links_it_parts(project: Project, tmp_path: Path) 
     assert "app.txt is one of 2 links" in project.idumb("undo", "--yes").err
 
 
-def test_a_rollback_says_which_attributes_are_not_kept(project: Project) -> None:
+def test_a_rollback_names_the_attributes_it_cannot_keep(project: Project) -> None:
     """F20."""
     assert project.execute().code == 0
     try:

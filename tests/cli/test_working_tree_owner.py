@@ -17,7 +17,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 @pytest.mark.parametrize("view", ["made anew", "as it was kept"])
-def test_who_owns_the_work_tree_is_told_while_somebody_does(project: Project, view: str) -> None:
+def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Project, view: str) -> None:
     """R-RUN-9."""
     gate = project.folder.parent / "gate"
     os.mkfifo(gate)
@@ -38,7 +38,7 @@ def test_who_owns_the_work_tree_is_told_while_somebody_does(project: Project, vi
 
 
 @pytest.mark.parametrize("command", [("rollback", "1", "--to", "T1-01", "--yes"), ("undo", "--yes")])
-def test_next_names_the_command_that_finishes_what_was_begun(project: Project, command: tuple[str, ...]) -> None:
+def test_next_suggests_the_command_that_finishes_unfinished_work(project: Project, command: tuple[str, ...]) -> None:
     """R-GIT-3: a rollback or an undo that git refused to commit, of a phase that is verified."""
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
     assert project.execute().code == 0

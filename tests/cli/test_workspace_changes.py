@@ -56,7 +56,7 @@ def _killed(project: Project, *flags: str) -> None:
     go.touch()
 
 
-def test_a_run_killed_in_the_users_tree_goes_on_in_a_clone(project: Project) -> None:
+def test_a_run_killed_in_the_user_s_tree_continues_in_a_clone(project: Project) -> None:
     """R-RUN-8: what the killed attempt left is taken back, so the clone's result is delivered."""
     _killed(project)
     assert project.exists("a/one.txt")
@@ -66,7 +66,7 @@ def test_a_run_killed_in_the_users_tree_goes_on_in_a_clone(project: Project) -> 
     assert project.read("README.md") == "# A project\nmore\n"
 
 
-def test_an_edited_file_stops_the_run_with_a_way_out_that_works(project: Project) -> None:
+def test_an_edited_file_stops_the_run_with_a_next_step_that_works(project: Project) -> None:
     _killed(project)
     project.repo.write("README.md", "# Mine\n")
     refused = _resume(project)
@@ -77,7 +77,7 @@ def test_an_edited_file_stops_the_run_with_a_way_out_that_works(project: Project
     assert project.read("README.md") == "# Mine\nmore\n"
 
 
-def test_a_result_that_cannot_be_delivered_waits_and_commits_no_reports(project: Project) -> None:
+def test_an_undeliverable_result_waits_and_commits_no_reports(project: Project) -> None:
     """R-GIT-1: the user's edit stays; once it is committed the task is made again on top of it, and says so."""
     _killed(project)
     project.repo.write("README.md", "# Mine\n")
@@ -96,7 +96,7 @@ def test_a_result_that_cannot_be_delivered_waits_and_commits_no_reports(project:
     assert cut.count("idumb was killed during the attempt") == 1  # of T1-01, which was
 
 
-def test_a_result_is_delivered_once_the_edit_in_its_way_is_gone(project: Project) -> None:
+def test_a_result_is_delivered_after_the_conflicting_edit_is_gone(project: Project) -> None:
     _killed(project)
     project.repo.write("README.md", "# Mine\n")
     assert _resume(project, "--workspace", "clone").code != 0
@@ -105,7 +105,7 @@ def test_a_result_is_delivered_once_the_edit_in_its_way_is_gone(project: Project
     assert project.read("README.md") == "# A project\nmore\n"
 
 
-def test_what_a_user_edits_while_a_clone_works_is_not_the_killed_attempts(project: Project) -> None:
+def test_user_edits_during_a_clone_s_work_are_not_the_killed_attempt_s(project: Project) -> None:
     """The run began elsewhere than the command that was killed: only the attempt itself knows where it was made."""
     _killed(project, "--workspace", "clone")
     assert not project.exists("a/one.txt")
@@ -116,7 +116,7 @@ def test_what_a_user_edits_while_a_clone_works_is_not_the_killed_attempts(projec
 
 
 @pytest.mark.parametrize("policy", ["task", "none"])
-def test_half_a_delivery_is_finished_by_the_next_resume(
+def test_the_next_resume_finishes_a_partial_delivery(
     project: Project, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-RUN-8: idumb's own files are never what stands in the way of a delivery."""
@@ -160,7 +160,7 @@ def test_verifying_again_commits_no_reports(project: Project) -> None:
     assert _reports(project) == reports
 
 
-def test_next_while_somebody_is_at_work_says_to_wait(project: Project) -> None:
+def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
     """No command is named, lest a script that follows `next` cancels the work."""
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=[shell("cat .git/door > a.txt")])])
     door = Path(project.folder, ".git", "door")
@@ -177,7 +177,7 @@ def test_next_while_somebody_is_at_work_says_to_wait(project: Project) -> None:
     assert "idumb cancel" in shown
 
 
-def test_a_resumed_run_that_was_killed_gives_no_command_as_its_reason(project: Project) -> None:
+def test_a_killed_resumed_run_does_not_name_a_command_as_its_cause(project: Project) -> None:
     _killed(project)
     (project.folder / ".git" / "go").unlink()
     with project.running("resume", "1") as run:
@@ -191,7 +191,7 @@ def test_a_resumed_run_that_was_killed_gives_no_command_as_its_reason(project: P
 
 
 @pytest.mark.parametrize(("declared", "code"), [("modify `own/**`", 1), ("modify `own/key`", 0)])
-def test_an_ignored_file_is_overwritten_only_where_its_name_is_declared(
+def test_an_ignored_file_is_overwritten_only_if_its_name_is_declared(
     project: Project, declared: str, code: int
 ) -> None:
     """R-GIT-1: what is declared by its name is saved before, whatever git ignores."""
