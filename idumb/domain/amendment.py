@@ -134,7 +134,7 @@ def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[Unme
     for one in unmet:
         of = by_place.get((one.task, one.path))
         if of is not None:
-            what = "already exists" if one.there else "no longer exists"
+            what = "already exists" if one.exists else "no longer exists"
             words = f"{one.task} would {one.claim.verb} {one.path}, which {what} because {of} is completed"
             return Forbidden("amend.against-done", words, (one.task,))
     return None

@@ -41,18 +41,18 @@ class PlanningFolder:
         names = self._names(PHASES)
         if not phase.strip():
             raise InputError("phase.not-found", "No phase was given.", hint="idumb roadmap")
-        found = phase_names.matching_folders(names, phase)
-        if not found and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
+        folders = phase_names.matching_folders(names, phase)
+        if not folders and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
             raise self._bad_name(phase)
-        if not found:
+        if not folders:
             raise InputError(
                 "phase.not-found",
                 f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}.",
                 hint=f"Write {PHASES}/{phase}/01-PLAN.md, or list the phases: idumb roadmap",
             )
-        if len(found) > 1:
-            raise _ambiguous(phase, [f"{PHASES}/{name}" for name in found])
-        return f"{PHASES}/{found[0]}"
+        if len(folders) > 1:
+            raise _ambiguous(phase, [f"{PHASES}/{name}" for name in folders])
+        return f"{PHASES}/{folders[0]}"
 
     def _bad_name(self, phase: str) -> InputError:
         tool = self._foreign_tool(phase)
@@ -74,8 +74,8 @@ class PlanningFolder:
             return None
         from idumb.markdown.plans import foreign_formats
 
-        named = foreign_formats.tool(text.splitlines())
-        return named[0] if named else None
+        recognized = foreign_formats.tool(text.splitlines())
+        return recognized[0] if recognized else None
 
     def same_phase(self, one: str, other: str) -> bool:
         first, second = _steps_of(one), _steps_of(other)
@@ -83,8 +83,8 @@ class PlanningFolder:
             return first == second
         if phase_names.same_phase(phase_names.number(one) or one, phase_names.number(other) or other):
             return True
-        named = phase_names.other_number(one) or phase_names.other_number(other)
-        return named is not None and self._folders(one) == self._folders(other) != []
+        has_other_name = phase_names.other_number(one) or phase_names.other_number(other)
+        return has_other_name is not None and self._folders(one) == self._folders(other) != []
 
     def _folders(self, phase: str) -> list[str]:
         return phase_names.matching_folders(self._names(PHASES), phase)
@@ -106,11 +106,11 @@ class PlanningFolder:
 
     def _quick_folder(self, phase: str) -> str:
         number = quick_plan.number_of(phase)
-        found = [folder for name, folder in self._quick() if quick_plan.number_of(name) == number]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise _ambiguous(phase, found)
+        folders = [folder for name, folder in self._quick() if quick_plan.number_of(name) == number]
+        if len(folders) == 1:
+            return folders[0]
+        if folders:
+            raise _ambiguous(phase, folders)
         raise InputError(
             "phase.not-found", f"There is no quick plan {phase} in {quick_plan.FOLDER}.", hint="idumb status"
         )
@@ -147,13 +147,13 @@ class PlanningFolder:
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
         from idumb.markdown.documents import report_frontmatter
 
-        found = {}
+        reports = {}
         for word in report_frontmatter.WORDS:
             name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
             metadata = report_frontmatter.metadata(self._read(f"{folder}/{name}"), word) if name else None
             if metadata is not None:
-                found[word] = metadata
-        return found
+                reports[word] = metadata
+        return reports
 
     def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
         from idumb.markdown.documents import report_frontmatter

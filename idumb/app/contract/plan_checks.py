@@ -52,7 +52,7 @@ def unmet_claims(services: Services, contract: Contract, state: RunState) -> tup
     done = (known for id, known in state.tasks.items() if id in present.done)
     left = services.files.there(path for known in done for path in known.work.touched)
     claims = ground.unmet_claims(contract, replace(present, base=present.base | left))
-    return tuple(one for one in claims if one.there == (one.path in present.on_disk))
+    return tuple(one for one in claims if one.exists == (one.path in present.on_disk))
 
 
 def _loaded(services: Services, contract: Contract) -> Loaded:

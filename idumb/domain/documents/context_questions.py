@@ -30,14 +30,14 @@ class _Part:
 def read(text: str) -> tuple[Question, ...]:
     """Return the questions of the section in order; the first question of an id counts."""
     lines = _bare(text)
-    found: dict[str, Question] = {}
+    by_id: dict[str, Question] = {}
     for part in _parts(lines):
         body = [line.strip() for line in lines[part.start : part.end]]
         why = next((line.removeprefix(_WHY) for line in body if line.startswith(_WHY)), "")
         said = [line for line in body if line != OPEN and not line.startswith(_WHY)]
         answer = "\n".join(line.removeprefix("> ").removeprefix(">") for line in said).strip()
-        found.setdefault(part.id, Question(part.id, part.text, why, answer))
-    return tuple(found.values())
+        by_id.setdefault(part.id, Question(part.id, part.text, why, answer))
+    return tuple(by_id.values())
 
 
 def without_open(text: str) -> str:
@@ -60,9 +60,9 @@ def written(text: str, title: str, questions: Iterable[Question], answers: Mappi
     `title` is the heading of a new file. Questions with an existing id are omitted.
     """
     text = text or f"# {one_line(title)}\n"
-    known = {q.id for q in read(text)}
+    ids = {q.id for q in read(text)}
     for question in questions:
-        if question.id not in known:
+        if question.id not in ids:
             text = _appended(text, question)
     for identity, answer in answers.items():
         text = _answered(text, identity, answer)
@@ -122,9 +122,9 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
         return
     heads = [n for n, level in headings.levels(lines).items() if section[0] < n < section[1] and level <= 3]
     for at, following in pairwise([*heads, section[1]]):
-        asked = _ASKED.fullmatch(lines[at].rstrip())
-        if asked is not None:
-            yield _Part(asked[1], asked[2], at + 1, following)
+        match = _ASKED.fullmatch(lines[at].rstrip())
+        if match is not None:
+            yield _Part(match[1], match[2], at + 1, following)
 
 
 def _without_section(text: str) -> str:

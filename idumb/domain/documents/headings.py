@@ -11,7 +11,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 def levels(lines: Sequence[str]) -> dict[int, int]:
     """Return the heading levels by line (from 0). `lines` have no line ends."""
-    found: dict[int, int] = {}
+    by_line: dict[int, int] = {}
     mark = ""
     for number, line in enumerate(lines):
         fence = _FENCE.match(line)
@@ -20,5 +20,5 @@ def levels(lines: Sequence[str]) -> dict[int, int]:
         elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
             mark = ""
         elif not mark and (heading := _HEADING.match(line)):
-            found[number] = len(heading[1])
-    return found
+            by_line[number] = len(heading[1])
+    return by_line

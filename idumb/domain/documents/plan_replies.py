@@ -29,10 +29,10 @@ def plans_in(reply: str) -> tuple[str, ...]:
 
 def _bare(text: str, fences: list[_Fence]) -> tuple[str, ...]:
     """Return a plan without a fence, from its first line to the end of the answer."""
-    for found in _FRONTMATTER.finditer(text):
-        line = text.count("\n", 0, found.start())
+    for start in _FRONTMATTER.finditer(text):
+        line = text.count("\n", 0, start.start())
         if not any(fence.start <= line <= fence.end for fence in fences):
-            return (text[found.start() :] + "\n",)
+            return (text[start.start() :] + "\n",)
     return ()
 
 
@@ -51,7 +51,7 @@ def _within(lines: list[str], fence: _Fence) -> str:
 
 def _fences(lines: list[str]) -> tuple[list[_Fence], bool]:
     """Return the outer fences up to the first that is never closed, and whether all are closed."""
-    found: list[_Fence] = []
+    outer: list[_Fence] = []
     at = 0
     while at < len(lines):
         opened = _FENCE.fullmatch(lines[at])
@@ -60,10 +60,10 @@ def _fences(lines: list[str]) -> tuple[list[_Fence], bool]:
             continue
         end = _end(lines, at + 1, opened["mark"])
         if end is None:
-            return found, False
-        found.append(_Fence(at, end, opened["info"].strip().casefold()))
+            return outer, False
+        outer.append(_Fence(at, end, opened["info"].strip().casefold()))
         at = end + 1
-    return found, True
+    return outer, True
 
 
 def _end(lines: list[str], at: int, mark: str) -> int | None:

@@ -19,7 +19,7 @@ def criteria(text: str) -> tuple[str, ...]:
 
 
 def _items(lines: list[str]) -> Iterator[str]:
-    wanted = fenced = False
+    in_list = fenced = False
     before: list[str] = []
     for line in lines:
         if _FENCE.match(line):
@@ -27,19 +27,19 @@ def _items(lines: list[str]) -> Iterator[str]:
         if fenced:
             continue
         heading, label, item = _HEADING.fullmatch(line), _LABEL.fullmatch(line), _ITEM.fullmatch(line)
-        if wanted and item is None and line.strip() and line[:1].isspace() and before:
+        if in_list and item is None and line.strip() and line[:1].isspace() and before:
             before.append(line.strip())
             continue
         if before:
             yield " ".join(before)
             before = []
         if heading is not None or label is not None:
-            named = heading["title"] if heading is not None else ""
-            wanted = label is not None or re.fullmatch(rf"\**(?:{_TITLE})\**:?", named, re.IGNORECASE) is not None
+            title = heading["title"] if heading is not None else ""
+            in_list = label is not None or re.fullmatch(rf"\**(?:{_TITLE})\**:?", title, re.IGNORECASE) is not None
             before = [label["rest"]] if label is not None and label["rest"].strip() else []
-        elif wanted and item is not None:
+        elif in_list and item is not None:
             before = [item["text"]]
-        elif wanted and line.strip():
-            wanted = False
+        elif in_list and line.strip():
+            in_list = False
     if before:
         yield " ".join(before)

@@ -25,7 +25,7 @@ def builders(case: Case) -> Iterator[Finding]:
     for plan, task in case.pairs:
         name = builder_of(plan, task, case.settings)
         if name is None or (name == "steps" and not task.steps):
-            yield _nobody(case, plan, task, name)
+            yield _no_builder(case, plan, task, name)
         elif name not in bindings and name not in BUILT_IN:
             near = nearest(name, [*bindings, *BUILT_IN])
             message = f"{task.id} names the builder {name}, which .idumb/config.yaml does not define."
@@ -33,7 +33,7 @@ def builders(case: Case) -> Iterator[Finding]:
             yield case.at("task.unknown-builder", plan, task, name, message, mend, accepted=near or "")
 
 
-def _nobody(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
+def _no_builder(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
     if name is None:
         found, accepted = "no steps and no builder", "steps, or a builder"
         why = f"Nothing can build {task.id}: it has no steps, and no task, plan or configuration names a builder."
@@ -55,7 +55,7 @@ def validators(case: Case) -> Iterator[Finding]:
             message = f"{task.id} names the validator {name}, which .idumb/config.yaml does not define."
             mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
             yield case.at("task.unknown-validator", plan, task, name, message, mend, accepted=near or "")
-        elif _leaves_clones(case.settings) and _asks_and_leaves(case.settings.bindings.get(name)):
+        elif _works_in_clones(case.settings) and _never_waits(case.settings.bindings.get(name)):
             found = f"{name}, a handoff without `wait`"
             message = f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict. {_GONE}"
             wait = f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`"
@@ -63,7 +63,7 @@ def validators(case: Case) -> Iterator[Finding]:
             yield case.at("task.validator-elsewhere", plan, task, found, message, mend)
 
 
-def committing(case: Case) -> Iterator[Finding]:
+def committing_builders(case: Case) -> Iterator[Finding]:
     """Find agents that must commit their work but cannot run git."""
     if case.settings.git.commit != COMMIT_BUILDER:
         return
@@ -89,12 +89,12 @@ def _no_git(binding: Binding) -> str | None:
     return None
 
 
-def _asks_and_leaves(binding: Binding | None) -> bool:
+def _never_waits(binding: Binding | None) -> bool:
     """Whether a handoff has no time for an answer."""
     return binding is not None and binding.adapter == HANDOFF and not binding.options.get("wait")
 
 
-def _leaves_clones(settings: Settings) -> bool:
+def _works_in_clones(settings: Settings) -> bool:
     """Whether attempts run in clones, which do not survive the command, so that no later command can judge them."""
     return settings.run.workspace == "clone" or settings.git.commit == COMMIT_BUILDER
 
@@ -111,7 +111,7 @@ def receivers(case: Case) -> Iterator[Finding]:
                 yield case.at("handoff.unknown-agent", plan, task, receiver.agent, message, mend, accepted=near or "")
 
 
-def types(case: Case) -> Iterator[Finding]:
+def handoff_types(case: Case) -> Iterator[Finding]:
     accepted = (*handoff.TYPES, handoff.NEVER)
     for plan, task in case.pairs:
         for receiver in task.handoff_to:

@@ -99,7 +99,7 @@ def phrases(case: Case) -> Iterator[Finding]:
             if phrase.word in lowered and place in phrase.places:
                 match = _pattern(phrase.pattern).search(_bare(text))
                 if match is not None:
-                    yield _told(case, phrase, (plan, task, place, text, line), match[0].strip(" :()[]-–—"))
+                    yield _phrase_finding(case, phrase, (plan, task, place, text, line), match[0].strip(" :()[]-–—"))
                     break
 
 
@@ -140,26 +140,26 @@ def quoted(case: Case) -> Iterator[Finding]:
     """Find the plainest of these words where they may be literal: in code, in text of a step, in a check."""
     for plan, task, place, text, line in _texts(case):
         if word := _plainest(" ".join(match[0] for match in _code().finditer(text))):
-            yield _doubted(case, (plan, task, place, text, line), word, f"quoted in {_NAMES[place]}")
+            yield _quoted_finding(case, (plan, task, place, text, line), word, f"quoted in {_NAMES[place]}")
     for plan in case.contract.plans:
         checks = [*((c.command, c.span) for c in plan.success_criteria), *((i.check, None) for i in plan.invariants)]
         for command, span in checks:
             if command and (word := _plainest(command)):
                 where = (plan, None, "success_criteria", command, span.line if span else 0)
-                yield _doubted(case, where, word, "in a check")
+                yield _quoted_finding(case, where, word, "in a check")
         for task in plan.tasks:
             yield from _quoted_in_task(case, plan, task)
 
 
 def _quoted_in_task(case: Case, plan: Plan, task: Task) -> Iterator[Finding]:
-    named = ((c.command, c.span.line if c.span else 0) for c in task.acceptance if c.command)
-    for command, line in (*named, *((command, 0) for command in (*task.verify, *(t.command for t in task.tests)))):
+    checks = ((c.command, c.span.line if c.span else 0) for c in task.acceptance if c.command)
+    for command, line in (*checks, *((command, 0) for command in (*task.verify, *(t.command for t in task.tests)))):
         if word := _plainest(command):
-            yield _doubted(case, (plan, task, CRITERION, command, line), word, "in a check")
+            yield _quoted_finding(case, (plan, task, CRITERION, command, line), word, "in a check")
     for step in task.steps:
         for name, value in step.arguments.items():
             if isinstance(value, str) and (word := _plainest(value)):
-                yield _doubted(case, (plan, task, INTENT, value, step.line), word, f"in `{name}` of a step")
+                yield _quoted_finding(case, (plan, task, INTENT, value, step.line), word, f"in `{name}` of a step")
 
 
 def _plainest(text: str) -> str:
@@ -175,7 +175,7 @@ def _plain_words() -> re.Pattern[str]:
     return re.compile(r"(?i)(?<![\w./-])(?:tbd|fixme)(?![\w/-])|(?<![\w./~-])etc\.(?![\w/])|\bas needed\b")
 
 
-def _doubted(case: Case, where: Text, found: str, place: str) -> Finding:
+def _quoted_finding(case: Case, where: Text, found: str, place: str) -> Finding:
     plan, task, field, text, line = where
     message = f"{task.id if task else 'The plan'}: `{found}` appears {place}."
     mend = "If you mean this text literally, leave it. Otherwise decide, and write down the decision."
@@ -213,7 +213,7 @@ _NAMES = {
 }
 
 
-def _told(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
+def _phrase_finding(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
     plan, task, place, text, line = where
     what, mend = _WORDS[phrase.code]
     whose = task.id if task else "success criteria" if place == CRITERION else "the plan"

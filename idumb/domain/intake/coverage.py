@@ -36,14 +36,14 @@ def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
                 yield plan, id
 
 
-def listed(case: Case) -> Iterator[Finding]:
+def unlisted_requirements(case: Case) -> Iterator[Finding]:
     for plan, id in unlisted(case):
         message = f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id."
         mend = f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md."
         yield case.at("requirement.unlisted", plan, None, id, message, mend)
 
 
-def reasons(case: Case) -> Iterator[Finding]:
+def unserving_tasks(case: Case) -> Iterator[Finding]:
     """Find tasks that serve no requirement of a plan that declares some."""
     for plan, task in case.pairs:
         if plan.requirements and not task.requirements:
@@ -53,7 +53,7 @@ def reasons(case: Case) -> Iterator[Finding]:
             yield case.at("task.no-requirement", plan, task, "no requirement", message, mend, accepted=declared)
 
 
-def required(case: Case) -> Iterator[Finding]:
+def missing_declarations(case: Case) -> Iterator[Finding]:
     """Find what a plan lacks that strict mode requires: requirements and success criteria."""
     for plan in filter(is_declaration, case.contract.plans):
         if "requirements" not in plan.spans:

@@ -57,12 +57,12 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class UnmetClaim:
-    """A claim that cannot hold when its task starts: `path` already exists (`there`), or it does not."""
+    """A claim that cannot hold when its task starts: `path` already exists (`exists`), or it does not."""
 
     task: str
     claim: FileClaim
     path: str
-    there: bool
+    exists: bool
 
 
 def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim]:
@@ -81,10 +81,10 @@ def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim
 
 def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool, claimed: bool) -> Iterator[UnmetClaim]:
     if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not files.usable(claim.path):
-        yield UnmetClaim(task, claim, claim.path, there=False)
+        yield UnmetClaim(task, claim, claim.path, exists=False)
     created = claim.path if claim.verb == "create" else claim.target
     if created is not None and not claimed and not paths.has_wildcard(created) and files.taken(created):
-        yield UnmetClaim(task, claim, created, there=True)
+        yield UnmetClaim(task, claim, created, exists=True)
 
 
 def files(case: Case) -> Iterator[Finding]:
@@ -93,12 +93,12 @@ def files(case: Case) -> Iterator[Finding]:
         return
     plan_of = case.contract.plan_by_task()
     for one in unmet_claims(case.contract, case.present):
-        yield _told(case, (plan_of[one.task], case.contract.tasks[one.task]), one)
+        yield _unmet_finding(case, (plan_of[one.task], case.contract.tasks[one.task]), one)
 
 
-def _told(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
+def _unmet_finding(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
     (plan, task), claim = where, one.claim
-    if not one.there:
+    if not one.exists:
         return case.at(
             "path.missing",
             plan,
@@ -154,8 +154,8 @@ def written(contract: Contract) -> frozenset[str]:
 
 def claimed(contract: Contract) -> frozenset[str]:
     """Return every literal path that a task declares, with any verb."""
-    named = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
-    return frozenset(p for p in named if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)
+    declared = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
+    return frozenset(p for p in declared if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)
 
 
 def globs(contract: Contract) -> tuple[str, ...]:
@@ -211,10 +211,10 @@ def commands(case: Case) -> Iterator[Finding]:
     if by_hand:  # a person may install it
         return
     for plan in case.contract.plans:
-        named = [(i.check, 0, "invariants") for i in plan.invariants]
+        proving = [(i.check, 0, "invariants") for i in plan.invariants]
         criteria = plan.success_criteria
-        named += [(c.command, c.span.line if c.span else 0, "success_criteria") for c in criteria if c.command]
-        yield from _commands(case, (plan, None), named, makes)
+        proving += [(c.command, c.span.line if c.span else 0, "success_criteria") for c in criteria if c.command]
+        yield from _commands(case, (plan, None), proving, makes)
         for task in plan.tasks:
             if task.id not in present.done:
                 yield from _commands(case, (plan, task), checks(task), makes)
@@ -223,13 +223,13 @@ def commands(case: Case) -> Iterator[Finding]:
 def _commands(
     case: Case,
     where: tuple[Plan, Task | None],
-    named: Iterable[tuple[str, int, str]],
+    proving: Iterable[tuple[str, int, str]],
     makes: Callable[[str], bool],
 ) -> Iterator[Finding]:
     plan, task = where
     gone = case.present.no_programs if case.present is not None else frozenset()
     reported: set[tuple[str, str, int]] = set()
-    for command, line, field in named:
+    for command, line, field in proving:
         for program in programs(command):
             if program in gone and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
                 reported.add((program, field, line))

@@ -20,11 +20,11 @@ RULES: tuple[Rule, ...] = (
     Rule("task.unknown-validator", ERROR, ERROR, agents.validators, "validator", "a binding of .idumb/config.yaml"),
     Rule("task.validator-elsewhere", ERROR, ERROR, agents.validators, "validator",
          "a handoff with `options: {wait: SECONDS}`, `human`, or another adapter"),
-    Rule("task.builder-cannot-commit", ERROR, ERROR, agents.committing, "builder",
+    Rule("task.builder-cannot-commit", ERROR, ERROR, agents.committing_builders, "builder",
          "an agent that can run git, or another commit policy"),
     Rule("handoff.unknown-agent", WARNING, ERROR, agents.receivers, "handoff_to",
          "a binding of .idumb/config.yaml, a role or human"),
-    Rule("handoff.unknown-type", WARNING, ERROR, agents.types, "handoff_to"),
+    Rule("handoff.unknown-type", WARNING, ERROR, agents.handoff_types, "handoff_to"),
     Rule("task.no-proof", ERROR, ERROR, proof.unproven_tasks, "acceptance", "check, verify or human"),
     Rule("criterion.unproven", WARNING, ERROR, proof.unproven_tasks),
     Rule("criterion.empty", WARNING, ERROR, proof.empty_criteria, accepted="an observable result"),
@@ -48,11 +48,12 @@ RULES: tuple[Rule, ...] = (
     Rule("step.not-deterministic", WARNING, ERROR, steps.chance, "steps", "a command with the same result every time"),
     Rule("step.branch", SILENT, ERROR, steps.branches, "steps", "a command without branches"),
     Rule("requirement.no-task", WARNING, ERROR, coverage.requirements, "requirements", "a task with this requirement"),
-    Rule("requirement.unlisted", WARNING, WARNING, coverage.listed, "requirements",
+    Rule("requirement.unlisted", WARNING, WARNING, coverage.unlisted_requirements, "requirements",
          "an id of .planning/REQUIREMENTS.md, or an id with its text"),
-    Rule("task.no-requirement", WARNING, ERROR, coverage.reasons, "requirements"),
-    Rule("plan.no-requirements", SILENT, ERROR, coverage.required, "requirements", "requirements: {REQ-1: text}"),
-    Rule("plan.no-success-criteria", SILENT, ERROR, coverage.required, "success_criteria",
+    Rule("task.no-requirement", WARNING, ERROR, coverage.unserving_tasks, "requirements"),
+    Rule("plan.no-requirements", SILENT, ERROR, coverage.missing_declarations, "requirements",
+         "requirements: {REQ-1: text}"),
+    Rule("plan.no-success-criteria", SILENT, ERROR, coverage.missing_declarations, "success_criteria",
          "a section ## Success criteria with checkboxes"),
     Rule("plan.no-non-goals", SILENT, ERROR, coverage.non_goals, "non_goals", "non_goals: [{id, text, paths}]"),
     Rule("plan.no-invariants", SILENT, ERROR, coverage.invariants, "interfaces", "invariants: [{id, text, check}]"),
@@ -72,7 +73,7 @@ OF_WORDS = frozenset(
     {"text.placeholder", "text.vague", "text.conditional", "text.quoted", "step.not-deterministic", "step.branch"}
 )
 """Codes that depend only on the text of a plan."""
-_OF_DRAFTS: tuple[Check, ...] = (coverage.required, coverage.non_goals, coverage.changes, ambiguity.phrases)
+_OF_DRAFTS: tuple[Check, ...] = (coverage.missing_declarations, coverage.non_goals, coverage.changes, ambiguity.phrases)
 """Checks whose result is correct even if other parts of the plan are invalid."""
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})
 

@@ -55,8 +55,8 @@ class Script:
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that the text names, once each, without shell builtins and its own functions."""
-        found = dict.fromkeys(name for command in self.commands for name in programs_of(command))
-        return tuple(name for name in found if name not in BUILTINS and name not in self.functions)
+        names = dict.fromkeys(name for command in self.commands for name in programs_of(command))
+        return tuple(name for name in names if name not in BUILTINS and name not in self.functions)
 
 
 @functools.lru_cache(maxsize=512)

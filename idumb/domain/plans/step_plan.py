@@ -72,14 +72,14 @@ def claims(step: Step) -> tuple[FileClaim, ...] | None:
     if step.tool == "make_directory":
         return ()
     if step.tool == "move_file":
-        named: tuple[str, ...] | None = (step.arguments["from"], step.arguments["to"])
+        written: tuple[str, ...] | None = (step.arguments["from"], step.arguments["to"])
     elif step.tool == "run":
-        named = step.scope
+        written = step.scope
     elif step.tool == "apply_patch":
-        named = patched(step.arguments["patch"])
+        written = patched(step.arguments["patch"])
     else:
-        named = (step.arguments["path"],)
-    return None if named is None else tuple(FileClaim("change", path) for path in dict.fromkeys(named))
+        written = (step.arguments["path"],)
+    return None if written is None else tuple(FileClaim("change", path) for path in dict.fromkeys(written))
 
 
 def patched(patch: str) -> tuple[str, ...] | None:

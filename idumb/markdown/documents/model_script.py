@@ -48,10 +48,10 @@ def read(data: bytes, path: str) -> Script:
     return Script(tuple(rules))
 
 
-def _rules(found: list[Any], problems: Problems) -> list[Rule]:
+def _rules(scanned: list[Any], problems: Problems) -> list[Rule]:
     rules = []
     title = ""
-    for block in found:
+    for block in scanned:
         if isinstance(block, Heading):
             title = block.text
         elif isinstance(block, Fence) and block.info.strip() == FENCE:
@@ -71,7 +71,7 @@ def _node(fence: Fence, problems: Problems) -> Node | None:
 
 def _rule(node: Node, title: str, problems: Problems) -> Rule | None:
     try:
-        return _made(node, title)
+        return _read_rule(node, title)
     except WrongValue as wrong:
         message = f"{wrong.found!r} is not {wrong.accepted}"
         problems.error(
@@ -80,30 +80,30 @@ def _rule(node: Node, title: str, problems: Problems) -> Rule | None:
         return None
 
 
-def _made(node: Node, title: str) -> Rule:
-    given = _keys(node, _RULE)
-    answers = given.get("answers")
+def _read_rule(node: Node, title: str) -> Rule:
+    values = _keys(node, _RULE)
+    answers = values.get("answers")
     if not isinstance(answers, Sequence) or not answers.items:
         raise WrongValue(node.start, shown(answers or node), "`answers`, a list with at least one answer")
     return Rule(
         title,
         tuple(_answer(item) for item in answers.items),
-        _texts(given["when"]) if "when" in given else (),
-        count(given["after"]) if "after" in given else None,
-        count(given["times"]) if "times" in given else None,
-        boolean(given["tools"]) if "tools" in given else None,
+        _texts(values["when"]) if "when" in values else (),
+        count(values["after"]) if "after" in values else None,
+        count(values["times"]) if "times" in values else None,
+        boolean(values["tools"]) if "tools" in values else None,
     )
 
 
 def _answer(node: Node) -> Answer:
-    given = _keys(node, _ANSWER)
-    tokens = _keys(given["tokens"], _TOKENS) if "tokens" in given else {}
+    values = _keys(node, _ANSWER)
+    tokens = _keys(values["tokens"], _TOKENS) if "tokens" in values else {}
     return Answer(
-        _text(given["say"]) if "say" in given else "",
-        tuple(call for action in script.ACTIONS if action in given for call in _calls(action, given[action])),
-        anything(given["data"]) if "data" in given else None,
-        _fault(given["fault"]) if "fault" in given else None,
-        _seconds(given["seconds"]) if "seconds" in given else 0.0,
+        _text(values["say"]) if "say" in values else "",
+        tuple(call for action in script.ACTIONS if action in values for call in _calls(action, values[action])),
+        anything(values["data"]) if "data" in values else None,
+        _fault(values["fault"]) if "fault" in values else None,
+        _seconds(values["seconds"]) if "seconds" in values else 0.0,
         *(count(tokens[name]) if name in tokens else None for name in _TOKENS),
     )
 

@@ -16,11 +16,11 @@ def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
     import frontmatter
 
     try:
-        found = frontmatter.loads(data[:LIMIT].decode("utf-8", "replace")).metadata
+        values = frontmatter.loads(data[:LIMIT].decode("utf-8", "replace")).metadata
     # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception:  # noqa: BLE001
         return None
-    return found if found.get("type") == kind.lower() else None
+    return values if values.get("type") == kind.lower() else None
 
 
 RESEARCH = "RESEARCH"
@@ -28,7 +28,7 @@ RESEARCH = "RESEARCH"
 
 def research(text: str) -> tuple[str | None, str]:
     """Return the bundle digest of a research file (None if idumb did not write it) and its text without frontmatter."""
-    found = metadata(text.encode("utf-8", "surrogateescape"), RESEARCH)
-    if found is None or not isinstance(found.get("bundle"), str):
+    values = metadata(text.encode("utf-8", "surrogateescape"), RESEARCH)
+    if values is None or not isinstance(values.get("bundle"), str):
         return None, text
-    return found["bundle"], text.partition("\n---\n")[2].lstrip("\n")
+    return values["bundle"], text.partition("\n---\n")[2].lstrip("\n")

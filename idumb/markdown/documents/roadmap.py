@@ -32,11 +32,11 @@ def read(text: str) -> tuple[Phase, ...]:
     markdown = mistune.create_markdown(renderer=None, plugins=["table", "strikethrough"])
     blocks = markdown(text)
     lines = text.replace("\r\n", "\n").split("\n")
-    found: dict[str, Phase] = {}
+    phases: dict[str, Phase] = {}
     for number, title in _named(blocks if isinstance(blocks, list) else []):
-        if number not in found:
-            found[number] = Phase(number, title, _line(lines, number, title))
-    return tuple(found.values())
+        if number not in phases:
+            phases[number] = Phase(number, title, _line(lines, number, title))
+    return tuple(phases.values())
 
 
 def section(text: str, number: str) -> str:
@@ -68,9 +68,11 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
     The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
     if after:
-        made = _behind(text, after, f"Phase {number}: {title}", goal)
-        if made is not None and [p.number for p in read(made) if p.number != number] == [p.number for p in read(text)]:
-            return made
+        inserted = _behind(text, after, f"Phase {number}: {title}", goal)
+        if inserted is not None and [p.number for p in read(inserted) if p.number != number] == [
+            p.number for p in read(text)
+        ]:
+            return inserted
     levels, own = _phase_headings(text)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2

@@ -37,42 +37,42 @@ def read(path: str, data: bytes) -> OldFile | None:
         return _state(path, data)
     match = _EXECUTION.fullmatch(path)
     try:
-        found = _metadata(data) if path.endswith(".md") else _object(data)
+        values = _metadata(data) if path.endswith(".md") else _object(data)
     except _Unreadable as problem:
         return _unknown(path, data, str(problem), match[1] if match else None)
     if match is None:
-        return None if found.get("run") else _unknown(path, data, "its kind is not known to idumb")
-    return _progress(path, data, found, match[1]) if match[2] else _checkpoint(path, data, found, match[1])
+        return None if values.get("run") else _unknown(path, data, "its kind is not known to idumb")
+    return _progress(path, data, values, match[1]) if match[2] else _checkpoint(path, data, values, match[1])
 
 
 def _state(path: str, data: bytes) -> OldFile:
     """Return the whole state; the caller removes what the log already has."""
     try:
-        found = _object(data)
+        values = _object(data)
     except _Unreadable as problem:
         return _unknown(path, data, str(problem))
-    session = found.get("session") or found.get("sessionId") or found.get("session_id")
-    named = {"session": session} if session else {}
-    return OldFile(path, legacy.STATE, canonical_json.digest(data.hex()), {**found, **named})
+    session = values.get("session") or values.get("sessionId") or values.get("session_id")
+    identity = {"session": session} if session else {}
+    return OldFile(path, legacy.STATE, canonical_json.digest(data.hex()), {**values, **identity})
 
 
-def _progress(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:
-    if "contract_hash" in found:
+def _progress(path: str, data: bytes, values: Mapping[str, Any], phase: str) -> OldFile | None:
+    if "contract_hash" in values:
         return None
-    lists = {name: _tasks(found, name) for name in ("completed", "failed", "blocked")}
-    if not isinstance(found.get("completed"), list):
+    lists = {name: _tasks(values, name) for name in ("completed", "failed", "blocked")}
+    if not isinstance(values.get("completed"), list):
         return _unknown(path, data, "it has no list `completed`", phase)
-    return OldFile(path, legacy.PROGRESS, canonical_json.digest(data.hex()), {**found, **lists}, phase)
+    return OldFile(path, legacy.PROGRESS, canonical_json.digest(data.hex()), {**values, **lists}, phase)
 
 
-def _checkpoint(path: str, data: bytes, found: Mapping[str, Any], phase: str) -> OldFile | None:
-    if found.get("run"):
+def _checkpoint(path: str, data: bytes, values: Mapping[str, Any], phase: str) -> OldFile | None:
+    if values.get("run"):
         return None
-    if not isinstance(found.get("task_id"), str) or not isinstance(found.get("status"), str):
+    if not isinstance(values.get("task_id"), str) or not isinstance(values.get("status"), str):
         return _unknown(path, data, "it has no `task_id` and `status`", phase)
-    files = [str(name) for name in _list(found, "files_modified")]
+    files = [str(name) for name in _list(values, "files_modified")]
     return OldFile(
-        path, legacy.CHECKPOINT, canonical_json.digest(data.hex()), {**found, "files_modified": files}, phase
+        path, legacy.CHECKPOINT, canonical_json.digest(data.hex()), {**values, "files_modified": files}, phase
     )
 
 
@@ -80,14 +80,14 @@ def _unknown(path: str, data: bytes, why: str, phase: str | None = None) -> OldF
     return OldFile(path, legacy.UNKNOWN, canonical_json.digest(data.hex()), {}, phase, why)
 
 
-def _list(found: Mapping[str, Any], name: str) -> list[Any]:
-    value = found.get(name)
+def _list(values: Mapping[str, Any], name: str) -> list[Any]:
+    value = values.get(name)
     return value if isinstance(value, list) else []
 
 
-def _tasks(found: Mapping[str, Any], name: str) -> list[str]:
+def _tasks(values: Mapping[str, Any], name: str) -> list[str]:
     """Return task ids; some versions write tasks as objects."""
-    rows = (row.get("id") or row.get("task_id") if isinstance(row, dict) else row for row in _list(found, name))
+    rows = (row.get("id") or row.get("task_id") if isinstance(row, dict) else row for row in _list(values, name))
     return [str(row) for row in rows if row]
 
 
@@ -119,8 +119,8 @@ def _metadata(data: bytes) -> dict[str, Any]:
     import frontmatter
 
     try:
-        found = frontmatter.loads(data.decode("utf-8-sig")).metadata
-        plain = json.loads(json.dumps(found, default=str, skipkeys=True))
+        metadata = frontmatter.loads(data.decode("utf-8-sig")).metadata
+        plain = json.loads(json.dumps(metadata, default=str, skipkeys=True))
     # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception as problem:
         raise _Unreadable(f"its frontmatter cannot be read: {type(problem).__name__}") from problem

@@ -46,14 +46,14 @@ def parse(data: bytes, path: str) -> ParsedPlan:
 
 
 def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Problems) -> Plan | None:
-    given = _root(root, problems)
-    if given is None:
+    values = _root(root, problems)
+    if values is None:
         return None
-    scope = frontmatter.scope(given["scope"], problems) if "scope" in given else None
-    node = given.get("steps")
+    scope = frontmatter.scope(values["scope"], problems) if "scope" in values else None
+    node = values.get("steps")
     if node is None:
         return None
-    made = steps.from_nodes(node, problems)
+    valid_steps = steps.from_nodes(node, problems)
     items = node.items if isinstance(node, Sequence) else []
     if len(items) > plan_parser.MAX_TASKS:
         message = f"The plan has {len(items)} steps"
@@ -68,7 +68,7 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
         goal="Every step is done as it is declared",
         mode=STRICT,
         scope=_scope(scope, path),
-        tasks=tuple(_task(phase, step, items[step.index], problems) for step in made),
+        tasks=tuple(_task(phase, step, items[step.index], problems) for step in valid_steps),
         dialect=step_plan.DIALECT,
     )
 
@@ -87,18 +87,18 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
             message = "A step plan must be a mapping with the key `steps`"
             Field("plan", problems).error("plan.no-steps", at, message, "", _STEPS, "put the list under `steps:`")
         return None
-    found: dict[str, Node] = {}
+    values: dict[str, Node] = {}
     for key, value in root.pairs:
         if key.value in KEYS:
-            found[key.value] = value
+            values[key.value] = value
             continue
         message, mend = f"Unknown key `{key.value}` in a step plan", did_you_mean(key.value, KEYS, "remove it")
         field = Field(key.value[:80], problems)
         field.error("plan.unknown-key", key.start, message, key.value, ", ".join(KEYS), mend)
-    if "steps" not in found:
+    if "steps" not in values:
         message = "The step plan has no `steps`"
         Field("steps", problems).error("plan.missing-key", root.start, message, "", _STEPS, "add steps")
-    return found
+    return values
 
 
 def _task(phase: str, step: Step, node: Node, problems: Problems) -> Task:

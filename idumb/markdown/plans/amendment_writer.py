@@ -46,16 +46,16 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     text, plan = read.text, read.plan
     for candidate in _candidates(text, plan, change):
         edited = candidate.encode("utf-8")
-        found = plan_parser.parse(edited, path)
-        if _later(found) <= _later(read):
-            found = found.as_agreed
-        if found.plan is not None and _as_meant(plan, found.plan, change):
+        reparsed = plan_parser.parse(edited, path)
+        if _later(reparsed) <= _later(read):
+            reparsed = reparsed.as_agreed
+        if reparsed.plan is not None and _as_meant(plan, reparsed.plan, change):
             return edited
-        if found.plan is None and change.kind == amendment.ADD:
+        if reparsed.plan is None and change.kind == amendment.ADD:
             raise InputError(
                 "amend.task-invalid",
                 f"The new task for {path} is not valid.",
-                findings=errors(found.findings),
+                findings=errors(reparsed.findings),
                 hint="idumb help plan-format shows every notation of tasks",
             )
     raise InputError(
@@ -184,13 +184,13 @@ def _into_mapping(text: str, span: Span, claim: FileClaim) -> Iterator[str]:
     if value.lstrip().startswith("{"):
         yield behind(end - 1, f", {claim.verb}: [{path}]")
     yield behind(end, f"\n{indent}{claim.verb}: [{path}]")
-    for found in re.finditer(rf"\b{claim.verb}:[ \t]*\[([^\]\n]*)\]", value):
-        yield behind(span.start + found.end() - 1, f", {path}")
-    for found in re.finditer(rf"\b{claim.verb}:[ \t]*(?:\r?\n([ \t]*-[ \t]+)[^\r\n]+)+", value):
-        yield behind(span.start + found.end(), f"\n{found[1]}{path}")
-    for found in re.finditer(rf"\b{claim.verb}:[ \t]*([^\s\[{{-][^\r\n,}}]*)", value):
-        begun, stop = span.start + found.start(1), span.start + found.end(1)
-        yield writeback.edit(text, [(Span(begun, stop, span.line), f"[{found[1].rstrip()}, {path}]")])
+    for verb_value in re.finditer(rf"\b{claim.verb}:[ \t]*\[([^\]\n]*)\]", value):
+        yield behind(span.start + verb_value.end() - 1, f", {path}")
+    for verb_value in re.finditer(rf"\b{claim.verb}:[ \t]*(?:\r?\n([ \t]*-[ \t]+)[^\r\n]+)+", value):
+        yield behind(span.start + verb_value.end(), f"\n{verb_value[1]}{path}")
+    for verb_value in re.finditer(rf"\b{claim.verb}:[ \t]*([^\s\[{{-][^\r\n,}}]*)", value):
+        begun, stop = span.start + verb_value.start(1), span.start + verb_value.end(1)
+        yield writeback.edit(text, [(Span(begun, stop, span.line), f"[{verb_value[1].rstrip()}, {path}]")])
 
 
 def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
@@ -226,9 +226,9 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
         rf"\A[-*+][ \t]+`?{escaped}`?[ \t]*\r?\n[ \t]*",  # the first bullet, where the span starts
     )
     for pattern in patterns:
-        found = re.search(pattern, value)
-        if found and left:
-            gone = Span(span.start + found.start(), span.start + found.end(), span.line)
+        match = re.search(pattern, value)
+        if match and left:
+            gone = Span(span.start + match.start(), span.start + match.end(), span.line)
             yield writeback.edit(text, [(gone, "")])
     words = ", ".join(left)
     for written in (words or "none", f"[{words}]"):

@@ -50,7 +50,7 @@ class _Claims:
     def __init__(self, value: Value, verbs: tuple[str, ...]) -> None:
         self.value = value
         self.verbs = verbs
-        self.found: list[tuple[str, str, str | None]] = []
+        self.claims: list[tuple[str, str, str | None]] = []
 
     def read(self) -> list[tuple[str, str, str | None]]:
         if isinstance(self.value.node, yaml_nodes.Mapping):
@@ -59,7 +59,7 @@ class _Claims:
             self._text(self.value.inline, None)
         for bullet in self.value.bullets:
             self._bullet(bullet)
-        return self.found
+        return self.claims
 
     def _mapping(self, node: yaml_nodes.Mapping) -> None:
         for key, value in node.pairs:
@@ -88,7 +88,7 @@ class _Claims:
 
     def _text(self, text: Text, verb: str | None) -> None:
         if text.literal and verb and verb != "move":
-            self.found.append((verb, inline.unquote(text.s), None))
+            self.claims.append((verb, inline.unquote(text.s), None))
             return
         for item in scalars.split(text, self.value):
             verb = self._item(item, verb)
@@ -118,13 +118,13 @@ class _Claims:
 
     def _claim(self, verb: str, parts: list[Word], at: int, item: Text) -> int:
         if verb != "move":
-            self.found.append((verb, parts[at].text, None))
+            self.claims.append((verb, parts[at].text, None))
             return at + 1
         to = parts[at + 1 : at + 3]
         if len(to) < 2 or to[0].text != "to" or not to[0].bare:
             self._error("files.move", parts[at].at, "A move must be written `move A to B`", item.s)
             return len(parts)
-        self.found.append((verb, parts[at].text, to[1].text))
+        self.claims.append((verb, parts[at].text, to[1].text))
         return at + 3
 
     def _odd_word(self, item: Text, word: Word) -> None:

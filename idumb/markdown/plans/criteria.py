@@ -217,15 +217,15 @@ def settle(drafts: list[Draft], rules: Rules) -> tuple[Criterion, ...]:
     ids = _ids(drafts, rules)
     any_mark = any(d.proof for d in drafts)
     covered = bool(rules.commands) and not any_mark
-    found = []
+    settled = []
     for draft, id in zip(drafts, ids, strict=True):
         proof = draft.proof or (plan.VERIFY if covered else plan.UNPROVEN)
         if proof == plan.VERIFY and not rules.commands and rules.task:
             _nothing_to_verify(draft, rules)
         elif proof == plan.UNPROVEN and draft.proof is None:
             _unproven(draft, rules)
-        found.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span))
-    return tuple(found)
+        settled.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span))
+    return tuple(settled)
 
 
 def _nothing_to_verify(draft: Draft, rules: Rules) -> None:

@@ -109,23 +109,23 @@ def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
 
 def _run(run: list[Item], body: Body, checker: NearMissChecker, *, fields_here: bool, indent: int) -> None:
     """Read a run of bullets: all are fields, or all are description."""
-    found = [(item, *_first(item)) for item in run]
+    labelled = [(item, *_first(item)) for item in run]
     problems = checker.problems
-    known = any(label and label.name and label.colon for _, _, label in found)
-    for number, (item, text, label) in enumerate(found):
+    has_field = any(label and label.name and label.colon for _, _, label in labelled)
+    for number, (item, text, label) in enumerate(labelled):
         boxes = not (label and label.name == "acceptance")
         for child in item.children:
             checker.check(child, boxes=boxes)
         if label and label.name and not label.colon:
             _no_colon(item, label, problems)
-        elif known and not fields_here:
+        elif has_field and not fields_here:
             if label and label.name:
                 _misplaced(item, label, problems, indent)
-        elif known and label and label.name and label.colon:
+        elif has_field and label and label.name and label.colon:
             body.values.append(_value(item, text, label, problems))
             body.taken.append((item.line, item.end_line))
-        elif known and text.s[:1] != "[":  # malformed checkboxes are reported separately
-            _unknown(item, text, label, problems, found[number - 1][0] if number else None)
+        elif has_field and text.s[:1] != "[":  # malformed checkboxes are reported separately
+            _unknown(item, text, label, problems, labelled[number - 1][0] if number else None)
 
 
 def _first(item: Item) -> tuple[Text, Label | None]:

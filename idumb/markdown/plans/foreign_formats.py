@@ -32,23 +32,23 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
     keys = _keys(lines)
     if {"title", "goal"} <= keys.keys():
         return None
-    for name, known in _BY_KEYS:
-        if known(frozenset(keys)):
+    for name, matches in _BY_KEYS:
+        if matches(frozenset(keys)):
             shown = [keys[key] for key in keys if key in _GSD | _OLD_IDUMB | _BACKLOG | {"work_package_id"}]
             return name, min(shown, default=0)
     for name, one, other in _LINES:
-        found = next((n for n, line in enumerate(lines) if re.match(one, line)), None)
-        if found is not None and (not other or any(re.match(other, line) for line in lines)):
-            return name, found
+        line_number = next((n for n, line in enumerate(lines) if re.match(one, line)), None)
+        if line_number is not None and (not other or any(re.match(other, line) for line in lines)):
+            return name, line_number
     return None
 
 
 def findings(source: Source) -> tuple[Finding, ...]:
     """Return the one finding that names the other tool; further errors would hide it."""
-    named = tool(source.lines)
-    if named is None:
+    recognized = tool(source.lines)
+    if recognized is None:
         return ()
-    name, line = named
+    name, line = recognized
     problems = Problems(source)
     problems.error(
         "plan.foreign-format",
@@ -75,12 +75,12 @@ _BY_KEYS: tuple[tuple[str, Callable[[frozenset[str]], bool]], ...] = (
 
 def _keys(lines: Sequence[str]) -> dict[str, int]:
     """Return the keys of the frontmatter with their lines."""
-    found: dict[str, int] = {}
+    by_key: dict[str, int] = {}
     if not lines or lines[0].rstrip() != "---":
-        return found
+        return by_key
     for number, line in enumerate(lines[1:], 1):
         if line.rstrip() == "---":
             break
         if key := _KEY.match(line):
-            found.setdefault(key[1], number)
-    return found
+            by_key.setdefault(key[1], number)
+    return by_key

@@ -39,22 +39,22 @@ def read(source: Source, problems: Problems) -> Frontmatter | None:
     end = _closing(source, problems)
     if end is None:
         return None
-    found = Frontmatter(end + 1)
+    head = Frontmatter(end + 1)
     begin = source.starts[1]
     text = source.text[begin : source.starts[end]]
     if len(text.encode()) > MAX_BYTES:
         message = "The frontmatter is larger than 64 KiB"
         mend = "move long texts into the body of the plan"
         problems.error("plan.frontmatter-too-large", source.starts[0], message, accepted="at most 64 KiB", mend=mend)
-        return found
+        return head
     node = yaml_nodes.read(text, lambda index: begin + index, problems, "frontmatter")
     if isinstance(node, Mapping):
-        _Reader(found, problems).read(node)
+        _Reader(head, problems).read(node)
     elif node is not None or not problems.any_error:
         problems.error(
             "plan.no-frontmatter", source.starts[0], "The frontmatter has no keys", accepted="key: value", mend=_ADD
         )
-    return found
+    return head
 
 
 _MARGIN = "remove any tab and spaces before --- on line {}"
@@ -88,8 +88,8 @@ class _Reader:
     def read(self, node: Mapping) -> None:
         for key, value in node.pairs:
             self._key(key, value)
-        given = {key.value for key, _ in node.pairs}
-        missing = [k for k in REQUIRED if k not in given]
+        keys = {key.value for key, _ in node.pairs}
+        missing = [k for k in REQUIRED if k not in keys]
         for name in missing:
             message = f"The frontmatter has no `{name}`"
             self._error("plan.missing-key", self.problems.source.starts[0], name, message, mend=f"add {name}:")
@@ -179,20 +179,20 @@ class _Reader:
         return None
 
     def requirements(self, name: str, node: Node) -> dict[str, str] | None:
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         if isinstance(node, Mapping):
             for key, value in node.pairs:
                 if isinstance(value, Scalar) and value.value.strip() and _WORD.fullmatch(key.value):
-                    found[key.value] = value.value.strip()
+                    texts[key.value] = value.value.strip()
                 else:
                     self._bad(name, key)
-            return found
+            return texts
         for one in self._list(name, node):
-            if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in found:
-                found[one.value] = ""
+            if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in texts:
+                texts[one.value] = ""
             else:
                 self._bad(name, one)
-        return found if isinstance(node, Sequence) else None
+        return texts if isinstance(node, Sequence) else None
 
     def scope(self, name: str, node: Node) -> Scope | None:
         fields = self._fields(name, node, _INNER[name])
@@ -202,20 +202,20 @@ class _Reader:
         return Scope(root, self._texts_of(name, fields.get("protected")))
 
     def non_goals(self, name: str, node: Node) -> tuple[NonGoal, ...]:
-        found = []
+        goals = []
         for fields in self._mappings(name, node):
             id, text = self._text_of(name, fields["id"]), self._text_of(name, fields["text"])
-            found.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
-        self._unique(name, node, [n.id for n in found])
-        return tuple(found)
+            goals.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
+        self._unique(name, node, [n.id for n in goals])
+        return tuple(goals)
 
     def invariants(self, name: str, node: Node) -> tuple[Invariant, ...]:
-        found = []
+        declared = []
         for fields in self._mappings(name, node):
             id, text, check = (self._text_of(name, fields[k]) for k in ("id", "text", "check"))
-            found.append(Invariant(id or "", text or "", _command(check or "")))
-        self._unique(name, node, [i.id for i in found])
-        return tuple(found)
+            declared.append(Invariant(id or "", text or "", _command(check or "")))
+        self._unique(name, node, [i.id for i in declared])
+        return tuple(declared)
 
     def success_criteria(self, name: str, node: Node) -> None:
         rules = criteria.Rules("success_criteria", self.problems, task=False)
@@ -225,14 +225,14 @@ class _Reader:
         return self._texts_of(name, node)
 
     def setup(self, name: str, node: Node) -> tuple[Setup, ...]:
-        found = []
+        services = []
         for fields in self._mappings(name, node):
             service, why, where, check = (self._text_of(name, fields.get(k)) for k in _INNER[name] if k != "env")
             env = fields.get("env")
-            given = Sequence([env], env.start) if isinstance(env, Scalar) else env
-            names = self._texts_of(name, given)
-            found.append(Setup(service or "", why or "", names, where or "", _command(check) if check else None))
-        return tuple(found)
+            env_list = Sequence([env], env.start) if isinstance(env, Scalar) else env
+            names = self._texts_of(name, env_list)
+            services.append(Setup(service or "", why or "", names, where or "", _command(check) if check else None))
+        return tuple(services)
 
     def limits(self, name: str, node: Node) -> Limits | None:
         if isinstance(node, Mapping):
@@ -260,20 +260,20 @@ class _Reader:
         if not isinstance(node, Mapping):
             self._bad(name, node)
             return None
-        found = {}
+        values = {}
         for key, value in node.pairs:
             if key.value in keys:
-                found[key.value] = value
+                values[key.value] = value
             else:
                 mend = did_you_mean(key.value, keys, "remove it")
                 if key.value in _KEYS:
                     mend = f"if it is a key of the plan, remove its indentation; otherwise {mend}"
                 message = f"Unknown key `{key.value}` in `{name}`"
                 self._error("plan.unknown-key", key.start, name, message, found=key.value, mend=mend)
-        missing = [k for k, required in keys.items() if required and k not in found]
+        missing = [k for k, required in keys.items() if required and k not in values]
         for absent in missing:
             self._error("plan.missing-key", node.start, name, f"`{name}` has no `{absent}`", mend=f"add {absent}:")
-        return None if missing else found
+        return None if missing else values
 
     def _text_of(self, name: str, node: Node | None) -> str | None:
         return None if node is None else self.text(name, node)

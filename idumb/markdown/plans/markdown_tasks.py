@@ -22,12 +22,12 @@ def read(draft: Draft, context: Context) -> list[Task]:
 
 def _from_fast_task(draft: Draft, block: FastTask, context: Context) -> Task:
     source = context.problems.source
-    found = fast_path.read(block, context.common)
-    if found is None:
+    fast = fast_path.read(block, context.common)
+    if fast is None:
         _, *body = blocks.expand(source, block, context.problems)
         draft.body[:0] = body
         return _from_markdown(draft, context)
-    given, ranges = found
+    values, ranges = fast
     m = block.match
     end = fast_path.end_of_text(m)
     if draft.body:
@@ -35,9 +35,9 @@ def _from_fast_task(draft: Draft, block: FastTask, context: Context) -> Task:
     if block.fence:
         end = source.end_of(block.fence.end_line - 1)
         ranges["steps"] = (block.fence.start, end)
-        given["steps"] = steps.from_fence(block.fence, context.problems)
+        values["steps"] = steps.from_fence(block.fence, context.problems)
     span = Span(draft.start, end, draft.line + 1)
-    return Task(draft.id, draft.title, span=span, spans=Spans(ranges, source), **given)
+    return Task(draft.id, draft.title, span=span, spans=Spans(ranges, source), **values)
 
 
 def _from_markdown(draft: Draft, context: Context) -> Task:

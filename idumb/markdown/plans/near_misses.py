@@ -226,19 +226,19 @@ def in_fence(info: str, lines: Iterable[str], prefix: str) -> str | None:
             continue
         if text[0] in "{[-" and (meant := _in_flow(text, prefix)):
             return meant
-        found = _KEY.match(text)
-        at = len(line) - len(text) + len(found[1]) if found else -1
-        if found and column in {-1, at}:
+        key = _KEY.match(text)
+        at = len(line) - len(text) + len(key[1]) if key else -1
+        if key and column in {-1, at}:
             column = at
-            keys.append((found[2], found[3] or ""))
+            keys.append((key[2], key[3] or ""))
     return _meant(keys, prefix, any_id=_LANGUAGES[language])
 
 
 def _in_flow(text: str, prefix: str) -> str | None:
     if (tool := _FLOW_TOOL.search(text)) and tool[1] in TOOLS and "arguments" in text:
         return STEPS
-    found = _FLOW_ID.search(text)
-    return TASK if found and _begins_like_id(found[1], prefix) else None
+    id_match = _FLOW_ID.search(text)
+    return TASK if id_match and _begins_like_id(id_match[1], prefix) else None
 
 
 def _meant(keys: Collection[tuple[str, str]], prefix: str, *, any_id: bool) -> str | None:

@@ -56,15 +56,15 @@ class Outline:
     success_line: int = 0
 
 
-def read(found: list[Block], source: Source, phase: str | None, problems: Problems) -> Outline:
-    return _Outliner(found, source, phase, problems).read()
+def read(document: list[Block], source: Source, phase: str | None, problems: Problems) -> Outline:
+    return _Outliner(document, source, phase, problems).read()
 
 
 class _Outliner:
     """Walks the top-level blocks once."""
 
-    def __init__(self, found: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
-        self.found = found
+    def __init__(self, document: list[Block], source: Source, phase: str | None, problems: Problems) -> None:
+        self.document = document
         self.source = source
         self.phase = phase or None
         self.problems = problems
@@ -73,14 +73,14 @@ class _Outliner:
         self.task: Draft | None = None
         self.section = ""
         self.tasks_line: int | None = None
-        self.has_tasks = any(_section(b) == "tasks" for b in found)
+        self.has_tasks = any(_section(b) == "tasks" for b in document)
         self.heading: Heading | None = None  # the last heading after the current task started that is not a task
         self.last: Block | None = None
         self.reported_lines: set[int] = set()
         self.above: Item | None = None
 
     def read(self) -> Outline:
-        for block in self.found:
+        for block in self.document:
             self._block(block)
             self.last = block
         self._end(len(self.source.lines))

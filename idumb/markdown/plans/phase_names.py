@@ -29,10 +29,10 @@ def other_number(name: str) -> str | None:
 def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return (number, folder) of every phase. An alternative name counts if no other folder has its number."""
     folders = list(names)
-    found = [(n, name) for name in folders if (n := number(name)) is not None]
-    taken = {_bare(n) for n, _ in found}
+    by_number = [(n, name) for name in folders if (n := number(name)) is not None]
+    taken = {_bare(n) for n, _ in by_number}
     others = ((n, name) for name in folders if (n := other_number(name)) is not None)
-    return [*found, *((n, name) for n, name in others if _bare(n) not in taken)]
+    return [*by_number, *((n, name) for n, name in others if _bare(n) not in taken)]
 
 
 def same_phase(one: str, other: str) -> bool:
@@ -51,10 +51,10 @@ def matching_folders(names: Iterable[str], phase: str) -> list[str]:
     If there is none, return those with alternative names. The caller reports none or several.
     """
     folders = list(names)
-    found = [name for name in folders if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
-    if not found:
-        found = [name for name in folders if (n := other_number(name)) is not None and same_phase(n, phase)]
-    return sorted(found, key=_natural)
+    matches = [name for name in folders if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
+    if not matches:
+        matches = [name for name in folders if (n := other_number(name)) is not None and same_phase(n, phase)]
+    return sorted(matches, key=_natural)
 
 
 def plan_files(names: Iterable[str]) -> list[str]:

@@ -52,12 +52,12 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = 
         return ParsedPlan(None, other, text)
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
-    found = blocks.scan(source, head.end_line, problems, fast=fast)
-    _long_lines(source, head.end_line, found, problems)
-    plan = _plan(data, path, head, found, problems)
+    scanned = blocks.scan(source, head.end_line, problems, fast=fast)
+    _long_lines(source, head.end_line, scanned, problems)
+    plan = _plan(data, path, head, scanned, problems)
     if not problems.any_error:
         return ParsedPlan(plan, problems.sorted(), text, plan)
-    findings = indentation_hints.explained(problems.sorted(), source, head.end_line, found)
+    findings = indentation_hints.explained(problems.sorted(), source, head.end_line, scanned)
     return ParsedPlan(None, findings, text, plan)
 
 
@@ -86,12 +86,12 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
     return text, source, problems
 
 
-def _long_lines(source: Source, first: int, found: list[Block], problems: Problems) -> None:
+def _long_lines(source: Source, first: int, scanned: list[Block], problems: Problems) -> None:
     """Report lines over 64 KiB outside step fences."""
     if max(map(len, source.lines)) <= MAX_LINE_BYTES // 4:
         return
     long = [n for n, line in enumerate(source.lines) if len(line) > MAX_LINE_BYTES // 4]
-    fences = list(_step_fences(found))
+    fences = list(_step_fences(scanned))
     for n in long:
         fence = fences[at - 1] if (at := bisect_left(fences, n, key=lambda f: f.line)) else None
         if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
@@ -102,18 +102,18 @@ def _long_lines(source: Source, first: int, found: list[Block], problems: Proble
         problems.error("plan.line-too-long", source.starts[n], message, accepted=accepted, mend=mend)
 
 
-def _step_fences(found: list[Block]) -> Iterator[Fence]:
+def _step_fences(scanned: list[Block]) -> Iterator[Fence]:
     """Yield step fences in line order."""
-    for block in found:
+    for block in scanned:
         fence = block.fence if isinstance(block, FastTask) else block
         if isinstance(fence, Fence) and fence.info in near_misses.STEP_FENCES:
             yield fence
 
 
-def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problems: Problems) -> Plan:
+def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], problems: Problems) -> Plan:
     values: dict[str, Any] = dict(head.values)
     phase = values.get("phase")
-    drawn = outline.read(found, problems.source, phase, problems)
+    sections = outline.read(scanned, problems.source, phase, problems)
     context = task_reader.Context(
         phase,
         values.get("requirements", {}),
@@ -121,27 +121,27 @@ def _plan(data: bytes, path: str, head: Frontmatter, found: list[Block], problem
         problems,
         fast_path.shared(phase, frozenset(values.get("requirements", ()))),
     )
-    read = [task for draft in drawn.tasks for task in markdown_tasks.read(draft, context)]
-    _whole(read, drawn, context)
-    values["success_criteria"] = _success(head, drawn, problems)
+    tasks = [task for draft in sections.tasks for task in markdown_tasks.read(draft, context)]
+    _whole(tasks, sections, context)
+    values["success_criteria"] = _success(head, sections, problems)
     for required in frontmatter.REQUIRED[1:]:
         values.setdefault(required, "")
     sha256 = hashlib.sha256(data).hexdigest()
-    return Plan(path=path, sha256=sha256, tasks=tuple(read), spans=head.spans, **values)
+    return Plan(path=path, sha256=sha256, tasks=tuple(tasks), spans=head.spans, **values)
 
 
-def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> None:
+def _whole(tasks: list[Task], sections: Outline, context: task_reader.Context) -> None:
     """Check the tasks as a set: there is at least one, not too many, and no duplicate id."""
     problems = context.problems
     start = problems.source.starts[0]
-    if not read and not drawn.tasks:
+    if not tasks and not sections.tasks:
         accepted = f"### {context.checker.free}: Title in a section ## Tasks"
         problems.error("plan.no-tasks", start, "The plan has no tasks", accepted=accepted, mend="write a task")
-    if len(read) > MAX_TASKS:
-        message, accepted = f"The plan has {len(read)} tasks", f"at most {MAX_TASKS} tasks in a phase"
+    if len(tasks) > MAX_TASKS:
+        message, accepted = f"The plan has {len(tasks)} tasks", f"at most {MAX_TASKS} tasks in a phase"
         problems.error("plan.too-many-tasks", start, message, accepted=accepted)
     first: dict[str, Task] = {}
-    for task in read:
+    for task in tasks:
         if task.id in first and task.span:
             line = span.line if (span := first[task.id].span) else 0
             message = f"Duplicate id {task.id}, first used on line {line}"
@@ -151,14 +151,14 @@ def _whole(read: list[Task], drawn: Outline, context: task_reader.Context) -> No
             first.setdefault(task.id, task)
 
 
-def _success(head: Frontmatter, drawn: Outline, problems: Problems) -> tuple[Criterion, ...]:
+def _success(head: Frontmatter, sections: Outline, problems: Problems) -> tuple[Criterion, ...]:
     rules = criteria.Rules("success_criteria", problems, task=False)
     source = problems.source
-    if drawn.success is not None and head.criteria is not None:
+    if sections.success is not None and head.criteria is not None:
         message = "Success criteria are given twice: in the frontmatter and in a section"
-        at = source.starts[drawn.success_line]
+        at = source.starts[sections.success_line]
         rules.error("plan.criteria-twice", at, message, accepted="one of them", mend="keep one of them")
     drafts = head.criteria
-    if drafts is None and drawn.success is not None:
-        drafts = criteria.from_bullets([from_item(item, source) for item in drawn.success], rules)
+    if drafts is None and sections.success is not None:
+        drafts = criteria.from_bullets([from_item(item, source) for item in sections.success], rules)
     return criteria.settle(drafts or [], rules)

@@ -29,10 +29,10 @@ class _Pairs(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    marked = _Pairs(found)
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
+    marked = _Pairs(values)
     seen: set[str] = set()
     marked.twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     return marked
@@ -85,19 +85,19 @@ _Entry = tuple[int, Any]  # offset, and a plain value or a YAML node
 
 
 def _steps(entries: Iterator[_Entry], at: int, problems: Problems) -> tuple[Step, ...]:
-    found = []
+    valid = []
     count = 0
     for start, entry in entries:
         line = problems.source.place(start)[0]
         step = _step(count, entry, start, line, problems)
         count += 1
         if step:
-            found.append(step)
+            valid.append(step)
     if not count and not problems.any_error:
         problems.error(
             "steps.empty", at, "There are no steps", field="steps", accepted="a list of steps", mend="add one"
         )
-    return tuple(found)
+    return tuple(valid)
 
 
 # Reading
@@ -228,13 +228,13 @@ _OTHERS = {"intent": "name", "scope": "argv", "timeout": "seconds", "continue_on
 
 
 def _others(fields: dict[str, Any], places: Callable[[str], int], field: Field) -> dict[str, Any]:
-    given = {}
+    values = {}
     for key, kind in _OTHERS.items():
         if (value := fields.get(key)) is not None:
-            given[key] = _checked(key, kind, value, places(key), field)
-    if given.get("scope") is not None:
-        given["scope"] = tuple(given["scope"])
-    return given
+            values[key] = _checked(key, kind, value, places(key), field)
+    if values.get("scope") is not None:
+        values["scope"] = tuple(values["scope"])
+    return values
 
 
 def _checked(key: str, kind: str, value: Any, at: int, field: Field) -> Any:
@@ -287,10 +287,10 @@ def _check_keys(fields: dict[str, Any], places: Callable[[str], int], at: int, f
             field.error("step.missing-key", place, message, "", ", ".join(_REQUIRED), f"add {key}")
 
 
-def _arguments(tool: str, given: Any, at: int, field: Field) -> dict[str, Any] | None:
-    if given is None:
+def _arguments(tool: str, entry: Any, at: int, field: Field) -> dict[str, Any] | None:
+    if entry is None:
         return {}
-    mapping = _mapping(given, at, "arguments", field)
+    mapping = _mapping(entry, at, "arguments", field)
     if mapping is None:
         return None
     fields, places = mapping

@@ -35,12 +35,12 @@ def _malformed(code: str, text: Text, field: Field, accepted: str) -> None:
 
 def tests(value: Value) -> tuple[TestIntent, ...]:
     """Read test intents: command, dash, when it passes, colon, intent."""
-    found = []
+    intents = []
     for text in [] if value.is_none else value.texts():
         one = _test(text, value)
-        found += [one] if one else []
+        intents += [one] if one else []
     scalars.below(value)
-    return tuple(found)
+    return tuple(intents)
 
 
 def _test(text: Text, field: Field) -> TestIntent | None:
@@ -56,14 +56,14 @@ def _test(text: Text, field: Field) -> TestIntent | None:
 
 
 def conditions(value: Value) -> tuple[Condition, ...]:
-    found = []
+    valid = []
     for text in [] if value.is_none else scalars.listed(value):
         one = _condition(text)
         if one:
-            found.append(one)
+            valid.append(one)
         else:
             _malformed("condition.malformed", text, value, _CONDITIONS)
-    return tuple(found)
+    return tuple(valid)
 
 
 def _condition(text: Text) -> Condition | None:
@@ -128,48 +128,48 @@ def limits(value: Value) -> Limits | None:
     """Read `files N`, `lines N`, `paths GLOB…`."""
     if value.is_none:
         return None
-    found: dict[str, Any] = {"paths": []}
+    values: dict[str, Any] = {"paths": []}
     if isinstance(value.node, yaml_nodes.Mapping):
-        _limits_mapping(value.node, found, value)
+        _limits_mapping(value.node, values, value)
     for text in value.texts():
         kind = ""
         for item in scalars.split(text, value):
-            kind = _limit(item, kind, found, value)
+            kind = _limit(item, kind, values, value)
     for bullet in value.bullets:
         for child in bullet.children:
             if bullet.text.s.removesuffix(":") == "paths":
-                found["paths"] += [w.text for w in claims.words(child.text)]
+                values["paths"] += [w.text for w in claims.words(child.text)]
             else:
                 _malformed("limits.malformed", child.text, value, "files N, lines N, paths GLOB")
-    return Limits(found.get("files"), found.get("lines"), tuple(found["paths"]))
+    return Limits(values.get("files"), values.get("lines"), tuple(values["paths"]))
 
 
-def _limit(item: Text, kind: str, found: dict[str, Any], field: Field) -> str:
+def _limit(item: Text, kind: str, values: dict[str, Any], field: Field) -> str:
     """Read one item of the comma list; `paths` also applies to the items after it."""
     parts = list(claims.words(item))
     head = parts[0].text.removesuffix(":") if parts[0].bare else ""
     number = whole_numbers.parse(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
-    if head in {"files", "lines"} and number is not None and head not in found:
-        found[head] = number
+    if head in {"files", "lines"} and number is not None and head not in values:
+        values[head] = number
         return head
     if head == "paths":
-        found["paths"] += [w.text for w in parts[1:]]
+        values["paths"] += [w.text for w in parts[1:]]
         return head
     if kind == "paths" and head not in {"files", "lines"}:
-        found["paths"] += [w.text for w in parts]
+        values["paths"] += [w.text for w in parts]
         return kind
     _malformed("limits.malformed", item, field, "files N, lines N, paths GLOB")
     return ""
 
 
-def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], field: Field) -> None:
+def _limits_mapping(node: yaml_nodes.Mapping, values: dict[str, Any], field: Field) -> None:
     for key, value in node.pairs:
         plain = isinstance(value, yaml_nodes.Scalar) and value.plain and value.value.isdecimal()
         number = whole_numbers.parse(value.value) if plain and isinstance(value, yaml_nodes.Scalar) else None
         if key.value in {"files", "lines"} and number is not None:
-            found[key.value] = number
+            values[key.value] = number
         elif key.value == "paths" and isinstance(value, yaml_nodes.Sequence):
-            found["paths"] += [i.value for i in value.items if isinstance(i, yaml_nodes.Scalar)]
+            values["paths"] += [i.value for i in value.items if isinstance(i, yaml_nodes.Scalar)]
         else:
             text = Text(key.value, [(0, key.start)])
             _malformed("limits.malformed", text, field, "{files: N, lines: N, paths: [GLOB]}")
@@ -177,9 +177,9 @@ def _limits_mapping(node: yaml_nodes.Mapping, found: dict[str, Any], field: Fiel
 
 def limits_of(node: yaml_nodes.Mapping, field: Field) -> Limits:
     """Read the limits in the frontmatter of a plan."""
-    found: dict[str, Any] = {"paths": []}
-    _limits_mapping(node, found, field)
-    return Limits(found.get("files"), found.get("lines"), tuple(found["paths"]))
+    values: dict[str, Any] = {"paths": []}
+    _limits_mapping(node, values, field)
+    return Limits(values.get("files"), values.get("lines"), tuple(values["paths"]))
 
 
 def rollback(value: Value) -> RollbackClass:
@@ -189,8 +189,8 @@ def rollback(value: Value) -> RollbackClass:
     if text.s == "reversible" and not value.bullets:
         return RollbackClass()
     if text.s in {"compensatable", "compensatable:"} and (value.bullets or value.fences):
-        given = dataclasses.replace(value, inline=Text("", [(0, value.start)]), others=[], node=None)
-        return RollbackClass("compensatable", scalars.commands(given))
+        commands = dataclasses.replace(value, inline=Text("", [(0, value.start)]), others=[], node=None)
+        return RollbackClass("compensatable", scalars.commands(commands))
     kind, colon, reason = text.s.partition(":")
     if kind == "irreversible" and colon and reason.strip() and not value.bullets:
         return RollbackClass("irreversible", (), reason.strip())
@@ -217,16 +217,16 @@ def _rollback_mapping(node: yaml_nodes.Mapping, value: Value, accepted: str) -> 
 
 def options(value: Value) -> tuple[Option, ...]:
     """Read bullets `id: text`."""
-    found: dict[str, Option] = {}
+    by_id: dict[str, Option] = {}
     texts = [] if value.is_none else [*value.texts(), *_option_nodes(value.node)]
     for text in texts:
         m = _OPTION.fullmatch(text.s)
-        if m and m[1] not in found:
-            found[m[1]] = Option(m[1], m[2])
+        if m and m[1] not in by_id:
+            by_id[m[1]] = Option(m[1], m[2])
         else:
             _malformed("option.malformed", text, value, "bullets `id: text` with unique ids")
     scalars.below(value)
-    return tuple(found.values())
+    return tuple(by_id.values())
 
 
 def _option_nodes(node: yaml_nodes.Node | None) -> Iterator[Text]:
@@ -237,15 +237,15 @@ def _option_nodes(node: yaml_nodes.Node | None) -> Iterator[Text]:
 
 def handoffs(value: Value) -> tuple[Handoff, ...]:
     """Read agents, each with an optional type in brackets."""
-    found = []
+    receivers = []
     for text in [] if value.is_none else value.texts():
         m = _HANDOFF.fullmatch(text.s)
         if m:
-            found.append(Handoff(m[1], m[2].strip() if m[2] else None))
+            receivers.append(Handoff(m[1], m[2].strip() if m[2] else None))
         else:
             _malformed("handoff.malformed", text, value, "agent (type); several in bullets")
     scalars.below(value)
-    return tuple(found)
+    return tuple(receivers)
 
 
 def free_text(value: Value) -> str:

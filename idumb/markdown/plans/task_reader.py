@@ -70,9 +70,9 @@ def read_field(reading: Reading, value: Value, context: Context) -> None:
     elif name == "depends_on":
         reading.given[name] = _dependencies(reading, value, context)
     else:
-        found = _READERS[name](value)
-        if found is not None:
-            reading.given[name] = found
+        result = _READERS[name](value)
+        if result is not None:
+            reading.given[name] = result
 
 
 def _twice(reading: Reading, value: Value, problems: Problems) -> None:
@@ -87,16 +87,16 @@ def _twice(reading: Reading, value: Value, problems: Problems) -> None:
 
 
 def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str, ...]:
-    found: list[str] = []
+    dependencies: list[str] = []
     several = value.start < value.end and len(value.bullets) > 1
     for one, at in scalars.names(value):
         if context.phase is not None and not labels.is_task_id(one, context.phase):
             _bad_dependency(one, at, context)
             continue
         if several:
-            reading.spans[f"depends_on[{len(found)}]"] = (at, at + len(one))
-        found.append(one)
-    return tuple(found)
+            reading.spans[f"depends_on[{len(dependencies)}]"] = (at, at + len(one))
+        dependencies.append(one)
+    return tuple(dependencies)
 
 
 def _bad_dependency(one: str, at: int, context: Context) -> None:
@@ -161,7 +161,7 @@ _READERS: dict[str, Callable[[Value], Any]] = {
 
 def finished(reading: Reading, context: Context) -> Task:
     problems = context.problems
-    given = reading.given
+    fields = reading.given
     if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
         message = f"{reading.id} has no title"
         mend = "write a title after the id"
@@ -169,11 +169,11 @@ def finished(reading: Reading, context: Context) -> Task:
         problems.error(
             "task.no-title", reading.start, message, field="title", found=reading.id, accepted=accepted, mend=mend
         )
-    given["acceptance"] = _acceptance(reading, context)
+    fields["acceptance"] = _acceptance(reading, context)
     source = problems.source
     spans = Spans(reading.spans, source)
     span = Span(reading.start, reading.end, reading.line)
-    return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **given)
+    return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **fields)
 
 
 def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...]:

@@ -75,14 +75,14 @@ def _mapping_id(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules) -> 
 
 
 def _mapping_proof(draft: criteria.Draft, pairs: _Pairs, rules: criteria.Rules) -> None:
-    given = [name for name in (plan.CHECK, *criteria.MARKS, plan.CHANGED) if name in pairs]
-    if len(given) > 1:
-        at = pairs[given[1]][0].start
-        _bad_node(at, "This criterion has two proofs", ", ".join(given), rules, "criterion.two-proofs")
-    if not given:
+    marks = [name for name in (plan.CHECK, *criteria.MARKS, plan.CHANGED) if name in pairs]
+    if len(marks) > 1:
+        at = pairs[marks[1]][0].start
+        _bad_node(at, "This criterion has two proofs", ", ".join(marks), rules, "criterion.two-proofs")
+    if not marks:
         return
-    key, node = pairs[given[0]]
-    draft.proof = given[0]
+    key, node = pairs[marks[0]]
+    draft.proof = marks[0]
     if draft.proof == plan.CHECK:
         if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
             draft.command = inline.code(node.value.strip()) or node.value.strip()

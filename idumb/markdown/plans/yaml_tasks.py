@@ -17,14 +17,14 @@ _YAML_ONLY = ("id", "title", "description", "steps")
 def read(draft: Draft, context: Context) -> list[Task]:
     problems = context.problems
     node = _yaml_node(draft, problems)
-    found: list[Reading | None] = []
+    tasks: list[Reading | None] = []
     if isinstance(node, yaml_nodes.Sequence) and (draft.fence or len(node.items) == 1):
-        found = [_task(draft, item, context) for item in node.items]
+        tasks = [_task(draft, item, context) for item in node.items]
     elif isinstance(node, yaml_nodes.Mapping):
-        found = [_task(draft, node, context)]
+        tasks = [_task(draft, node, context)]
     elif node is not None or not problems.any_error:
         _not_a_task(node.start if node else draft.start, context)
-    readings = [r for r in found if r]
+    readings = [r for r in tasks if r]
     _behind_yaml(draft, readings, context)
     return [task_reader.finished(one, context) for one in readings]
 
@@ -80,9 +80,9 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
     value = pairs[name][1] if name in pairs else None
     if isinstance(value, yaml_nodes.Scalar) and value.value.strip():
         return value.value.strip()
-    given = f"{name}: {context.checker.free}" if name == "id" else f"{name}:"
+    example = f"{name}: {context.checker.free}" if name == "id" else f"{name}:"
     message = f"This YAML task has no `{name}`"
-    mend = f"add {given}"
+    mend = f"add {example}"
     accepted = f"{name}: and a text"
     context.problems.error(
         f"task.no-{name}", value.start if value else node.start, message, field=name, accepted=accepted, mend=mend

@@ -69,10 +69,10 @@ def place(root: str, *keys: str) -> tuple[int, int]:
     source = Source(text, PATH)
     node, at = yaml_nodes.read(text, lambda at: at, Problems(source), "configuration"), 0
     for key in keys:
-        found = next((p for p in node.pairs if p[0].value == key), None) if isinstance(node, MappingNode) else None
-        if found is None:
+        pair = next((p for p in node.pairs if p[0].value == key), None) if isinstance(node, MappingNode) else None
+        if pair is None:
             break
-        at, node = found[0].start, found[1]
+        at, node = pair[0].start, pair[1]
     return source.place(at)
 
 
@@ -112,30 +112,30 @@ class _Reading:
         self._places: dict[str, int] = {}
 
     def settings(self, node: Any) -> Settings:
-        found = self._section(node, "", _TOP)
-        bindings = self._bindings(found.pop("bindings", None))
-        git = self._section(found.pop("git", None), "git", _GIT)
-        run = self._section(found.pop("run", None), "run", _RUN)
-        limits = self._section(found.pop("limits", None), "limits", _LIMITS)
-        gates = self._gates(found.pop("gates", None))
-        times = self._times(found.pop("levels", None))
-        profiles = self._profiles(found.pop("profiles", None))
-        ceilings = self._ceilings(found.pop("ceilings", None))
-        breaker = self._section(found.pop("breaker", None), "breaker", _BREAKER)
-        retry = self._section(found.pop("retry", None), "retry", _RETRY)
-        ask = self._section(found.pop("ask", None), "ask", _ASK)
-        if "profile" in found:
-            found["profile"] = self._chosen("profile", found["profile"], profiles, "profiles")
+        top = self._section(node, "", _TOP)
+        bindings = self._bindings(top.pop("bindings", None))
+        git = self._section(top.pop("git", None), "git", _GIT)
+        run = self._section(top.pop("run", None), "run", _RUN)
+        limits = self._section(top.pop("limits", None), "limits", _LIMITS)
+        gates = self._gates(top.pop("gates", None))
+        times = self._times(top.pop("levels", None))
+        profiles = self._profiles(top.pop("profiles", None))
+        ceilings = self._ceilings(top.pop("ceilings", None))
+        breaker = self._section(top.pop("breaker", None), "breaker", _BREAKER)
+        retry = self._section(top.pop("retry", None), "retry", _RETRY)
+        ask = self._section(top.pop("ask", None), "ask", _ASK)
+        if "profile" in top:
+            top["profile"] = self._chosen("profile", top["profile"], profiles, "profiles")
         for role in _NAMED_ROLES:
-            if role in found:
-                found[role] = self._binding_name(role, found[role], bindings)
-        roles = self._roles(found.pop("roles", None), bindings)
+            if role in top:
+                top[role] = self._binding_name(role, top[role], bindings)
+        roles = self._roles(top.pop("roles", None), bindings)
         for role in _NAMED_ROLES:
             own = roles[role].binding if role in roles else None
-            if own is not None and found.setdefault(role, own) != own:
-                self._wrong(f"roles.{role}.binding", self._places[role], own, f"{found[role]}, as `{role}` says")
-        if "environment" in found:
-            found["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *found["environment"])))
+            if own is not None and top.setdefault(role, own) != own:
+                self._wrong(f"roles.{role}.binding", self._places[role], own, f"{top[role]}, as `{role}` says")
+        if "environment" in top:
+            top["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *top["environment"])))
         return Settings(
             bindings=bindings,
             git=GitSettings(**git),
@@ -150,35 +150,35 @@ class _Reading:
             retry=retry,
             ask=ask,
             named=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
-            **found,
+            **top,
         )
 
     def _gates(self, node: Any) -> dict[str, GateSettings]:
         """Read level and timeout of gates and roles, and check the timeout against the level."""
-        found: dict[str, GateSettings] = {}
+        gates: dict[str, GateSettings] = {}
         for key, value in self._pairs(node, "gates"):
             where = f"gates.{key.value}"
             if key.value not in levels.KNOWN:
                 self._unknown(where, key, levels.KNOWN)
                 continue
-            made = GateSettings(**self._section(value, where, _GATE))
+            gate = GateSettings(**self._section(value, where, _GATE))
             kind, usual = levels.KNOWN[key.value]
-            if made.timeout is not None and kind == levels.GATE:
-                self._not_allowed(f"{where}.timeout", key.start, f"{made.timeout}s", "a gate has no timeout")
-            elif made.timeout is not None and key.value == agent.BUILDER:
+            if gate.timeout is not None and kind == levels.GATE:
+                self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", "a gate has no timeout")
+            elif gate.timeout is not None and key.value == agent.BUILDER:
                 reason = "the task or roles.builder sets the timeout of builders"
-                self._not_allowed(f"{where}.timeout", key.start, f"{made.timeout}s", reason)
-            elif made.timeout is not None:
-                self._in_range(f"{where}.timeout", key.start, usual if made.level is None else made.level, made.timeout)
-            found[key.value] = made
-        return found
+                self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
+            elif gate.timeout is not None:
+                self._in_range(f"{where}.timeout", key.start, usual if gate.level is None else gate.level, gate.timeout)
+            gates[key.value] = gate
+        return gates
 
     def _times(self, node: Any) -> dict[str, int]:
         """Read the default timeout of each level, and check its range."""
-        found: dict[str, int] = self._section(node, "levels", _LEVELS)
-        for number, timeout in found.items():
+        times: dict[str, int] = self._section(node, "levels", _LEVELS)
+        for number, timeout in times.items():
             self._in_range(f"levels.{number}", node.start, int(number), timeout)
-        return found
+        return times
 
     def _in_range(self, where: str, at: int, level: int, timeout: int) -> None:
         problem = levels.problem(level, timeout)
@@ -186,7 +186,7 @@ class _Reading:
             self._wrong(where, at, f"{timeout}s", problem)
 
     def _bindings(self, node: Any) -> dict[str, Binding]:
-        found: dict[str, Binding] = {}
+        bindings: dict[str, Binding] = {}
         for key, value in self._pairs(node, "bindings"):
             where = f"bindings.{key.value}"
             if key.value in agent.BUILT_IN or not values.NAME.fullmatch(key.value):
@@ -202,8 +202,8 @@ class _Reading:
                 self._missing(where, key.start, "adapter", "adapter: command")
             elif adapter == "command" and not fields.get("argv"):
                 self._missing(where, key.start, "argv", "argv: [program, argument, ...]")
-            found[key.value] = Binding(key.value, adapter or "", **fields)
-        return found
+            bindings[key.value] = Binding(key.value, adapter or "", **fields)
+        return bindings
 
     def _binding_name(
         self, role: str, named: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
@@ -223,7 +223,7 @@ class _Reading:
 
     def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
         """Read the settings of each role; `_places` keeps the offset of its binding."""
-        found: dict[str, RoleSettings] = {}
+        role_settings: dict[str, RoleSettings] = {}
         for key, value in self._of_roles(node, "roles"):
             where = f"roles.{key.value}"
             fields = self._section(value, where, _ROLE)
@@ -234,19 +234,19 @@ class _Reading:
                 fields["ceiling"] = self._ceiling(fields["ceiling"], f"{where}.ceiling")
             if key.value == agent.VALIDATOR and "timeout" in fields:
                 self._not_allowed(f"{where}.timeout", key.start, f"{fields['timeout']}s", "set gates.validator.timeout")
-            found[key.value] = RoleSettings(**fields)
-        return found
+            role_settings[key.value] = RoleSettings(**fields)
+        return role_settings
 
     def _profiles(self, node: Any) -> dict[str, dict[str, str]]:
         """Read the profiles: for each, the model of each role."""
-        found: dict[str, dict[str, str]] = {}
+        profiles: dict[str, dict[str, str]] = {}
         for key, value in self._pairs(node, "profiles"):
             where = f"profiles.{key.value}"
             if not values.NAME.fullmatch(key.value):
                 self._wrong(where, key.start, key.value, "a name without spaces")
                 continue
-            found[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
-        return found
+            profiles[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
+        return profiles
 
     def _ceilings(self, node: Any) -> dict[str, Ceiling]:
         read = self._section(node, "ceilings", {"task": values.node, "run": values.node})
@@ -267,17 +267,17 @@ class _Reading:
 
     def _section(self, node: Node | None, where: str, readers: Mapping[str, values.Reader]) -> dict[str, Any]:
         """Return the valid values of a mapping by key, and report the others."""
-        found: dict[str, Any] = {}
+        section: dict[str, Any] = {}
         for key, value in self._pairs(node, where):
             name = f"{where}.{key.value}" if where else key.value
             if key.value not in readers:
                 self._unknown(name, key, readers)
                 continue
             try:
-                found[key.value] = readers[key.value](value)
+                section[key.value] = readers[key.value](value)
             except values.WrongValue as wrong:
                 self._wrong(name, wrong.at, wrong.found, wrong.accepted, wrong.mend)
-        return found
+        return section
 
     def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Scalar, Node]]:
         if node is None or (isinstance(node, Scalar) and values.is_null(node)):

@@ -29,9 +29,9 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 
     Raises InputError `policy.unreadable` or `policy.invalid`: an unreadable policy must not allow anything.
     """
-    found = [_one(path, path, required=required) for path, required in system]
-    found.append(_one(os.path.join(root, PATH), PATH, required=False))
-    return settings.narrow(tuple(one for one in found if one is not None))
+    policies = [_one(path, path, required=required) for path, required in system]
+    policies.append(_one(os.path.join(root, PATH), PATH, required=False))
+    return settings.narrow(tuple(one for one in policies if one is not None))
 
 
 def _one(place: str, shown: str, *, required: bool) -> Policy | None:
@@ -65,11 +65,11 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
         return None, problems.sorted()
     problems = Problems(Source(text, path))
     node = yaml_nodes.read(text, lambda at: at, problems, "policy")
-    named = {} if problems.any_error else _named(node, problems)
+    tools = {} if problems.any_error else _named(node, problems)
     if problems.any_error:
         return None, problems.sorted()
-    allowed = frozenset(named.get("allow", step_tools.TOOLS)) - frozenset(named.get("deny", ()))
-    return Policy(allowed if named else None, ((path, hashlib.sha256(data).hexdigest()),)), problems.sorted()
+    allowed = frozenset(tools.get("allow", step_tools.TOOLS)) - frozenset(tools.get("deny", ()))
+    return Policy(allowed if tools else None, ((path, hashlib.sha256(data).hexdigest()),)), problems.sorted()
 
 
 def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
@@ -79,29 +79,29 @@ def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
     if not isinstance(node, Mapping):
         _wrong(problems, node, "policy", "allow and deny, each with a list of tools")
         return {}
-    found: dict[str, list[str]] = {}
+    tools: dict[str, list[str]] = {}
     for key, value in node.pairs:
         if key.value in _KEYS:
-            found[key.value] = _tools(key.value, value, problems)
+            tools[key.value] = _tools(key.value, value, problems)
             continue
         mend = did_you_mean(key.value, _KEYS, "Remove the key.", DID_YOU_MEAN)
         message = f"Unknown key `{key.value}` in a policy"
         field = Field(key.value, problems)
         field.error("policy.unknown-key", key.start, message, key.value, "allow, deny", mend)
-    return found
+    return tools
 
 
 def _tools(key: str, node: Node, problems: Problems) -> list[str]:
     if not isinstance(node, Sequence):
         _wrong(problems, node, key, "a list of tools")
         return []
-    found = []
+    tools = []
     for item in node.items:
         if isinstance(item, Scalar) and item.value in step_tools.TOOLS:
-            found.append(item.value)
+            tools.append(item.value)
         else:
             _wrong(problems, item, key, ", ".join(step_tools.TOOLS))
-    return found
+    return tools
 
 
 def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:

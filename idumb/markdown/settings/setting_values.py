@@ -206,8 +206,8 @@ def _scalar(node: Scalar) -> Any:
 def options(node: Node) -> dict[str, Any]:
     if not isinstance(node, MappingNode):
         raise WrongValue(node.start, shown(node), "keys with values")
-    found: dict[str, Any] = anything(node)
-    return found
+    values: dict[str, Any] = anything(node)
+    return values
 
 
 def node(node: Node) -> Any:

@@ -153,12 +153,12 @@ def _inline(text: str) -> str:
 
 
 def _requirements(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
-    found = tuple(_inline(text).split(", "))
-    if not common.requirements.issuperset(found):
+    ids = tuple(_inline(text).split(", "))
+    if not common.requirements.issuperset(ids):
         if text == "none":
             return ()
         raise _Unusual
-    return found
+    return ids
 
 
 def _dependencies(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
@@ -175,18 +175,18 @@ def _files(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[
     plain = _FILE_LINES.findall(nested)
     if plain and len(plain) == nested.count("\n"):
         return tuple([FileClaim(verb, path) for verb, path in plain])
-    found: list[FileClaim] = []
+    claims: list[FileClaim] = []
     for entry in nested[4:-1].split("\n  - ") if nested else (text,):
         m = _FILE.fullmatch(entry)
         if m is None:
             raise _Unusual
         verb = m[1]
-        found += [FileClaim(verb, path) for path in m[2][1:-1].split("`, `")]
-    return tuple(found)
+        claims += [FileClaim(verb, path) for path in m[2][1:-1].split("`, `")]
+    return tuple(claims)
 
 
 def _acceptance(text: str, nested: str, common: Shared, at: int, line: int) -> list[Criterion]:
-    found: list[Criterion] = []
+    criteria: list[Criterion] = []
     position = 0
     for number, m in enumerate(_CRITERION.finditer(nested)):
         words, command, mark = m.groups()
@@ -202,10 +202,10 @@ def _acceptance(text: str, nested: str, common: Shared, at: int, line: int) -> l
             raise _Unusual
         span = Span(at + begin + _BOX, at + end - 1, line + number)
         proof = plan.CHECK if command else mark or plan.UNPROVEN
-        found.append(Criterion(f"AC-{number + 1}", words, proof, command and command[1:-1], (), span))
+        criteria.append(Criterion(f"AC-{number + 1}", words, proof, command and command[1:-1], (), span))
     if position != len(nested):
         raise _Unusual
-    return found
+    return criteria
 
 
 _BOX = len("  - [ ] ")
@@ -225,30 +225,30 @@ _ODD_BEGINNINGS = frozenset(" \t[(*_`aA")
 
 
 def _verify(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[str, ...]:
-    found: list[str] = []
+    commands: list[str] = []
     for entry in nested[4:-1].split("\n  - ") if nested else (text,):
         if not _COMMANDS.fullmatch(entry):
             raise _Unusual
-        found += entry[1:-1].split("`, `")
-    return tuple(found)
+        commands += entry[1:-1].split("`, `")
+    return tuple(commands)
 
 
 def _tests(text: str, nested: str, common: Shared, at: int, line: int) -> tuple[TestIntent, ...]:
-    found = []
+    intents = []
     for entry in nested[4:-1].split("\n  - ") if nested else (text,):
         m = _TEST.fullmatch(entry)
         if m is None:
             raise _Unusual
         before = "fails" if m[2][0] == "f" else "passes"
-        found.append(TestIntent(m[1][1:-1], before, "passes", m[3]))
-    return tuple(found)
+        intents.append(TestIntent(m[1][1:-1], before, "passes", m[3]))
+    return tuple(intents)
 
 
 def _duration(text: str, nested: str, common: Shared, at: int, line: int) -> int:
-    found = scalars.seconds(_inline(text))
-    if found is None:
+    length = scalars.seconds(_inline(text))
+    if length is None:
         raise _Unusual
-    return found
+    return length
 
 
 def _name(text: str, nested: str, common: Shared, at: int, line: int) -> str:

@@ -51,16 +51,16 @@ def in_markdown(lines: Sequence[str], number: int) -> Fault | None:
 
 def _levels(lines: Sequence[str], number: int) -> list[tuple[int, int]]:
     """Return, for each line above that could continue, its start and the start of the text after its bullets."""
-    found: list[tuple[int, int]] = []
+    levels: list[tuple[int, int]] = []
     last = len(lines[number]) + 10**6
     for line in reversed(lines[max(0, number - _ABOVE) : number]):
         if line.strip() and (begin := width_of(line)) < last:
             last = begin
             bullets = _BULLETS.match(line)
-            found.append((begin, bullets.end() if bullets else begin))
+            levels.append((begin, bullets.end() if bullets else begin))
         if not last:
             break
-    return found
+    return levels
 
 
 def width_of(line: str) -> int:

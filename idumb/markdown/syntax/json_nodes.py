@@ -69,13 +69,13 @@ class _Reader:
         return node
 
     def _skip(self) -> str:
-        found = _SPACE.match(self.text, self.at)
-        self.at = found.end() if found else self.at
+        space = _SPACE.match(self.text, self.at)
+        self.at = space.end() if space else self.at
         return self.text[self.at : self.at + 1]
 
-    def _unexpected(self, wanted: str, mend: str = "check quotes, commas and brackets") -> ReadError:
+    def _unexpected(self, expected: str, mend: str = "check quotes, commas and brackets") -> ReadError:
         shown = _shown(self.text, self.at)
-        message = f"Invalid JSON: expected {wanted}"
+        message = f"Invalid JSON: expected {expected}"
         return ReadError("json.unreadable", message, min(self.at, max(len(self.text) - 1, 0)), shown, mend)
 
     def _value(self, depth: int) -> Node:
@@ -99,13 +99,13 @@ class _Reader:
         return Scalar(value, plain=False, start=self.place(begin), end=self.place(self.at))
 
     def _literal(self) -> Literal:
-        begin, found = self.at, _LITERAL.match(self.text, self.at)
-        if found is None:
+        begin, match = self.at, _LITERAL.match(self.text, self.at)
+        if match is None:
             raise self._unexpected("a value", "put texts in double quotes; JSON has no NaN or Infinity")
-        self.at = found.end()
-        text = found[0]
+        self.at = match.end()
+        text = match[0]
         native = (
-            _CONSTANTS[text] if text in _CONSTANTS else float(text) if found[1] or found[2] else _whole(text, begin)
+            _CONSTANTS[text] if text in _CONSTANTS else float(text) if match[1] or match[2] else _whole(text, begin)
         )
         value = "" if text == "null" else text
         return Literal(value, plain=True, start=self.place(begin), end=self.place(self.at), native=native)

@@ -97,8 +97,8 @@ class Field:
         self.problems.warning(code, at, message, field=self.label, found=found, mend=mend)
 
 
-def _once(found: list[Finding]) -> Finding:
-    first, *others = found
+def _once(repeated: list[Finding]) -> Finding:
+    first, *others = repeated
     if not others:
         return first
     lines = wording.listed((str(other.line) for other in others), _LINES)

@@ -43,12 +43,12 @@ def duration(value: Value) -> int | None:
     text = single(value, DURATIONS)
     if text is None:
         return None
-    found = seconds(text.s)
-    if found is None:
+    length = seconds(text.s)
+    if length is None:
         message = f"`{text.s}` is not a duration"
         mend = "write hours, minutes and seconds as whole numbers, such as 1h30m"
         value.error("field.bad-duration", text.at(0), message, text.s, DURATIONS, mend)
-    return found
+    return length
 
 
 def choice(value: Value, choices: tuple[str, ...]) -> str | None:
@@ -130,14 +130,14 @@ def names(value: Value) -> list[tuple[str, int]]:
 
 def paths(value: Value) -> tuple[str, ...]:
     """Return paths, globs or symbols."""
-    found = []
+    items = []
     for text in [] if value.is_none else listed(value):
         one = inline.unquote(text.s)
         if re.search(r"\s", one) and one == text.s and not text.literal:
             _blank_in_path(text, value)
         else:
-            found.append(one)
-    return tuple(found)
+            items.append(one)
+    return tuple(items)
 
 
 def _blank_in_path(text: Text, field: Field) -> None:
@@ -151,10 +151,10 @@ def commands(value: Value) -> tuple[str, ...]:
     """Return commands: in backticks, one per bullet or separated by commas, or in `sh` fences."""
     if value.is_none:
         return ()
-    found = list(_commands_of(value.inline, value.fences, value)) if _has_inline(value) else []
+    texts = list(_commands_of(value.inline, value.fences, value)) if _has_inline(value) else []
     for bullet in value.bullets:
-        found += command_bullet(bullet, value)
-    return tuple(found)
+        texts += command_bullet(bullet, value)
+    return tuple(texts)
 
 
 def _has_inline(value: Value) -> bool:

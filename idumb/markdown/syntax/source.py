@@ -49,9 +49,9 @@ class Source:
     def free_id(self, prefix: str) -> str:
         """Return a task id that no plan of the phase uses or mentions."""
         if prefix not in self.free:
-            named = re.compile(re.escape(prefix) + r"(\d+)", re.ASCII)
+            id_pattern = re.compile(re.escape(prefix) + r"(\d+)", re.ASCII)
             texts = (self.text, *(data.decode("utf-8", "replace") for data in self.others))
-            free = whole_numbers.next_free(number for text in texts for number in named.findall(text))
+            free = whole_numbers.next_free(number for text in texts for number in id_pattern.findall(text))
             self.free[prefix] = f"{prefix}{free:02d}"
         return self.free[prefix]
 
