@@ -122,13 +122,13 @@ def test_every_setting_can_be_given() -> None:
     assert settings.digest() != Settings().digest()
 
 
-def test_how_long_a_question_waits_changes_nothing_that_consent_is_bound_to() -> None:
+def test_the_question_timeout_changes_nothing_that_consent_is_bound_to() -> None:
     """R-ASK-3: it decides nothing about what runs, and a contract that was agreed to before it was set stays agreed."""
     assert parsed("ask: {timeout: 5m}").digest() == Settings().digest()
     assert parsed("ask: {timeout: 5m}").deciding() == Settings().deciding()
 
 
-def test_an_adapter_s_own_idle_timeout_gives_way_to_one_that_is_named_and_changes_no_contract() -> None:
+def test_a_configured_idle_timeout_overrides_the_adapter_s_own_and_changes_no_contract() -> None:
     """R-ADAPT-2, R-LOCK-1: a contract that was agreed to before adapters had one stays agreed."""
     unset, run = parsed("bindings: {a: {adapter: claude}}"), parsed("run: {idle_timeout: 1h}")
     assert (unset.idle_timeout("a", 900), unset.idle_timeout("a", None)) == (900.0, 3600.0)
@@ -141,17 +141,17 @@ def test_an_adapter_s_own_idle_timeout_gives_way_to_one_that_is_named_and_change
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])
-def test_what_the_file_does_not_say_has_its_default(text: str) -> None:
+def test_settings_missing_from_the_file_have_their_defaults(text: str) -> None:
     assert parsed(text) == Settings()
 
 
-def test_a_role_names_the_builder_as_the_setting_of_that_name_does() -> None:
+def test_the_builder_can_be_set_under_roles_or_by_its_own_setting() -> None:
     text = "roles: {builder: {binding: a}}\nbindings: {a: {adapter: x}}\n"
     assert parsed(text).builder == "a"
     assert parsed(f"builder: a\n{text}").builder == "a"
 
 
-def test_an_unknown_key_is_named_with_the_nearest() -> None:
+def test_an_unknown_key_gets_the_nearest_one_suggested() -> None:
     assert problems("biulder: steps\n") == [
         ".idumb/config.yaml:1:1 biulder: Unknown key `biulder` Did you mean `builder`?"
     ]
@@ -231,7 +231,7 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("builder: ''\n", "a text"),
     ],
 )
-def test_a_mistake_is_an_error_that_says_what_is_accepted(text: str, words: str) -> None:
+def test_a_mistake_is_an_error_with_the_accepted_values(text: str, words: str) -> None:
     assert any(words in line for line in problems(text))
 
 
@@ -245,7 +245,7 @@ def test_a_repository_without_configuration_has_the_defaults(tmp_path: Path) -> 
     assert configuration.load(str(tmp_path)) == Settings()
 
 
-def test_loading_raises_one_error_that_carries_all_findings(tmp_path: Path) -> None:
+def test_loading_raises_one_error_with_all_findings(tmp_path: Path) -> None:
     (tmp_path / ".idumb").mkdir()
     (tmp_path / ".idumb/config.yaml").write_text("biulder: x\nvalidator: y\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -256,7 +256,7 @@ def test_loading_raises_one_error_that_carries_all_findings(tmp_path: Path) -> N
     assert caught.value.hint == "Did you mean `builder`?"
 
 
-def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / ".idumb/config.yaml").mkdir(parents=True)
     with pytest.raises(InputError, match="cannot be read"):
         configuration.load(str(tmp_path))
@@ -277,7 +277,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
             assert shown in rows[f"{section}.{field.name}"]
 
 
-def test_a_key_is_found_where_it_stands_and_what_is_not_there_where_it_would(tmp_path: Path) -> None:
+def test_a_key_is_located_at_its_line_and_a_missing_one_where_it_belongs(tmp_path: Path) -> None:
     (tmp_path / ".idumb").mkdir()
     place = tmp_path / ".idumb/config.yaml"
     place.write_text(FULL, encoding="utf-8")

@@ -25,7 +25,7 @@ from idumb.markdown.importers import old_idumb
         ("", (0,)),
     ],
 )
-def test_a_version_is_read_from_what_programs_say(words: str, expected: tuple[int, ...]) -> None:
+def test_a_version_is_read_from_program_output(words: str, expected: tuple[int, ...]) -> None:
     assert doctor_checks.version(words) == expected
 
 
@@ -43,7 +43,7 @@ def test_a_version_is_read_from_what_programs_say(words: str, expected: tuple[in
         ((3, 0), True),
     ],
 )
-def test_a_release_has_a_fix_from_the_fix_of_its_own_line_on(found: tuple[int, ...], fixed: bool) -> None:  # noqa: FBT001
+def test_a_release_is_fixed_from_the_fix_of_its_own_line_on(found: tuple[int, ...], fixed: bool) -> None:  # noqa: FBT001
     """S24."""
     assert doctor_checks.has_fix(found, doctor_checks.FIXED) is fixed
 
@@ -61,7 +61,7 @@ def test_a_release_has_a_fix_from_the_fix_of_its_own_line_on(found: tuple[int, .
         ("", False),
     ],
 )
-def test_a_refspec_publishes_snapshots_when_its_source_takes_them_in(refspec: str, published: bool) -> None:  # noqa: FBT001
+def test_a_refspec_publishes_snapshots_if_its_source_includes_them(refspec: str, published: bool) -> None:  # noqa: FBT001
     """M9."""
     assert doctor_checks.publishes(refspec) is published
 
@@ -76,27 +76,27 @@ KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", 
 
 
 @given(st.sampled_from((*NAMES, "brain/execution/1/checkpoint-T1-02.md")), st.binary(max_size=200))
-def test_whatever_bytes_a_file_holds_it_is_understood_or_named(name: str, data: bytes) -> None:
+def test_any_file_content_is_understood_or_named(name: str, data: bytes) -> None:
     """R-LOG-9: and what is made of it can be written into the log."""
     found = old_idumb.read(f".idumb/{name}", data)
     assert found is None or canonical_json.encode(legacy.import_payload((found,)))
 
 
 @given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=6))
-def test_whatever_json_a_file_holds_it_is_understood_or_named(name: str, value: dict[str, object]) -> None:
+def test_any_json_content_is_understood_or_named(name: str, value: dict[str, object]) -> None:
     """R-LOG-9."""
     found = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
     assert found is None or canonical_json.encode(legacy.import_payload((found,)))
 
 
-def test_progress_and_checkpoints_of_idumb_itself_are_none_of_an_old_one() -> None:
+def test_progress_and_checkpoints_of_idumb_do_not_count_as_old() -> None:
     ours = json.dumps({"completed": [], "contract_hash": "x", "run": "y"}).encode()
     assert old_idumb.read(".idumb/brain/execution/1/progress.json", ours) is None
     document = b"---\nid: checkpoint-T1-01\ntask_id: T1-01\nstatus: completed\nrun: abc\n---\n"
     assert old_idumb.read(".idumb/brain/execution/1/checkpoint-T1-01.md", document) is None
 
 
-def test_what_a_project_keeps_in_the_folder_itself_is_none_of_an_old_one() -> None:
+def test_files_of_a_project_in_the_folder_do_not_count_as_old() -> None:
     assert old_idumb.read(".idumb/gates/mine.py", b"print()") is None
     assert old_idumb.read(".idumb/brain/other.md", b"---\nrun: abc\n---\n") is None
     assert old_idumb.read(".idumb/brain/other.md", b"# Notes\n") is not None
@@ -121,7 +121,7 @@ def trailers(task: str | None = None, back: str | None = None, *, undo: bool = F
         ([trailers("no task")], 0),
     ],
 )
-def test_commits_tell_what_stands_after_rollbacks_and_their_undoing(
+def test_commits_show_completed_work_after_rollbacks_and_their_undo(
     oldest_first: list[dict[str, str]], done: int
 ) -> None:
     """R-LOG-9."""

@@ -53,21 +53,21 @@ answers:
         ("- x", 4, "keys with values"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(rule: str, line: int, says: str) -> None:
+def test_a_mistake_is_reported_with_its_line(rule: str, line: int, says: str) -> None:
     with pytest.raises(InputError) as caught:
         scripted(rule)
     assert caught.value.message.startswith(f"script.md:{line}: ")
     assert says in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_a_script_without_rules_and_one_that_is_not_there_are_refused() -> None:
+def test_a_script_without_rules_and_a_missing_one_are_refused() -> None:
     with pytest.raises(InputError, match="no rule"):
         scripted()
     with pytest.raises(InputError, match="cannot be read"):
         load("none.md")
 
 
-def test_the_first_rule_that_fits_decides() -> None:
+def test_the_first_matching_rule_decides() -> None:
     script = scripted(
         "{when: hello, after: 1, times: 1, answers: [{say: once}]}", "{when: hello, answers: [{say: a}, {say: b}]}"
     )
@@ -82,7 +82,7 @@ def test_the_first_rule_that_fits_decides() -> None:
     assert said("bye", 0) == ChosenAnswer(None, 0, model_script.UNSCRIPTED)
 
 
-def test_a_request_on_the_side_is_known_by_its_lack_of_tools() -> None:
+def test_an_auxiliary_request_is_recognized_by_its_lack_of_tools() -> None:
     script = scripted("{tools: true, answers: [{say: work}]}", "{tools: false, answers: [{say: title}]}")
     said = [
         model_script.choose(script, model_script.ModelRequest("x", tools=tools), {}).answer.say

@@ -26,7 +26,7 @@ def file(place: Path, text: str) -> Path:
     return place
 
 
-def test_without_a_file_every_tool_is_allowed_and_there_is_nothing_to_be_bound_to(tmp_path: Path) -> None:
+def test_without_a_policy_file_every_tool_is_allowed_and_nothing_is_bound(tmp_path: Path) -> None:
     """R-LOCK-5."""
     assert policy.load(str(tmp_path)) == NO_POLICY
     assert NO_POLICY.tools is None
@@ -42,12 +42,12 @@ def test_without_a_file_every_tool_is_allowed_and_there_is_nothing_to_be_bound_t
         ("allow: []\n", set()),
     ],
 )
-def test_a_file_names_what_is_allowed_or_what_is_not(text: str, allowed: set[str]) -> None:
+def test_a_file_lists_allowed_or_forbidden_tools(text: str, allowed: set[str]) -> None:
     """R-LOCK-5."""
     assert one(text).tools == frozenset(allowed)
 
 
-def test_a_file_that_says_nothing_allows_everything_and_is_bound_all_the_same() -> None:
+def test_an_empty_policy_allows_everything_and_is_bound_all_the_same() -> None:
     made = one("# nothing yet\n")
     assert made.tools is None
     assert made.sources == ((policy.PATH, hashlib.sha256(b"# nothing yet\n").hexdigest()),)
@@ -71,7 +71,7 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
         ("allow: &a [run]\n", "yaml.anchor", 1, ""),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, code: str, line: int, mend: str) -> None:
+def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, mend: str) -> None:
     """R-LOCK-5."""
     made, findings = policy.read(text.encode())
     assert made is None
@@ -80,7 +80,7 @@ def test_what_is_wrong_is_told_with_its_line(text: str, code: str, line: int, me
 
 
 @pytest.mark.parametrize("data", [b"allow: [\xff]\n", b"#" * (policy.MAX_BYTES + 1)])
-def test_what_cannot_be_read_is_no_policy(data: bytes) -> None:
+def test_an_unreadable_file_is_not_a_policy(data: bytes) -> None:
     assert policy.read(data)[0] is None
 
 
@@ -91,14 +91,14 @@ def test_a_broken_policy_allows_nothing(tmp_path: Path) -> None:
     assert refused.value.code == "policy.invalid"
 
 
-def test_a_policy_that_is_no_file_is_told(tmp_path: Path) -> None:
+def test_a_policy_that_is_not_a_regular_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / policy.PATH).mkdir(parents=True)
     with pytest.raises(InputError) as refused:
         policy.load(str(tmp_path))
     assert refused.value.code == "policy.unreadable"
 
 
-def test_the_system_wide_policy_stands_first_and_the_repository_cannot_widen_it(tmp_path: Path) -> None:
+def test_the_system_wide_policy_comes_first_and_the_repository_cannot_relax_it(tmp_path: Path) -> None:
     """R-LOCK-5."""
     system = file(tmp_path / "etc/tools.yaml", "allow: [write_file, edit_file]\n")
     file(tmp_path / "repo" / policy.PATH, "allow: [write_file, run]\n")
@@ -107,13 +107,13 @@ def test_the_system_wide_policy_stands_first_and_the_repository_cannot_widen_it(
     assert [path for path, _ in made.sources] == [str(system), policy.PATH]
 
 
-def test_a_file_that_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+def test_an_explicitly_named_policy_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), True)])
     assert policy.load(str(tmp_path), [(str(tmp_path / "missing.yaml"), False)]) == NO_POLICY
 
 
-def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_variable_adds_a_policy_file_and_removes_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """R-LOCK-5."""
     assert user_folders.system_wide() == ((user_folders.SYSTEM_WIDE, False),)
     monkeypatch.setenv(user_folders.VARIABLE, str(tmp_path / "mine.yaml"))
@@ -123,7 +123,7 @@ def test_the_variable_adds_a_file_and_takes_none_away(monkeypatch: pytest.Monkey
     )
 
 
-def test_policies_together_allow_what_each_of_them_allows() -> None:
+def test_several_policies_allow_what_each_of_them_allows() -> None:
     some, more = Policy(frozenset({"run", "write_file"})), Policy(frozenset({"run"}))
     assert narrow((NO_POLICY, some, more)).tools == frozenset({"run"})
     assert narrow((NO_POLICY, NO_POLICY)).tools is None

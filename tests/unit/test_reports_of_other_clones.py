@@ -27,5 +27,5 @@ def test_the_frontmatter_of_a_report_is_read() -> None:
         b"---\n" + b"x" * 200_000,
     ],
 )
-def test_whatever_else_stands_there_says_nothing_and_breaks_nothing(data: bytes) -> None:
+def test_other_content_is_ignored_and_breaks_nothing(data: bytes) -> None:
     assert report_frontmatter.metadata(data, "SUMMARY") is None

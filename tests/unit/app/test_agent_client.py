@@ -44,7 +44,7 @@ class Careless:
 
 
 @pytest.mark.parametrize("calls_model", [False, True])
-def test_small_fields_hold_no_secret_and_have_a_longest_size(sandbox: GitSandbox, *, calls_model: bool) -> None:
+def test_small_fields_contain_no_secret_and_have_a_maximum_size(sandbox: GitSandbox, *, calls_model: bool) -> None:
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
@@ -100,7 +100,7 @@ def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentRes
     return result, told
 
 
-def test_what_is_said_during_the_work_is_short_and_holds_no_secret(sandbox: GitSandbox) -> None:
+def test_status_messages_are_short_and_contain_no_secret(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: on one line, without lone halves of characters in the way."""
     _, told = heard(sandbox, lambda hear: hear(Claim("working", f"{TOKEN}\n\n  \ud800 {'x' * 100_000}")))
     message = str(told[0].pop("message"))
@@ -110,7 +110,7 @@ def test_what_is_said_during_the_work_is_short_and_holds_no_secret(sandbox: GitS
     assert len(message) == agent_client.LONGEST_MESSAGE
 
 
-def test_the_log_is_not_flooded_by_what_is_said(sandbox: GitSandbox) -> None:
+def test_status_messages_do_not_flood_the_log(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: whatever adapter passes it on."""
 
     def says(hear: Hear) -> None:
@@ -122,7 +122,7 @@ def test_the_log_is_not_flooded_by_what_is_said(sandbox: GitSandbox) -> None:
     assert [t["number"] for t in told] == list(range(1, agent_client.MOST_TOLD + 1))
 
 
-def test_a_log_that_takes_nothing_more_does_not_cut_the_work_short(sandbox: GitSandbox) -> None:
+def test_a_log_that_rejects_writes_does_not_stop_the_work(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: who comes next meets what is wrong, and says it."""
     went_on = []
 

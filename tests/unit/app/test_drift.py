@@ -33,7 +33,7 @@ def test_files_that_decide_what_git_runs_are_compared_by_name_and_digest() -> No
     )
 
 
-def test_the_current_branch_is_left_to_head() -> None:
+def test_the_current_branch_is_compared_as_part_of_head() -> None:
     before, after = state(refs={"refs/heads/main": OLD, "refs/tags/v": OLD}), state(refs={"refs/heads/main": NEW})
     assert compared(before, after).refs == (MovedRef("refs/tags/v", OLD, None),)
 
@@ -51,7 +51,7 @@ def test_the_current_branch_is_left_to_head() -> None:
         ("refs/heads/x", "refs/heads/y", NEW, True, True),
     ],
 )
-def test_only_what_may_be_lost_is_loud(
+def test_only_possible_losses_are_loud(
     name: str, old: str | None, new: str | None, *, forward: bool, may_lose: bool
 ) -> None:
     kept = {"refs/heads/kept": OLD}
@@ -60,7 +60,7 @@ def test_only_what_may_be_lost_is_loud(
     assert ref.may_lose is may_lose
 
 
-def test_refs_are_not_compared_with_a_state_that_has_none() -> None:
+def test_refs_are_not_compared_with_a_state_without_refs() -> None:
     assert compared(state(), state(refs={"refs/heads/x": NEW})).refs == ()
 
 
@@ -78,7 +78,7 @@ def test_head_drifts_to_another_branch_or_detached_commit(
     assert compared(state(*before), state(*after)).head == head
 
 
-def test_own_refs_that_moved_or_disappeared_are_named() -> None:
+def test_refs_of_idumb_that_moved_or_disappeared_are_named() -> None:
     before = state(kept={"refs/idumb/1": OLD, "refs/idumb/2": OLD, "refs/idumb/3": OLD})
     assert compared(before, state(kept={"refs/idumb/1": OLD, "refs/idumb/2": NEW})).own_refs == (
         "refs/idumb/2",

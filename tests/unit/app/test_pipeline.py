@@ -67,7 +67,7 @@ def led(calls: Calls, *stages: Stage) -> Attempt:
     return ended
 
 
-def test_a_failed_attempt_skips_what_would_continue_it() -> None:
+def test_a_failed_attempt_skips_later_stages() -> None:
     calls = Calls()
     stages = (
         calls.stage("builds"),
@@ -79,7 +79,7 @@ def test_a_failed_attempt_skips_what_would_continue_it() -> None:
     assert calls.stages == ["builds", "fails", "records"]
 
 
-def test_ownership_is_checked_before_each_stage_that_runs_and_interrupts_only_while_nothing_failed() -> None:
+def test_ownership_is_checked_before_each_stage_that_runs_and_interrupts_only_without_a_failure() -> None:
     calls = Calls()
     led(calls, calls.stage("fails"), calls.stage("judges"), calls.stage("records", also_failed=True))
     assert (calls.guards, calls.checks) == (2, 1)
@@ -107,7 +107,7 @@ def test_a_phase_cannot_be_half_filled(attempt: Attempt, phase: type[Attempt], a
         attempt.become(phase, **added)
 
 
-def test_a_phase_keeps_all_that_the_ones_before_it_have() -> None:
+def test_a_phase_keeps_all_values_of_the_earlier_ones() -> None:
     judged = MEASURED.become(Judged, outcome=outcome.COMPLETED, verdict=outcome.PASS)
     recorded = judged.become(Recorded)
     assert (recorded.task, recorded.snapshot, recorded.candidate) == (TASK, PREPARED.snapshot, "t")

@@ -23,12 +23,12 @@ def made(result: str, subject: str = "AC-1") -> Evidence:
     return Evidence(subject, "text", result, command="make", exit_code=1, output="boom")
 
 
-def test_a_ledger_that_holds_and_one_passed_proof_pass() -> None:
+def test_a_matching_ledger_and_one_passed_proof_pass() -> None:
     assert evidence.verdict(HOLDS, [made(evidence.PASSED)])[0] == outcome.PASS
 
 
 @pytest.mark.parametrize("status", ["undeclared", "missing", "mismatch", "protected"])
-def test_no_proof_outweighs_a_ledger_that_does_not_hold(status: str) -> None:
+def test_no_proof_outweighs_a_mismatched_ledger(status: str) -> None:
     wrong = Ledger((Line("a", status, None, "create"),))
     assert evidence.verdict(wrong, [made(evidence.PASSED)])[0] == outcome.FAIL
 
@@ -42,7 +42,7 @@ def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(resu
 
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("result", sorted(evidence.BROKEN))
-def test_a_gate_or_role_of_level_1_or_2_blocks_whatever_kept_it_from_passing(result: str, level: int) -> None:
+def test_a_gate_or_role_of_level_1_or_2_blocks_unless_it_passed(result: str, level: int) -> None:
     """R-GATE-6: a timeout blocks like a failure."""
     judged = dataclasses.replace(made(result, "validator reviewer"), level=level)
     assert evidence.verdict(HOLDS, [made(evidence.PASSED), judged])[0] == outcome.PARTIAL
@@ -62,15 +62,15 @@ def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
 
 
 @pytest.mark.parametrize("subject", ["precondition 1", "test 1 before"])
-def test_what_held_before_the_work_proves_nothing_about_it(subject: str) -> None:
+def test_evidence_from_before_the_work_proves_nothing_about_it(subject: str) -> None:
     assert evidence.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
-def test_no_evidence_is_no_proof() -> None:
+def test_missing_evidence_is_not_proof() -> None:
     assert evidence.verdict(HOLDS, [])[0] == outcome.FAIL
 
 
-def test_a_question_without_an_answer_waits_unless_something_failed() -> None:
+def test_an_unanswered_question_waits_unless_something_failed() -> None:
     assert evidence.verdict(HOLDS, [made(evidence.PASSED), made(evidence.WAITING, "AC-2")])[0] == evidence.WAITING
     assert evidence.verdict(HOLDS, [made(evidence.FAILED), made(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
 
@@ -92,33 +92,33 @@ def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> Non
         (outcome.WAITING, "timed_out"),
     ],
 )
-def test_a_validator_that_shows_nothing_proves_nothing(ended: str, result: str) -> None:
+def test_a_validator_without_evidence_proves_nothing(ended: str, result: str) -> None:
     """R-RUN-3."""
     assert validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False).result == result
 
 
 @pytest.mark.parametrize("ended", outcome.OUTCOMES)
-def test_only_a_completed_validator_that_shows_something_is_a_pass(ended: str) -> None:
+def test_only_a_completed_validator_with_evidence_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
     made = validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
     assert (made.result == evidence.PASSED) == (ended == outcome.COMPLETED)
 
 
-def test_an_answer_that_cannot_be_used_neither_proves_nor_fails() -> None:
+def test_an_unusable_answer_neither_proves_nor_fails() -> None:
     """R-RUN-3."""
     made = validator.evidence_of("v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict")
     assert (made.result, made.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 
 @pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before"])
-def test_neither_size_nor_what_held_before_proves_a_task(subject: str) -> None:
+def test_limits_and_checks_before_the_work_do_not_prove_a_task(subject: str) -> None:
     """R-RUN-3."""
     assert not evidence.proves([made(evidence.PASSED, subject)])
     assert evidence.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
-def test_that_something_was_done_is_proven_by_declared_changes_alone() -> None:
+def test_only_declared_changes_prove_that_work_was_done() -> None:
     """R-RUN-3."""
     task = Task("T1-01", "t", acceptance=(Criterion("AC-1", "a", "changed"), Criterion("AC-2", "b", "check", "true")))
     stray = Ledger((Line("b", "undeclared", "created", None), Line("a", "missing", None, "modify")))
@@ -126,7 +126,7 @@ def test_that_something_was_done_is_proven_by_declared_changes_alone() -> None:
     assert [e.result for e in judge.change_evidence(task, stray, "tree")] == ["failed"]
 
 
-def test_a_person_is_asked_once_for_each_criterion_that_only_they_can_prove() -> None:
+def test_a_person_is_asked_once_for_each_criterion_that_only_a_person_can_prove() -> None:
     """R-PLAN-12, R-ASK-1."""
     task = Task(
         "T1-01",
@@ -154,6 +154,6 @@ def test_a_decision_task_offers_its_options() -> None:
     assert [c.id for c in questions.work_question(task).choices] == ["a", "b"]
 
 
-def test_of_many_failed_proofs_the_first_are_named_and_the_rest_counted() -> None:
+def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
     failed = [made(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
     assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")

@@ -45,7 +45,7 @@ def kept(*paths: str) -> recordings.Recordings:
     return recordings.Recordings(SimpleNamespace(log=None), trees)
 
 
-def test_attempts_that_could_not_work_or_waited_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_that_could_not_work_or_waited_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [
         *attempt(1, "one", outcome=outcome.ERRORED, failure="network"),
         *attempt(2, "two", outcome=outcome.WAITING),
@@ -59,7 +59,9 @@ def test_attempts_that_could_not_work_or_waited_are_passed_over(monkeypatch: pyt
     assert found(monkeypatch, events[:4], 1) is None
 
 
-def test_of_attempts_that_waited_for_a_verdict_the_one_that_has_it_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replayed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     events: list[SimpleNamespace] = []
     for number, verdict in ((1, evidence.WAITING), (2, evidence.PASSED)):
         begun, ended = attempt(number, f"tree-{number}", outcome=outcome.COMPLETED)
@@ -71,12 +73,12 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_that_has_it_is_played(mon
 
 
 @pytest.mark.parametrize(("judged", "candidate"), [(None, "new"), ("old", ""), ("lost", "new")])
-def test_what_was_judged_is_not_guessed_where_a_tree_is_not_known(judged: str | None, candidate: str) -> None:
+def test_a_judged_tree_that_is_not_recorded_is_not_guessed(judged: str | None, candidate: str) -> None:
     known = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
     assert kept().differing(known, candidate) is None
 
 
-def test_idumbs_own_files_are_no_part_of_what_was_judged() -> None:
+def test_idumb_s_own_files_are_not_part_of_the_judged_tree() -> None:
     known = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
     assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(known, "new") == ()
     assert kept(".idumb/config.yaml", "a.txt").differing(known, "new") == ("a.txt",)

@@ -39,7 +39,7 @@ def asked(
     return entry.resumed_conversation(context, TASK)
 
 
-def test_the_same_agent_goes_on_about_the_same_task() -> None:
+def test_the_same_agent_continues_its_conversation_about_the_same_task() -> None:
     assert asked() == KNOWN
 
 
@@ -56,5 +56,5 @@ def test_the_same_agent_goes_on_about_the_same_task() -> None:
     ],
     ids=lambda other: next(iter(other)),
 )
-def test_anything_else_is_a_new_conversation(other: dict[str, Any]) -> None:
+def test_any_difference_starts_a_new_conversation(other: dict[str, Any]) -> None:
     assert asked(**other) is None

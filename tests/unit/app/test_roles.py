@@ -49,7 +49,7 @@ def services(sandbox: GitSandbox) -> Container:
     return Container(str(sandbox.root), Nobody, Silent)
 
 
-def test_a_role_is_asked_in_a_copy_that_is_gone_afterwards(services: Container, sandbox: GitSandbox) -> None:
+def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
     digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
@@ -73,7 +73,7 @@ pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps(said))
 """
 
 
-def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Container, sandbox: GitSandbox) -> None:
+def test_transient_failures_are_retried_by_the_clock_and_recorded(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-3: three calls, whose use is one sum; a ceiling ends the asking."""
     (sandbox.root / "agent.py").write_text(PATIENT, encoding="utf-8")
     with (sandbox.root / ".idumb/config.yaml").open("a", encoding="utf-8") as file:
@@ -95,7 +95,7 @@ def test_what_passes_is_waited_for_by_the_clock_and_written_down(services: Conta
     assert changed == [1, 2, 0]
 
 
-def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: GitSandbox) -> None:
+def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-3."""
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
@@ -109,7 +109,7 @@ def test_a_role_is_not_asked_beyond_its_ceiling(services: Container, sandbox: Gi
     assert "$0.50 of $0.50 used" in caught.value.message
 
 
-def test_a_cloned_configuration_starts_nothing_unapproved(services: Container, sandbox: GitSandbox) -> None:
+def test_a_cloned_configuration_starts_no_unapproved_program(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
     digest = role_consent.required(services, ["planner"]).whole
     for attempt in (
@@ -129,7 +129,7 @@ def test_a_cloned_configuration_starts_nothing_unapproved(services: Container, s
 
 
 @pytest.mark.parametrize("name", ["agent.py", "my agent.py"])
-def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(sandbox: GitSandbox, name: str) -> None:
+def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: GitSandbox, name: str) -> None:
     """R-LOCK-3: as the files that builders' argument lists name; one that git ignores is not."""
     script = sandbox.write(f"tools/{name}", "print('one')")
     sandbox.write(".gitignore", "*.log")
@@ -152,7 +152,7 @@ def test_a_script_of_the_repository_that_a_role_starts_is_bound_by_its_bytes(san
     assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
 
 
-def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSandbox) -> None:
+def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSandbox) -> None:
     """R-LOCK-3: not to what somebody put in its place while the question waited."""
     script = sandbox.write("agent.py", "print('one')")
     argv = json.dumps([sys.executable, "agent.py"])
@@ -179,7 +179,7 @@ def test_a_word_at_the_terminal_is_to_the_script_that_was_shown(sandbox: GitSand
     assert role_calls.ask(services, ASKED).reply == "one\n"
 
 
-def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_started(
+def test_a_hash_for_other_agents_is_refused_with_the_differences_and_commands(
     services: Container, sandbox: GitSandbox
 ) -> None:
     """R-LOCK-3."""
@@ -206,7 +206,7 @@ def test_a_hash_for_other_agents_is_told_with_what_differs_and_what_would_be_sta
     assert "changed after idumb showed that hash" in refused(later, ["planner"], digest).message
 
 
-def test_what_changed_since_agents_were_agreed_to_is_named(
+def test_changes_since_agents_were_approved_are_named(
     sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOCK-3: by a program's paths, and by the names of all else."""
@@ -236,7 +236,7 @@ def test_what_changed_since_agents_were_agreed_to_is_named(
         assert line.endswith(f"; changed since you agreed: {words}")
 
 
-def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Container) -> None:
+def test_consent_to_agents_can_be_revoked_like_consent_to_a_phase(services: Container) -> None:
     """R-ADAPT-1."""
     digest = role_consent.required(services, ["planner"]).whole
     role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
@@ -246,7 +246,7 @@ def test_a_word_for_agents_is_taken_back_like_one_for_a_phase(services: Containe
         role_calls.ask(services, ASKED)
 
 
-def test_a_role_that_nobody_fills_is_refused_with_what_to_write(services: Container) -> None:
+def test_an_unbound_role_is_refused_with_the_configuration_to_write(services: Container) -> None:
     """R-ADAPT-1."""
     assert role_calls.binding_of(services, "planner") == "thinker"
     assert role_calls.binding_of(services, "skeptic") is None
@@ -272,7 +272,7 @@ def test_a_template_is_never_read_through_a_link(services: Container, sandbox: G
         services.present_settings()
 
 
-def test_the_role_s_own_model_comes_before_its_profile_s_and_its_binding_s() -> None:
+def test_a_role_s_own_model_overrides_its_profile_s_and_its_binding_s() -> None:
     """R-ADAPT-1."""
     bindings = {"a": Binding("a", "x", timeout=60, model="of-binding")}
     profiles = {"budget": {"planner": "of-profile"}}

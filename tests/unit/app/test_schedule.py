@@ -27,7 +27,7 @@ def state(**status: str) -> RunState:
 DIAMOND = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}
 
 
-def test_tasks_come_in_execution_order_as_their_dependencies_are_done() -> None:
+def test_tasks_are_offered_in_execution_order_after_their_dependencies() -> None:
     schedule = Schedule(contract(DIAMOND), state(A="pending", B="pending", C="pending", D="pending"))
     taken = []
     while (task := schedule.next()) is not None:
@@ -36,7 +36,7 @@ def test_tasks_come_in_execution_order_as_their_dependencies_are_done() -> None:
     assert taken == ["A", "B", "C", "D"]
 
 
-def test_what_is_done_already_is_not_offered_again() -> None:
+def test_completed_tasks_are_not_offered_again() -> None:
     """R-LOG-6: completed tasks do not run again."""
     schedule = Schedule(contract(DIAMOND), state(A="completed", B="accepted", C="pending", D="pending"))
     assert schedule.next() == "C"
@@ -51,7 +51,7 @@ def test_dependents_of_a_task_that_never_completes_are_never_offered() -> None:
 
 
 @given(st.sets(st.sampled_from("ABCD")))
-def test_a_task_is_offered_exactly_when_all_it_needs_is_done(done: set[str]) -> None:
+def test_a_task_is_offered_exactly_when_all_its_dependencies_are_completed(done: set[str]) -> None:
     known = {t: outcome.COMPLETED if t in done else outcome.PENDING for t in DIAMOND}
     schedule = Schedule(contract(DIAMOND), state(**known))
     offered = set()
@@ -86,7 +86,7 @@ def with_steps(*tools: str, tolerated: bool = False) -> Task:
 
 
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "apply_patch", "move_file", "delete_file"])
-def test_a_step_on_files_that_failed_is_not_run_again_unchanged(tool: str) -> None:
+def test_a_failed_step_is_not_repeated_on_unchanged_files(tool: str) -> None:
     """R-RUN-5: the same step on the same tree fails in the same way."""
     assert not tries_again(with_steps(tool), GUIDED, attempted(), 3)
     assert not tries_again(with_steps("write_file", tool), GUIDED, attempted(failed_step=1), 3)
@@ -97,10 +97,10 @@ def test_a_step_that_runs_a_program_may_succeed_the_next_time() -> None:
     assert tries_again(with_steps("run", "edit_file"), GUIDED, attempted(failed_step=1), 3)
 
 
-def test_steps_whose_check_failed_are_tried_again() -> None:
+def test_steps_with_a_failed_check_are_retried() -> None:
     assert tries_again(with_steps("write_file"), GUIDED, attempted(failed_step=None), 3)
     assert tries_again(with_steps("edit_file", tolerated=True), GUIDED, attempted(), 3)
 
 
-def test_tool_calls_of_an_agent_are_its_own() -> None:
+def test_tool_calls_of_an_agent_are_not_plan_steps() -> None:
     assert tries_again(with_steps(), GUIDED, attempted(adapter="model"), 3)

@@ -22,7 +22,7 @@ class _Unreadable:
         raise StoreError("store.io", "the disk failed under the event log")
 
 
-def test_a_log_that_fails_right_after_the_lock_was_taken_gives_the_lock_back(tmp_path: Path) -> None:
+def test_a_log_failure_right_after_locking_releases_the_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     services = SimpleNamespace(owner=opened.owner, log=_Unreadable(), worktree="main", clock=FixedClock())
     with pytest.raises(StoreError), operation.owned(cast("Services", services), "test"):

@@ -41,7 +41,7 @@ def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> 
     return [(e.result, e.text) for e in judge.step_evidence(cast("Any", context), cast("Any", attempt))]
 
 
-def test_a_step_whose_file_is_as_it_was_to_leave_it_is_proven() -> None:
+def test_a_step_with_the_expected_file_content_is_proven() -> None:
     assert judged(WRITE, (PROGRAM, b"x\n")) == [(evidence.PASSED, "made")]
     assert judged(DELETE, None) == [(evidence.PASSED, "made")]
 
@@ -55,9 +55,9 @@ def test_a_step_whose_file_is_as_it_was_to_leave_it_is_proven() -> None:
         (DELETE, (FILE, b"x\n"), "a.txt is still there"),
     ],
 )
-def test_a_step_that_says_it_did_well_is_not_believed(step: Step, frozen: tuple[int, bytes] | None, why: str) -> None:
+def test_a_step_s_own_claim_of_success_is_not_trusted(step: Step, frozen: tuple[int, bytes] | None, why: str) -> None:
     assert judged(step, frozen) == [(evidence.FAILED, f"made: {why}")]
 
 
-def test_a_step_that_failed_is_not_saved_by_the_files() -> None:
+def test_correct_files_do_not_save_a_failed_step() -> None:
     assert judged(WRITE, (PROGRAM, b"x\n"), ok=False) == [(evidence.FAILED, "made: no room")]

@@ -39,7 +39,7 @@ PASSED = proof("AC-1", evidence.PASSED)
         ([PASSED], [], [], [WEAK], ("partial", WEAK, [WEAK])),
     ],
 )
-def test_failures_come_first_then_open_answers_then_missing_proofs(
+def test_failures_come_first_then_pending_answers_then_missing_proofs(
     evidence_list: list[Evidence],
     spoiled: list[str],
     mismatches: list[str],

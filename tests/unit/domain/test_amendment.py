@@ -35,12 +35,12 @@ def refused(new: Contract, known: RunState) -> str | None:
     return None if found is None else found.code
 
 
-def test_tasks_may_be_added_and_what_lies_ahead_may_change() -> None:
+def test_tasks_can_be_added_and_future_tasks_can_change() -> None:
     assert refused(contract(task(1), task(2, 1, title="Else"), task(3, 2), sha="b"), state()) is None
     assert refused(contract(task(1), sha="b"), state()) is None  # T1-02 was not begun
 
 
-def test_what_is_done_may_neither_change_nor_go_nor_wait() -> None:
+def test_completed_tasks_can_neither_change_nor_disappear_nor_wait() -> None:
     assert refused(contract(task(1, title="Else"), task(2, 1), sha="b"), state()) == "amend.done"
     assert refused(contract(task(2), sha="b"), state()) == "amend.done"
     assert refused(contract(task(1, title="Else"), task(2, 1), sha="b"), state(T1_01=outcome.ACCEPTED)) == "amend.done"
@@ -50,19 +50,19 @@ def test_what_is_done_may_neither_change_nor_go_nor_wait() -> None:
 
 
 @pytest.mark.parametrize("field", ["assumptions", "mode"])
-def test_what_everything_was_agreed_under_stays(field: str) -> None:
+def test_settings_that_cover_every_task_cannot_change(field: str) -> None:
     more: dict[str, Any] = {"assumptions": ("x",)} if field == "assumptions" else {"mode": "strict"}
     assert refused(contract(task(1), task(2, 1), sha="b", **more), state()) == f"amend.{field}"
 
 
-def test_a_task_with_work_in_the_files_does_not_vanish() -> None:
+def test_a_task_with_work_in_its_files_cannot_disappear() -> None:
     known = state(T1_02=outcome.FAILED)
     known.tasks["T1-02"] = dataclasses.replace(known.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
     assert refused(contract(task(1), sha="b"), known) == "amend.attempted"
 
 
 @pytest.mark.parametrize("status", [outcome.FAILED, outcome.WAITING])
-def test_what_stands_still_may_be_tried_again_when_its_text_changes(status: str) -> None:
+def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> None:
     old, new = contract(task(1), task(2, 1)), contract(task(1), task(2, 1, title="Else"), sha="b")
     diff = plan_diff.compare(old, new)
     assert amendment.tasks_to_reset(diff, state(T1_02=status)) == ("T1-02",)
@@ -82,7 +82,7 @@ def test_a_claim_is_a_verb_and_a_path(text: str, claim: FileClaim) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "src/x.py", "change src/x.py", "move a.py", "modify "])
-def test_anything_else_is_no_claim(text: str) -> None:
+def test_anything_else_is_not_a_claim(text: str) -> None:
     with pytest.raises(InputError):
         amendment.parse_claim(text)
 
@@ -96,7 +96,7 @@ def amended(**more: Any) -> Event:
     return event("contract.amended", **said, tasks=None, answers=["q"], **more)
 
 
-def test_the_next_version_is_chained_to_the_one_before_and_keeps_what_is_done() -> None:
+def test_the_next_version_is_chained_to_the_previous_one_and_keeps_completed_tasks() -> None:
     known = state()
     known.state = COMPLETED
     replay.apply(known, event("amendment.intended", to="b" * 64))
@@ -112,7 +112,7 @@ def test_the_next_version_is_chained_to_the_one_before_and_keeps_what_is_done() 
     assert known.tasks["T1-01"].status == outcome.COMPLETED
 
 
-def test_an_amended_task_is_not_as_it_was_and_a_new_one_is_pending() -> None:
+def test_an_amended_task_counts_as_changed_and_a_new_one_is_pending() -> None:
     known = state()
     replay.apply(known, event("run.completed", reason=""))
     replay.apply(known, event("verification.recorded", status="passed"))
@@ -124,7 +124,7 @@ def test_an_amended_task_is_not_as_it_was_and_a_new_one_is_pending() -> None:
     assert not known.verified
 
 
-def test_an_abandoned_amendment_leaves_the_contract() -> None:
+def test_an_abandoned_amendment_keeps_the_contract() -> None:
     known = state()
     replay.apply(known, event("amendment.intended", to="b" * 64))
     replay.apply(known, event("amendment.abandoned", version=2, to="b" * 64))

@@ -94,18 +94,18 @@ def test_each_part_that_changed_is_named(what: str) -> None:
     assert words in "; ".join(change.words for change in found)
 
 
-def test_nothing_changed_means_no_change_whatever_the_order_of_keys() -> None:
+def test_the_order_of_keys_is_not_a_change() -> None:
     assert approval.changes(_bound(files={"a": "1", "b": "2"}), _bound(files={"b": "2", "a": "1"})) == ()
 
 
-def test_of_many_places_that_changed_the_first_are_named_and_the_rest_counted() -> None:
+def test_the_first_changed_parts_are_named_and_the_rest_counted() -> None:
     """R-LOCK-4: a reader does not take five for all."""
     was = {"files": approval.part({f"{name}.sh": "0" for name in "abcdefg"})}
     now = {"files": approval.part({f"{name}.sh": "1" for name in "abcdefg"})}
     assert approval.changes(was, now)[0].words == "files (a.sh, b.sh, c.sh, d.sh, e.sh and 2 more)"
 
 
-def test_a_part_of_a_later_version_that_is_not_there_now_is_a_change() -> None:
+def test_a_missing_part_of_a_later_version_is_a_change() -> None:
     was = {**_bound(), "sandbox": approval.part("none")}
     assert [change.part for change in approval.changes(was, _bound())] == ["sandbox"]
 
@@ -121,12 +121,12 @@ def test_a_part_of_a_later_version_that_is_not_there_now_is_a_change() -> None:
         (StoredApproval(_approval()), _bound(commands=[]), approval.VOID),
     ],
 )
-def test_where_an_approval_stands(kept: StoredApproval, present: dict[str, Part], standing: str) -> None:
+def test_approval_status(kept: StoredApproval, present: dict[str, Part], standing: str) -> None:
     """R-LOCK-3, R-LOCK-4."""
     assert approval.status(kept, NOW, lambda: present) == standing
 
 
-def test_parts_of_an_approval_that_ended_are_not_looked_at() -> None:
+def test_parts_of_an_expired_approval_are_not_compared() -> None:
     def never() -> dict[str, Part]:
         raise AssertionError
 
@@ -169,7 +169,7 @@ def _whole(**change: Any) -> dict[str, Any]:
         _whole(accepted=[1]),
     ],
 )
-def test_what_is_no_approval_is_none(value: object) -> None:
+def test_an_invalid_approval_is_none(value: object) -> None:
     assert approval.from_dict(value) is None
 
 
@@ -186,14 +186,14 @@ def test_what_is_no_approval_is_none(value: object) -> None:
         ("2026-02-01T10:00:00+02:00", "2026-02-01T08:00:00.000000Z"),
     ],
 )
-def test_an_end_is_a_duration_or_a_date(text: str, ends: str) -> None:
+def test_an_expiry_is_a_duration_or_a_date(text: str, ends: str) -> None:
     assert approval.expires_at(text, NOW) == ends
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", "0m", "-1d", "2026-01-02", "2020-01-01", "2026-13-01", "9999w9999w", "1d 1h"]
 )
-def test_an_end_that_is_none_or_not_ahead_is_refused(text: str) -> None:
+def test_an_invalid_or_past_expiry_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no duration|not in the future"):
         approval.expires_at(text, NOW)
 
@@ -256,14 +256,14 @@ def test_commands_name_files(command: str, path: str) -> None:
         ("tool --config=x.ini", [], True),
     ],
 )
-def test_a_command_that_binds_no_file_is_told_unless_it_is_a_program_with_options(
+def test_a_command_without_bound_files_is_reported_unless_it_has_only_options(
     command: str, files: list[str], *, told: bool
 ) -> None:
     """R-LOCK-4."""
     assert approval.unbound([command], files, ROOT) == ((command,) if told else ())
 
 
-def test_a_command_of_very_many_folders_is_read_in_time_that_grows_with_its_length() -> None:
+def test_a_command_with_very_many_folders_is_read_in_linear_time() -> None:
     command = " && ".join(f"cd d{n} && ./a.sh" for n in range(5000))
     assert len(approval.named_files([command], [], ROOT)) < 40 * 5000
 

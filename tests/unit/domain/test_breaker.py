@@ -15,7 +15,7 @@ def at(second: int) -> str:
     return f"2026-01-02T03:{4 + second // 60:02}:{second % 60:02}.000000Z"
 
 
-def test_it_opens_after_so_many_failures_in_a_row() -> None:
+def test_a_breaker_opens_after_a_number_of_consecutive_failures() -> None:
     """R-ADAPT-3."""
     once = breaker.after_call(Breaker(), agent.NETWORK, at(0), RULE)
     assert (once.state, once.failures) == (CLOSED, 1)
@@ -26,13 +26,13 @@ def test_it_opens_after_so_many_failures_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("failure", [None, agent.DECLINED, agent.MALFORMED, agent.MISSING, agent.NOT_LOGGED_IN])
-def test_whoever_answers_can_be_reached(failure: str | None) -> None:
+def test_any_answer_proves_that_the_agent_is_reachable(failure: str | None) -> None:
     """R-ADAPT-3."""
     assert breaker.after_call(Breaker(CLOSED, 1, "", agent.NETWORK), failure, at(0), RULE) == Breaker()
     assert breaker.after_call(Breaker(HALF_OPEN, 2, at(0), agent.NETWORK), failure, at(1), RULE) == Breaker()
 
 
-def test_one_call_is_let_through_when_its_time_is_over_and_decides() -> None:
+def test_after_its_timeout_one_trial_call_decides() -> None:
     """R-ADAPT-3."""
     opened = Breaker(OPEN, 2, at(0), agent.STALL)
     tried, wait = breaker.before_call(opened, at(60), RULE)
@@ -42,18 +42,18 @@ def test_one_call_is_let_through_when_its_time_is_over_and_decides() -> None:
     assert breaker.after_call(tried, None, at(62), RULE) == Breaker()
 
 
-def test_a_trial_whose_process_was_killed_is_followed_by_another() -> None:
+def test_a_trial_of_a_killed_process_is_followed_by_another() -> None:
     """R-ADAPT-3: else nobody would ever be asked again."""
     tried = Breaker(HALF_OPEN, 2, at(0), agent.STALL)
     assert breaker.before_call(tried, at(60), RULE) == (Breaker(HALF_OPEN, 2, at(60), agent.STALL), 0.0)
 
 
-def test_a_clock_that_was_put_back_does_not_keep_it_open() -> None:
+def test_a_clock_set_back_does_not_keep_a_breaker_open() -> None:
     """R-ADAPT-3."""
     assert breaker.before_call(Breaker(OPEN, 2, at(120), agent.STALL), at(0), RULE)[1] == 0.0
 
 
-def test_it_is_the_same_after_it_was_written_down() -> None:
+def test_a_breaker_is_unchanged_after_it_was_stored() -> None:
     """R-ADAPT-3."""
     opened = Breaker(OPEN, 2, at(0), agent.STALL)
     assert breaker.from_payload({"key": "x", **opened.as_dict()}) == opened

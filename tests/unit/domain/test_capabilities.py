@@ -11,14 +11,16 @@ from idumb.domain.agent import Capabilities
 
 
 @pytest.mark.parametrize("adapter", [StepsAgent, HumanAgent, EditorAgent])
-def test_an_adapter_and_its_recorded_name_tell_the_same(adapter: type[StepsAgent | HumanAgent | EditorAgent]) -> None:
+def test_an_adapter_and_its_recorded_name_have_the_same_capabilities(
+    adapter: type[StepsAgent | HumanAgent | EditorAgent],
+) -> None:
     assert agent.capabilities(adapter) == agent.capabilities_of(adapter.name) == agent.BUILT_IN[adapter.name]
 
 
-def test_an_adapter_that_declares_nothing_has_the_defaults() -> None:
+def test_an_adapter_without_declarations_has_the_defaults() -> None:
     assert agent.capabilities(object()) == agent.capabilities_of("templater") == Capabilities()
 
 
-def test_only_steps_leave_the_same_bytes_each_time_and_only_people_are_asked() -> None:
+def test_only_steps_are_reproducible_and_only_people_are_asked() -> None:
     assert [name for name, c in agent.BUILT_IN.items() if c.deterministic] == [agent.STEPS]
     assert [name for name, c in agent.BUILT_IN.items() if c.asks_person] == [agent.HUMAN]

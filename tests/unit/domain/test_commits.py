@@ -38,7 +38,7 @@ def touching(path: str, mode: int = 0o100644) -> Commit:
     return builder_commits.parse(name(1), raw()).with_changes((change,))
 
 
-def test_a_commit_is_read_from_its_bytes() -> None:
+def test_a_commit_is_parsed_from_its_bytes() -> None:
     signed = "\ngpgsig -----BEGIN SSH SIGNATURE-----\n abc\n -----END SSH SIGNATURE-----"
     found = builder_commits.parse(
         name(1), raw(message="Add a\u00a0file \U0001f469\u200d\U0001f4bb\n\nWhy.\n", more=signed)
@@ -50,11 +50,11 @@ def test_a_commit_is_read_from_its_bytes() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, builder_commits.MOST])
 @pytest.mark.parametrize("base", [BASE, None])
-def test_a_plain_line_of_commits_on_the_base_is_taken(length: int, base: str | None) -> None:
+def test_a_linear_series_of_commits_on_the_base_is_accepted(length: int, base: str | None) -> None:
     assert builder_commits.problem(chain(length, base=base), base) == ""
 
 
-def test_no_commit_is_no_problem() -> None:
+def test_no_commit_is_not_a_problem() -> None:
     assert builder_commits.problem((), BASE) == ""
 
 
@@ -97,14 +97,14 @@ def test_any_other_history_is_refused(found: list[Commit], words: str) -> None:
         (b"\xff\xfe", "header"),
     ],
 )
-def test_bytes_that_are_not_fit_to_be_kept_or_shown_are_named(data: bytes, words: str) -> None:
+def test_bytes_that_cannot_be_kept_or_shown_are_named(data: bytes, words: str) -> None:
     found = builder_commits.parse(name(1), data)
     assert words in found.wrong
     assert found.subject.isprintable() or not found.subject
     assert found.author.isprintable() or not found.author
 
 
-def test_a_file_that_one_commit_adds_and_the_next_removes_is_seen() -> None:
+def test_a_file_added_by_one_commit_and_removed_by_the_next_is_detected() -> None:
     declared = (FileClaim("create", "a.txt"),)
     gone = Change("secret.env", ledger.DELETED, FILE, None)
     line = [touching("a.txt"), touching("secret.env"), builder_commits.parse(name(3), raw()).with_changes((gone,))]
@@ -113,7 +113,7 @@ def test_a_file_that_one_commit_adds_and_the_next_removes_is_seen() -> None:
     assert builder_commits.undeclared(line, declared, (), ("secret.env",)) == ""
 
 
-def test_a_protected_file_is_seen_in_every_commit_whatever_is_declared() -> None:
+def test_a_protected_file_is_detected_in_every_commit_whatever_is_declared() -> None:
     declared = (FileClaim("change", "**"),)
     assert "vault/key" in builder_commits.undeclared([touching("vault/key")], declared, ("vault/**",), ())
     assert ".idumb/config.yaml" in builder_commits.undeclared([touching(".idumb/config.yaml")], declared, (), ())

@@ -36,7 +36,7 @@ def judged(
     return {"score": found.score, **{part.name: part.as_dict() for part in found.parts}}
 
 
-def test_a_plan_that_commands_prove_whole_has_full_confidence() -> None:
+def test_a_plan_fully_proven_by_commands_has_full_confidence() -> None:
     found = judged(made(task(1, "check"), task(2, "verify", verify=("make",))), ready=("steps",), named=("steps",))
     assert found["score"] == 1.0
     assert found["proofs"]["why"] == "2 of 2 criteria and tests are proven by commands"
@@ -54,14 +54,14 @@ def test_tests_count_among_the_proofs() -> None:
     assert judged(made(tested))["proofs"]["value"] == 0.5
 
 
-def test_each_warning_of_the_checks_takes_away_a_task_s_share_and_errors_are_none_of_it() -> None:
+def test_each_warning_costs_one_task_s_share_and_errors_cost_nothing() -> None:
     known = made(task(1, "check"), task(2, "check"))
     assert judged(known, finding(WARNING))["checks"]["value"] == 0.5
     assert judged(known, *[finding(WARNING)] * 5)["checks"]["value"] == 0.0
     assert judged(known, finding(ERROR))["checks"]["value"] == 1.0
 
 
-def test_what_nothing_can_be_said_about_has_no_value_and_does_not_count() -> None:
+def test_a_part_without_data_has_no_value_and_does_not_count() -> None:
     found = judged(made(task(1, "check")))
     assert found["coverage"]["value"] is None
     assert found["agents"]["value"] is None
@@ -81,7 +81,7 @@ def test_undeclared_files_irreversible_tasks_and_missing_agents_lower_it() -> No
     assert (found["files"]["value"], found["reversible"]["value"], found["agents"]["value"]) == (0.5, 0.5, 0.5)
 
 
-def test_the_score_is_the_mean_of_the_parts_by_their_weights() -> None:
+def test_the_score_is_the_weighted_mean_of_its_parts() -> None:
     found = judged(made(task(1, "check", "opinion", requirements=("R-1",)), requirements={"R-1": ""}))
     parts = [found[name] for name in ("checks", "proofs", "coverage", "files", "reversible")]
     mean = sum(p["value"] * p["weight"] for p in parts) / sum(p["weight"] for p in parts)

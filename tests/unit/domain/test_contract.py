@@ -40,7 +40,7 @@ def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
     return list(registry.findings(registry.case(made, settings)))
 
 
-def test_tasks_of_all_plans_are_put_in_one_order() -> None:
+def test_tasks_of_all_plans_have_one_order() -> None:
     """R-PLAN-1."""
     made, findings = contract.assemble("1", "f", [plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))], AGENT)
     assert made is not None
@@ -78,11 +78,11 @@ def test_a_cycle_over_plans_is_named_in_full() -> None:
         ((plan("01", task("T1-01"), depends_on=("07",)),), "plan.unknown-dependency"),
     ],
 )
-def test_what_is_wrong_across_plans_is_found(plans: tuple[Plan, ...], code: str) -> None:
+def test_errors_across_plans_are_found(plans: tuple[Plan, ...], code: str) -> None:
     assert codes(*plans) == [code]
 
 
-def test_every_cycle_every_unknown_id_and_what_waits_for_them_is_told_at_once() -> None:
+def test_every_cycle_unknown_id_and_dependent_task_is_reported_at_once() -> None:
     """R-PLAN-5, R-PLAN-6."""
     first = plan("01", task("T1-01", "T1-02"), task("T1-02", "T1-01"), task("T1-03", "T1-04"), task("T1-04", "T1-03"))
     second = plan("02", task("T1-05", "T1-99"), task("T1-06", "T1-05"), task("T1-07", "T1-01"), task("T1-08"))
@@ -96,7 +96,7 @@ def test_every_cycle_every_unknown_id_and_what_waits_for_them_is_told_at_once() 
     ]
 
 
-def test_plans_that_wait_for_each_other_are_told_as_plans() -> None:
+def test_a_cycle_between_plans_is_reported_as_one() -> None:
     """R-PLAN-6."""
     plans = [
         plan("01", task("T1-01"), task("T1-02"), depends_on=("02",)),
@@ -107,13 +107,13 @@ def test_plans_that_wait_for_each_other_are_told_as_plans() -> None:
     assert [(f.code, f.found) for f in findings] == [("plan.cycle", "01 → 02 → 01"), ("task.unreachable", "T1-01")]
 
 
-def test_the_nearest_id_of_an_unknown_dependency_is_never_the_task_itself() -> None:
+def test_the_suggested_id_for_an_unknown_dependency_is_never_the_task_itself() -> None:
     """R-PLAN-6."""
     _, findings = contract.assemble("1", "f", [plan("01", task("T1-11", "T1-111"), task("T1-31"))], AGENT)
     assert (findings[0].code, findings[0].accepted) == ("task.unknown-dependency", "T1-31")
 
 
-def test_an_unknown_dependency_names_the_nearest_id() -> None:
+def test_an_unknown_dependency_gets_the_nearest_id_suggested() -> None:
     _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-1"))], AGENT)
     assert findings[0].accepted == "T1-01"
     assert findings[0].line == 2
@@ -133,12 +133,12 @@ def test_the_hash_changes_with_every_plan_byte_and_every_setting() -> None:
     assert len(hashes) == 5
 
 
-def test_a_task_without_steps_and_builder_is_not_ready_but_its_contract_stands() -> None:
+def test_a_task_without_steps_and_builder_is_not_ready_but_its_contract_is_valid() -> None:
     found = ready(plan("01", task("T1-01")), Settings())
     assert [f.code for f in found] == ["task.no-builder"]
 
 
-def test_a_task_that_nothing_proves_is_not_ready() -> None:
+def test_an_unproven_task_is_not_ready() -> None:
     """R-RUN-3."""
     bare = (Criterion("AC-1", "it is better", "unproven"),)
     assert [f.code for f in ready(plan("01", task("T1-01", acceptance=bare)))] == ["task.no-proof"]
@@ -146,7 +146,7 @@ def test_a_task_that_nothing_proves_is_not_ready() -> None:
     assert [f.code for f in ready(plan("01", task("T1-01", acceptance=opinion)))] == ["task.no-proof"]
 
 
-def test_a_criterion_without_proof_beside_one_with_is_a_warning_and_an_error_in_strict() -> None:
+def test_an_unproven_criterion_next_to_a_proven_one_is_a_warning_and_in_strict_mode_an_error() -> None:
     two = (Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "unproven"))
     guided = ready(plan("01", task("T1-01", acceptance=two)))
     strict = ready(plan("01", task("T1-01", acceptance=two), mode="strict"))
@@ -156,7 +156,7 @@ def test_a_criterion_without_proof_beside_one_with_is_a_warning_and_an_error_in_
     ]
 
 
-def test_verify_covers_all_criteria_only_where_none_has_a_mark() -> None:
+def test_verify_covers_all_criteria_only_if_none_has_a_mark() -> None:
     bare = (Criterion("AC-1", "a", "unproven"), Criterion("AC-2", "b", "unproven"))
     assert set(contract.proofs(task("T1-01", acceptance=bare, verify=("true",))).values()) == {"verify"}
     mixed = (Criterion("AC-1", "a", "unproven"), Criterion("AC-2", "b", "verify"))
@@ -173,7 +173,7 @@ def test_verify_covers_all_criteria_only_where_none_has_a_mark() -> None:
         ("LICENSE", "path.protected"),
     ],
 )
-def test_paths_that_may_never_be_written_are_found_in_files_and_in_steps(path: str, code: str) -> None:
+def test_forbidden_paths_are_found_in_files_and_in_steps(path: str, code: str) -> None:
     settings = dataclasses.replace(AGENT, protected=("LICENSE",))
     by_claim = ready(plan("01", task("T1-01", files=(FileClaim("create", path),))), settings)
     step = Step(0, "write_file", "i", {"path": path, "content": ""}, line=7)
@@ -189,13 +189,13 @@ def test_a_plan_with_a_root_writes_below_it_only() -> None:
     assert [(f.code, f.found) for f in ready(scoped)] == [("path.outside-scope", "lib/y")]
 
 
-def test_equal_digests_mean_the_same_task_wherever_it_stands() -> None:
+def test_tasks_are_equal_by_digest_wherever_they_are() -> None:
     one = task("T1-01")
     assert contract.task_digest(one) == contract.task_digest(dataclasses.replace(one, span=Span(9, 10, 99)))
     assert contract.task_digest(one) != contract.task_digest(dataclasses.replace(one, title="Other"))
 
 
-def test_the_digest_of_a_task_that_says_nothing_of_timeouts_is_what_it_always_was() -> None:
+def test_the_digest_of_a_task_without_a_timeout_action_is_unchanged_from_earlier_versions() -> None:
     """R-LOG-6: runs that were started under it go on; what an unset `On timeout` means is no word of the task."""
     before = "52b681a98ca84f0afb6e1716c0e4400510845e2180c5776dd40178279394b21e"
     assert contract.task_digest(Task("T1-01", "t")) == before
@@ -212,7 +212,7 @@ def test_the_digest_of_a_task_that_says_nothing_of_timeouts_is_what_it_always_wa
         (task("T1-01", kind="human-action"), (None, None)),
     ],
 )
-def test_a_task_has_twice_its_estimate_and_on_a_retry_one_and_a_half_times(
+def test_a_task_s_timeout_is_twice_its_estimate_and_on_a_retry_one_and_a_half_times_that(
     one: Task, limits: tuple[float | None, float | None]
 ) -> None:
     """R-RUN-4."""

@@ -17,36 +17,36 @@ def after(known: Conversation | None, **finished: Any) -> Conversation | None:
 
 
 @pytest.mark.parametrize("session", ["a220e3cf-8155-4e2f-812d-56b3f961fe7e", "ses_dfbb9a529ffe95iiOm35m9fBME", "a.b:c"])
-def test_an_id_is_one_plain_word(session: str) -> None:
+def test_a_conversation_id_is_one_plain_word(session: str) -> None:
     assert agent.session_id(session) == session
 
 
 @pytest.mark.parametrize(
     "session", [None, 7, "", "--yolo", "-r", "a b", "a\n", "../x", "a/b", "[redacted:token:1]", "$(id)", "a" * 129, "é"]
 )
-def test_nothing_else_is_an_id(session: object) -> None:
+def test_nothing_else_is_a_conversation_id(session: object) -> None:
     assert agent.session_id(session) is None
 
 
-def test_what_an_attempt_told_is_what_the_next_one_goes_on_in() -> None:
+def test_the_next_attempt_continues_the_reported_conversation() -> None:
     assert after(None, builder={"session": "s-2"}) == Conversation("s-2", 2, "who", "k")
     assert after(KNOWN, builder={"session": "s-2"}, resumed=True) == Conversation("s-2", 2, "who", "k")
 
 
-def test_who_went_on_and_was_killed_before_it_told_is_still_known() -> None:
+def test_a_conversation_continued_by_a_killed_agent_is_still_known() -> None:
     assert after(KNOWN, builder={"session": None}, resumed=True) == Conversation("s-1", 2, "who", "k")
     assert after(KNOWN, builder={"session": None}, resumed=False) is None
     assert after(KNOWN, builder=None) is None
 
 
 @pytest.mark.parametrize("failure", [agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.MALFORMED])
-def test_some_conversations_are_over(failure: str) -> None:
+def test_some_conversations_cannot_be_continued(failure: str) -> None:
     """R-RUN-10: a full context above all."""
     assert after(KNOWN, builder={"session": "s-2", "failure": failure}, resumed=True) is None
 
 
 @pytest.mark.parametrize("part", ["adapter", "adapter_version", "program", "binding", "model"])
-def test_another_version_program_or_model_is_somebody_else(part: str) -> None:
+def test_another_version_program_or_model_is_another_agent(part: str) -> None:
     known = {"adapter": "claude", "adapter_version": "1 2.1", "program": "p", "binding": "b", "model": None}
     assert agent.speaker_digest(known) != agent.speaker_digest({**known, part: "other"})
     assert agent.speaker_digest(known) == agent.speaker_digest({**known, "context": "other"})

@@ -34,7 +34,7 @@ def test_every_kind_of_failure_of_agents_has_a_class() -> None:
     assert {dead_letter.failure_class(outcome.ERRORED, None, f) for f in agent.FAILURES} == set(dead_letter.CLASSES)
 
 
-def test_a_run_is_of_the_class_that_is_hardest_to_mend() -> None:
+def test_a_run_has_the_class_that_is_hardest_to_fix() -> None:
     assert dead_letter.run_class([]) == dead_letter.SYSTEM
     assert dead_letter.run_class([dead_letter.TRANSIENT]) == dead_letter.TRANSIENT
     assert dead_letter.run_class([dead_letter.TRANSIENT, dead_letter.PERMANENT]) == dead_letter.PERMANENT

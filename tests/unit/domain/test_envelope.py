@@ -30,7 +30,7 @@ OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
 
 
 @pytest.mark.parametrize("part", [p for p in envelope.PARTS if p not in OF_ONE_ATTEMPT])
-def test_each_part_that_differs_is_a_change(part: str) -> None:
+def test_each_different_part_is_a_change(part: str) -> None:
     """R-ENV-1, R-LOG-7."""
     now: Any = {"tools": {"git": "3"}, "checks": {"pytest": "2"}}.get(part, "other")
     before = made()
@@ -40,18 +40,18 @@ def test_each_part_that_differs_is_a_change(part: str) -> None:
 
 
 @pytest.mark.parametrize("checks", [{}, {"make": "4"}, {"pytest": "1", "make": "4"}])
-def test_a_program_that_only_one_side_has_tells_nothing(checks: dict[str, str]) -> None:
+def test_a_program_that_only_one_side_has_is_not_a_change(checks: dict[str, str]) -> None:
     """R-ENV-1: an amendment may bring in a check, or take one away."""
     for one, other in ((made(), made(checks=checks)), (made(checks=checks), made())):
         assert envelope.changes({"coder": one}, {"coder": other}) == ()
 
 
 @pytest.mark.parametrize("part", OF_ONE_ATTEMPT)
-def test_what_the_plan_or_the_attempt_decides_is_no_change(part: str) -> None:
+def test_values_decided_by_plan_or_attempt_are_not_changes(part: str) -> None:
     assert envelope.changes({"coder": made()}, {"coder": made(**{part: "other"})}) == ()
 
 
-def test_a_binding_that_only_one_side_has_tells_nothing() -> None:
+def test_a_binding_that_only_one_side_has_is_not_a_change() -> None:
     assert envelope.changes({"coder": made()}, {"other": made(idumb="2")}) == ()
 
 
@@ -59,20 +59,20 @@ def test_sealing_again_without_a_change_keeps_the_digest() -> None:
     assert envelope.seal(made()) == made()
 
 
-def test_what_is_unknown_is_neither_same_nor_different() -> None:
+def test_an_unknown_part_is_neither_same_nor_different() -> None:
     differ, unknown = envelope.compare(made(model="a"), made(model=None, prompt="q"))
     assert differ == ("prompt",)
     assert unknown == ("model",)
     assert envelope.compare(made(), made()) == ((), ("model",))
 
 
-def test_an_envelope_of_an_older_log_lacks_parts_that_are_unknown_then() -> None:
+def test_parts_that_an_older_log_lacks_are_unknown() -> None:
     older = {name: value for name, value in made().items() if name not in {"program", "policy"}}
     assert envelope.compare(older, made())[1] == ("program", "model", "policy")
     assert envelope.changes({"coder": older}, {"coder": made(idumb="2")}) == (Change("coder", "idumb", "1", "2"),)
 
 
-def test_context_is_what_conditions_and_references_name() -> None:
+def test_the_context_is_what_conditions_and_references_name() -> None:
     task = Task(
         "T1-01",
         "A task",
@@ -88,6 +88,6 @@ def test_a_context_with_an_unknown_file_is_unknown_and_an_empty_one_is_known() -
     assert envelope.context_digest({"a": "1"}) != envelope.context_digest({"a": "2"})
 
 
-def test_parts_are_named_once_and_in_their_order() -> None:
+def test_each_part_is_named_once_and_in_order() -> None:
     found = [Change("a", "tools", 1, 2), Change("a", "program", 1, 2), Change("b", "program", 1, 2)]
     assert envelope.changed_agents(found) == ("program", "tools")

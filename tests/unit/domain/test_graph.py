@@ -20,7 +20,7 @@ def acyclic(draw: st.DrawFn) -> dict[str, list[str]]:
 
 
 @given(acyclic())
-def test_every_node_comes_after_what_it_depends_on(dependencies: dict[str, list[str]]) -> None:
+def test_every_node_comes_after_its_dependencies(dependencies: dict[str, list[str]]) -> None:
     """R-PLAN-6."""
     order = graph.topological_order(dependencies)
     place = {node: i for i, node in enumerate(order.ids)}
@@ -30,7 +30,7 @@ def test_every_node_comes_after_what_it_depends_on(dependencies: dict[str, list[
 
 
 @given(acyclic())
-def test_the_order_is_the_first_in_the_order_given(dependencies: dict[str, list[str]]) -> None:
+def test_ties_keep_the_given_order(dependencies: dict[str, list[str]]) -> None:
     """Ties are broken by the plan's order: of all nodes that could come next, the earliest written one does."""
     written = {node: i for i, node in enumerate(dependencies)}
     done: set[str] = set()
@@ -41,7 +41,7 @@ def test_the_order_is_the_first_in_the_order_given(dependencies: dict[str, list[
 
 
 @given(st.dictionaries(st.sampled_from("ABCDEFGH"), st.lists(st.sampled_from("ABCDEFGH"), max_size=3)))
-def test_a_cycle_is_found_exactly_when_there_is_one_and_named_in_full(dependencies: dict[str, list[str]]) -> None:
+def test_a_cycle_is_found_exactly_if_there_is_one_and_named_in_full(dependencies: dict[str, list[str]]) -> None:
     """R-PLAN-6."""
     known = {n: [d for d in needed if d in dependencies] for n, needed in dependencies.items()}
     order = graph.topological_order(known)
@@ -55,25 +55,25 @@ def test_a_cycle_is_found_exactly_when_there_is_one_and_named_in_full(dependenci
         assert order.cycle == ()
 
 
-def test_a_long_chain_is_no_problem() -> None:
+def test_a_long_chain_is_not_a_problem() -> None:
     chain = {str(i): [str(i - 1)] if i else [] for i in range(50_000)}
     assert graph.topological_order(chain).ids[-1] == "49999"
     ring = {**chain, "0": ["49999"]}
     assert len(graph.topological_order(ring).cycle) == 50_001
 
 
-def test_waves_hold_what_depends_on_earlier_waves_only() -> None:
+def test_a_wave_depends_only_on_earlier_waves() -> None:
     dependencies = {"a": [], "b": ["a"], "c": [], "d": ["b", "c"]}
     order = graph.topological_order(dependencies).ids
     assert graph.waves(dependencies, order) == (("a", "c"), ("b",), ("d",))
 
 
-def test_dependents_are_found_through_others_in_the_plans_order() -> None:
+def test_indirect_dependents_are_listed_in_plan_order() -> None:
     dependencies = {"a": [], "c": ["b"], "b": ["a"], "d": []}
     assert graph.dependents(dependencies, ["a"]) == ("c", "b")
 
 
-def test_every_elementary_cycle_is_found_up_to_the_number_asked_for() -> None:
+def test_every_elementary_cycle_is_found_up_to_the_requested_number() -> None:
     """R-PLAN-6."""
     known = {"a": ["b", "c"], "b": ["c", "a"], "c": ["a"], "d": ["e"], "e": ["d", "a"], "f": ["e"]}
     wanted = [("a", "b", "a"), ("a", "b", "c", "a"), ("a", "c", "a"), ("d", "e", "d")]

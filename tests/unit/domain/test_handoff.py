@@ -21,7 +21,7 @@ SOUND = Document(
 )
 
 
-def test_a_sound_handoff_has_no_flaw_and_survives_json() -> None:
+def test_a_valid_handoff_has_no_error_and_survives_json() -> None:
     """R-HAND-1."""
     assert handoff.problems(SOUND, AGENTS) == ()
     assert handoff.from_dict({**SOUND.as_dict(), "later": 1}) == SOUND
@@ -42,7 +42,7 @@ def test_a_sound_handoff_has_no_flaw_and_survives_json() -> None:
         ("timestamp", "2026-01-02T03:04:05", "no time in ISO 8601"),
     ],
 )
-def test_each_flaw_is_named_by_its_field(field: str, value: str, words: str) -> None:
+def test_each_error_is_named_by_its_field(field: str, value: str, words: str) -> None:
     """R-HAND-1."""
     found = handoff.problems(dataclasses.replace(SOUND, **{field: value}), AGENTS)  # type: ignore[arg-type]
     assert len(found) == 1
@@ -50,14 +50,14 @@ def test_each_flaw_is_named_by_its_field(field: str, value: str, words: str) -> 
     assert words in found[0]
 
 
-def test_an_id_is_a_uuid_of_its_own_for_each_attempt_and_receiver() -> None:
+def test_each_attempt_and_receiver_has_its_own_uuid() -> None:
     ids = {handoff.new_id("run", "T1-01", attempt, number) for attempt in (1, 2) for number in (1, 2)}
     assert len(ids) == 4
     assert all(uuid.UUID(one).version == 8 for one in ids)
     assert handoff.new_id("run", "T1-01", 1, 1) in ids
 
 
-def test_types_may_be_written_as_people_write_them() -> None:
+def test_types_may_be_written_in_common_spellings() -> None:
     assert handoff.type_of(None) == handoff.STANDARD
     assert handoff.type_of("Error recovery") == handoff.ERROR_RECOVERY
     assert handoff.type_of("never") == handoff.NEVER

@@ -43,13 +43,13 @@ def test_a_host_without_frontmatter_gets_none() -> None:
     assert hosts.installed(BY_NAME["cursor"], ODD, "1.0").startswith("Take what the user wrote")
 
 
-def test_gemini_gets_toml_with_its_own_place_for_arguments() -> None:
+def test_gemini_gets_toml_with_its_own_placeholder_for_arguments() -> None:
     found = tomllib.loads(hosts.installed(BY_NAME["gemini"], ODD, "1.0"))
     assert found == {"description": ODD.description, "prompt": "Take {{args}}\n\n- `a \\ b`\n"}
 
 
 @pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
-def test_a_file_is_known_again_until_a_byte_of_it_changes(host: hosts.Host) -> None:
+def test_a_file_is_recognized_until_one_of_its_bytes_changes(host: hosts.Host) -> None:
     text = hosts.installed(host, ODD, "1.0")
     assert hosts.version_of(text) == "1.0"
     for changed in (text + "x", text.replace("Take", "Give"), text + text.splitlines(keepends=True)[-1]):
@@ -59,13 +59,13 @@ def test_a_file_is_known_again_until_a_byte_of_it_changes(host: hosts.Host) -> N
 
 
 @pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
-def test_the_name_of_a_file_is_known_as_ours_and_others_are_not(host: hosts.Host) -> None:
+def test_file_names_of_idumb_are_recognized_and_others_are_not(host: hosts.Host) -> None:
     assert hosts.is_named_like_ours(host, hosts.path(host, "next"))
     assert not hosts.is_named_like_ours(host, hosts.path(host, "next").replace("idumb-", "my-"))
     assert host.limit is None or host.limit > 10_000
 
 
 @pytest.mark.parametrize("text", ["no frontmatter", "---\ndescription: x\n", "---\nargument-hint: x\n---\nbody\n"])
-def test_what_is_no_command_is_refused(text: str) -> None:
+def test_an_invalid_command_file_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"commands/x\.md"):
         hosts.read("x", text)

@@ -111,7 +111,7 @@ NOT_SAID = [
 
 
 @pytest.mark.parametrize(("text", "code"), SAID)
-def test_words_that_leave_something_open_are_found_in_titles_criteria_and_intents(text: str, code: str) -> None:
+def test_ambiguous_words_are_found_in_titles_criteria_and_intents(text: str, code: str) -> None:
     """R-LOCK-7."""
     criterion = (Criterion("AC-1", text, "check", "true", span=Span(0, 1, 14)),)
     places = (
@@ -126,12 +126,12 @@ def test_words_that_leave_something_open_are_found_in_titles_criteria_and_intent
 
 
 @pytest.mark.parametrize("text", NOT_SAID)
-def test_words_that_only_look_like_it_are_left_alone(text: str) -> None:
+def test_words_that_only_look_ambiguous_are_accepted(text: str) -> None:
     """R-LOCK-7."""
     assert codes(plan(task(title=text, acceptance=(Criterion("AC-1", text, "check", "true"),)))) == set()
 
 
-def test_a_description_may_describe_a_program_that_decides_and_leaves_nothing_open_itself() -> None:
+def test_a_description_may_describe_a_program_that_decides_but_not_be_ambiguous() -> None:
     """R-LOCK-7."""
     assert codes(plan(task(description="Rebuild the index if necessary, with an appropriate lock."))) == set()
     assert codes(plan(task(description="Clear caches as needed."))) == {"text.conditional"}
@@ -166,7 +166,7 @@ def _with(text: str) -> dict[str, Plan]:
         ("It clears caches as needed", "text.conditional"),
     ],
 )
-def test_no_words_of_a_strict_plan_leave_open_what_is_meant(place: str, word: str, code: str) -> None:
+def test_no_text_of_a_strict_plan_may_be_ambiguous(place: str, word: str, code: str) -> None:
     """R-LOCK-7."""
     told = [f for f in found(_with(word)[place], mode=STRICT) if f.code == code]
     assert [f.severity for f in told] == [ERROR]
@@ -188,7 +188,7 @@ def test_no_words_of_a_strict_plan_leave_open_what_is_meant(place: str, word: st
         plan(success_criteria=(Criterion("SC-1", "nothing is open", "check", "! grep -rq TBD src"),)),
     ],
 )
-def test_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_alone(one: Plan) -> None:
+def test_ambiguous_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_only(one: Plan) -> None:
     """R-LOCK-7."""
     told = [(f.code, f.severity) for f in found(one, mode=STRICT) if f.code.startswith("text.")]
     assert told == [("text.quoted", "warning")]
@@ -207,7 +207,7 @@ def test_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_alone
         ("make the middle name optional in the schema", False),
     ],
 )
-def test_a_branch_of_the_plan_in_an_intent_is_found_and_one_of_the_program_is_not(
+def test_a_conditional_instruction_is_found_and_a_condition_of_the_program_is_not(
     intent: str, *, doubtful: bool
 ) -> None:
     """R-LOCK-7."""
@@ -215,7 +215,7 @@ def test_a_branch_of_the_plan_in_an_intent_is_found_and_one_of_the_program_is_no
 
 
 @pytest.mark.parametrize("text", ["works", "It works.", "Done", "as expected", "OK", "…", "Works as expected!"])
-def test_a_criterion_for_a_person_says_what_is_to_be_seen(text: str) -> None:
+def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     """R-LOCK-7."""
     empty = (*CHECKED, Criterion("AC-2", text, "human", span=Span(0, 1, 15)))
     assert [(f.code, f.line) for f in found(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
@@ -226,7 +226,7 @@ def test_a_criterion_for_a_person_says_what_is_to_be_seen(text: str) -> None:
 
 
 @pytest.mark.parametrize(("estimate", "long"), [(7200, False), (7201, True), (None, False)])
-def test_a_task_of_more_than_two_hours_is_told(estimate: int | None, *, long: bool) -> None:
+def test_a_task_of_more_than_two_hours_is_reported(estimate: int | None, *, long: bool) -> None:
     assert codes(plan(task(estimate=estimate))) == ({"task.long-estimate"} if long else set())
     assert codes(plan(task(kind="human-verify", estimate=estimate))) == set()
 
@@ -235,13 +235,13 @@ def test_a_task_of_more_than_two_hours_is_told(estimate: int | None, *, long: bo
 
 
 @pytest.mark.parametrize("intent", ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"])
-def test_an_intent_says_more_than_the_tool(intent: str) -> None:
+def test_an_intent_must_say_more_than_the_tool(intent: str) -> None:
     """R-LOCK-7."""
     assert [(f.code, f.line) for f in found(steps(step(intent=intent, command="true")))] == [("step.vague-intent", 20)]
 
 
 @pytest.mark.parametrize("intent", ["write the greeting", "fix imports", "make the folder of fixtures", "文件"])
-def test_a_short_intent_that_says_something_is_enough(intent: str) -> None:
+def test_a_short_intent_with_content_is_enough(intent: str) -> None:
     assert codes(steps(step(intent=intent, command="true"))) == set()
 
 
@@ -285,16 +285,16 @@ def test_a_command_that_depends_on_chance_or_clock_is_found(command: str) -> Non
         "sort words",
     ],
 )
-def test_a_command_that_only_looks_like_it_is_left_alone(command: str) -> None:
+def test_a_command_that_only_looks_like_it_is_accepted(command: str) -> None:
     assert codes(steps(step(command=command))) == set()
 
 
-def test_chance_in_the_text_of_a_file_is_the_program_s_own_business() -> None:
+def test_randomness_in_file_content_is_accepted() -> None:
     assert codes(steps(step("write_file", path="a.txt", content="echo $RANDOM"))) == set()
 
 
 @pytest.mark.parametrize("command", ["date", "mktemp -d", "curl -s http://localhost", "X=1 wget a", "cd x && ssh host"])
-def test_clock_chance_and_network_are_refused_as_commands_unless_an_assumption_names_task_and_program(
+def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_names_task_and_program(
     command: str,
 ) -> None:
     """R-LOCK-7."""
@@ -325,7 +325,7 @@ def test_clock_chance_and_network_are_refused_as_commands_unless_an_assumption_n
         ("make && make check # || true", []),
     ],
 )
-def test_a_command_that_takes_one_of_two_ways_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
+def test_a_command_with_alternatives_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
     """R-LOCK-7."""
     told = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
     assert [f.severity for f in told] == [ERROR] * len(branches)
@@ -333,7 +333,7 @@ def test_a_command_that_takes_one_of_two_ways_is_refused_in_strict_mode_only(com
     assert codes(steps(step(command=command))) == set()
 
 
-def test_each_step_uses_a_tool_that_the_policy_allows() -> None:
+def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
     """R-LOCK-5."""
     policy = Policy(frozenset({"write_file"}), (("etc/tools.yaml", "0" * 64),))
     one = plan(task(steps=(step("write_file", path="a.txt", content=""), step(command="true"))))
@@ -347,7 +347,7 @@ def test_each_step_uses_a_tool_that_the_policy_allows() -> None:
 # Scope
 
 
-def test_a_step_stays_within_what_its_task_declares() -> None:
+def test_a_step_must_stay_within_its_task_s_declaration() -> None:
     """R-LOCK-6."""
     declared = (FileClaim("create", "src/**"), FileClaim("move", "a", "b"))
     made = (
@@ -364,7 +364,7 @@ def test_a_step_stays_within_what_its_task_declares() -> None:
 PATCH = "--- a/one.txt\n+++ b/two.txt\n@@ -1 +1 @@\n-a\n+b\n"
 
 
-def test_the_paths_of_a_patch_are_paths_of_the_step() -> None:
+def test_the_paths_of_a_patch_count_as_paths_of_the_step() -> None:
     """R-LOCK-5."""
     inside = (FileClaim("modify", "one.txt"), FileClaim("modify", "two.txt"))
     assert codes(plan(task(files=inside, steps=(step("apply_patch", patch=PATCH),)))) == set()
@@ -386,20 +386,20 @@ def test_the_paths_of_a_patch_are_paths_of_the_step() -> None:
         ("ordinary/a", ("SCHLÜSSEL",), None),
     ],
 )
-def test_quick_looks_at_paths_miss_no_rule(path: str, protected: tuple[str, ...], code: str | None) -> None:
+def test_the_fast_path_check_misses_no_rule(path: str, protected: tuple[str, ...], code: str | None) -> None:
     """R-LOCK-5."""
     made = plan(task(files=(FileClaim("create", path),)), scope=Scope(None, protected))
     assert codes(made) == ({code} if code else set())
 
 
-def test_the_scope_of_a_step_is_inside_the_workspace_too() -> None:
+def test_the_scope_of_a_step_must_be_inside_the_workspace_too() -> None:
     """R-LOCK-5."""
     made = dataclasses.replace(step(command="true"), scope=("../**",))
     assert codes(steps(made)) == {"path.outside-workspace"}
 
 
 @pytest.mark.parametrize(("root", "code"), [("/srv", "plan.bad-scope"), ("../x", "plan.bad-scope"), (".", None)])
-def test_the_root_of_a_plan_is_a_folder_of_the_repository(root: str, code: str | None) -> None:
+def test_the_root_of_a_plan_must_be_a_folder_of_the_repository(root: str, code: str | None) -> None:
     """R-LOCK-5."""
     told = codes(plan(scope=Scope(root)))
     assert (code in told) if code else told == set()
@@ -408,7 +408,7 @@ def test_the_root_of_a_plan_is_a_folder_of_the_repository(root: str, code: str |
 # Coverage
 
 
-def test_requirements_and_tasks_meet_over_all_plans_of_the_phase() -> None:
+def test_requirements_and_tasks_are_matched_across_all_plans_of_the_phase() -> None:
     """R-LOCK-6, R-GATE-2."""
     one = plan(task(requirements=("REQ-1",)), requirements={"REQ-1": "a", "REQ-2": "b"})
     two = plan(task("T1-02", requirements=("REQ-2",)), requirements={"REQ-2": ""}, path="02-PLAN.md", plan="02")
@@ -418,7 +418,7 @@ def test_requirements_and_tasks_meet_over_all_plans_of_the_phase() -> None:
     assert codes(plan(task())) == set()
 
 
-def test_what_only_a_model_judges_leaves_an_artifact() -> None:
+def test_a_criterion_that_only_a_model_judges_needs_an_artifact() -> None:
     """R-LOCK-6."""
     opinion = (Criterion("AC-1", "it reads well", "opinion"),)
     bare = task(acceptance=opinion, validator="critic", files=None)
@@ -430,7 +430,7 @@ def test_what_only_a_model_judges_leaves_an_artifact() -> None:
     assert codes(plan(task(acceptance=by_person, files=None))) == set()
 
 
-def test_strict_mode_wants_non_goals_change_classes_invariants_and_whole_interfaces() -> None:
+def test_strict_mode_requires_non_goals_change_classes_invariants_and_complete_interfaces() -> None:
     """R-LOCK-6, R-GATE-2."""
     half = Interface("greet", {"inputs": "a name"})
     bare = plan(task(interfaces=(half,)))
@@ -447,7 +447,7 @@ def test_strict_mode_wants_non_goals_change_classes_invariants_and_whole_interfa
     assert codes(made, mode=STRICT) == set()
 
 
-def test_a_plan_that_says_nowhere_what_kind_of_change_it_makes_is_told_so_once() -> None:
+def test_a_plan_without_change_classes_gets_one_finding() -> None:
     """R-LOCK-6."""
     silent = [task(f"T1-0{n}", span=Span(0, 1, n)) for n in range(1, 5)]
 
@@ -458,7 +458,7 @@ def test_a_plan_that_says_nowhere_what_kind_of_change_it_makes_is_told_so_once()
     assert [line for line, _ in told(dataclasses.replace(silent[0], change="extending"), *silent[1:])] == [2, 3, 4]
 
 
-def test_each_criterion_that_nothing_proves_is_told_at_its_place_and_by_the_mode() -> None:
+def test_each_unproven_criterion_is_reported_at_its_line_by_the_selected_mode() -> None:
     """R-LOCK-1, R-LOCK-6."""
     loose = tuple(Criterion(f"AC-{n}", f"it is {n}", "unproven", span=Span(0, 1, 20 + n)) for n in (2, 3))
     one = plan(task(acceptance=(*CHECKED, *loose)), success_criteria=(loose[0],))
@@ -471,7 +471,7 @@ def test_each_criterion_that_nothing_proves_is_told_at_its_place_and_by_the_mode
         ]
 
 
-def test_a_task_whose_verify_proves_nothing_is_told_how_it_would() -> None:
+def test_a_task_with_a_verify_that_proves_nothing_gets_a_suggestion() -> None:
     """R-LOCK-1."""
     mixed = (Criterion("AC-1", "reads well", "opinion"), Criterion("AC-2", "it counts", "unproven"))
     for one in (task(acceptance=mixed, verify=("true",)), task(acceptance=(*CHECKED, *mixed), verify=("true",))):
@@ -479,26 +479,26 @@ def test_a_task_whose_verify_proves_nothing_is_told_how_it_would() -> None:
     assert not [f for f in found(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.mend]
 
 
-def test_a_file_of_bare_steps_has_no_place_for_declarations() -> None:
+def test_a_file_of_plain_steps_has_no_place_for_declarations() -> None:
     """R-LOCK-6."""
     bare = plan(task(steps=(step(command="true"),)), path="greet.yaml", mode=STRICT)
     assert codes(bare) == set()
 
 
-def test_the_intent_of_a_bare_step_is_judged_once_though_it_is_the_title_too() -> None:
+def test_a_plain_step_s_intent_is_judged_once_though_it_is_the_title_too() -> None:
     """R-LOCK-7."""
     vague = "clear the caches as needed"
     bare = plan(task(title=vague, steps=(step(intent=vague, command="true"),)), path="greet.yaml", mode=STRICT)
     assert [(f.code, f.line) for f in found(bare)] == [("text.conditional", 20)]
 
 
-def test_no_mode_that_is_asked_for_makes_a_strict_plan_guided() -> None:
+def test_no_mode_option_makes_a_strict_plan_guided() -> None:
     """R-LOCK-6."""
     strict = plan(mode=STRICT)
     assert codes(strict, mode="guided") == codes(strict) == {*ABSENT, "task.no-change-class"}
 
 
-def test_an_irreversible_task_is_told_in_both_modes() -> None:
+def test_an_irreversible_task_is_reported_in_both_modes() -> None:
     """R-LOCK-9."""
     made = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
     for mode in (None, STRICT):
@@ -522,7 +522,7 @@ def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answ
     return {a.id: a for a in self_check.answers(case, registry.findings(case))}
 
 
-def test_every_no_of_the_self_check_is_an_error_in_strict_mode() -> None:
+def test_every_negative_self_check_answer_is_an_error_in_strict_mode() -> None:
     """R-LOCK-6."""
     strict = {rule.code: rule.strict for rule in registry.RULES}
     for question in self_check.QUESTIONS:
@@ -547,7 +547,7 @@ def test_ten_questions_are_answered_with_evidence() -> None:
     assert told["design"].answer == "not judged"
 
 
-def test_a_no_names_where_it_comes_from_even_where_the_mode_is_silent() -> None:
+def test_a_negative_answer_names_its_cause_even_without_a_finding() -> None:
     """R-LOCK-6."""
     told = answered(plan(*(task(f"T1-{n:02}", files=(FileClaim("create", f"{n}.txt"),)) for n in range(1, 31))))
     assert told["change-classes"].answer == "no"
@@ -571,7 +571,7 @@ def test_a_no_names_where_it_comes_from_even_where_the_mode_is_silent() -> None:
         ("outside/a.txt", "/srv/data", None),
     ],
 )
-def test_a_path_is_judged_by_where_its_links_lead(path: str, leads_to: str, code: str | None) -> None:
+def test_a_path_is_judged_by_the_target_of_its_links(path: str, leads_to: str, code: str | None) -> None:
     """R-LOCK-5."""
     made, _ = contract.assemble("1", "folder", [plan(task(files=(FileClaim("create", path),)))], SETTINGS)
     assert made is not None
@@ -579,7 +579,7 @@ def test_a_path_is_judged_by_where_its_links_lead(path: str, leads_to: str, code
     assert {f.code for f in told} == ({code} if code else set())
 
 
-def test_the_folders_of_all_paths_are_looked_at_for_links() -> None:
+def test_the_folders_of_all_paths_are_checked_for_links() -> None:
     """R-LOCK-5."""
     files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
     made, _ = contract.assemble(

@@ -26,12 +26,12 @@ NO = {"criterion": "SC-1", "holds": False, "why": "no", "citations": [{"file": "
         {"verdict": "PASS", "judgements": ["SC-1 holds"]},
     ],
 )
-def test_an_answer_of_another_form_is_no_opinion(answer: dict[str, Any] | None) -> None:
+def test_an_answer_in_another_format_is_not_an_opinion(answer: dict[str, Any] | None) -> None:
     """R-ADAPT-5."""
     assert judgement.read(answer) is None
 
 
-def test_a_refutation_needs_a_place_that_is_there() -> None:
+def test_a_refutation_must_cite_an_existing_place() -> None:
     """R-ADAPT-5."""
     answer = {"verdict": "FAIL", "judgements": [NO, {**NO, "citations": [{"file": "a.txt", "line": "one"}, 7]}]}
     found = judgement.read(answer)
@@ -45,7 +45,7 @@ def test_a_refutation_needs_a_place_that_is_there() -> None:
     assert not Judgement("SC-1", holds=False, why="no").refutes
 
 
-def test_gaps_are_what_is_open_once_each_and_a_refuted_check_does_not_close_its_own() -> None:
+def test_each_open_criterion_is_one_gap_and_a_refuted_check_does_not_close_it() -> None:
     """R-ADAPT-5."""
     record = {
         "evidence": [
@@ -75,6 +75,6 @@ def test_gaps_are_what_is_open_once_each_and_a_refuted_check_does_not_close_its_
     )
 
 
-def test_a_task_that_closes_a_gap_reaches_what_the_phase_wrote() -> None:
+def test_a_task_that_closes_a_gap_may_write_the_phase_s_files() -> None:
     claims = [FileClaim("create", p) for p in ("src/a.py", "src/b.py", "c.txt", "Makefile", "docs/**")]
     assert reachable(claims) == ("src/**", "*.txt", "Makefile*", "docs/**")

@@ -28,7 +28,7 @@ def claims(*pairs: tuple[str, str]) -> tuple[FileClaim, ...]:
     return tuple(FileClaim(verb, path) for verb, path in pairs)
 
 
-def test_what_is_declared_and_done_holds() -> None:
+def test_changes_as_declared_match() -> None:
     found = ledger.compare(
         claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("read", "d")),
         [created("a"), modified("b"), deleted("c")],
@@ -47,11 +47,11 @@ def test_an_undeclared_change_and_a_missing_one_are_both_named() -> None:
 @pytest.mark.parametrize(
     ("verb", "change"), [("create", modified("a")), ("modify", created("a")), ("delete", modified("a"))]
 )
-def test_another_kind_of_change_than_the_declared_one_is_a_mismatch(verb: str, change: Change) -> None:
+def test_a_different_kind_of_change_than_declared_is_a_mismatch(verb: str, change: Change) -> None:
     assert ledger.compare(claims((verb, "a")), [change]).paths(ledger.MISMATCH) == ("a",)
 
 
-def test_a_glob_allows_and_does_not_promise() -> None:
+def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
     found = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
     assert found.holds
     assert ledger.compare(claims(("modify", "src/**")), []).holds
@@ -62,11 +62,11 @@ def test_a_move_is_a_deletion_and_a_creation() -> None:
     assert ledger.written_paths((FileClaim("move", "a", "b"),)) == ("a", "b")
 
 
-def test_nothing_declared_means_that_nothing_may_change() -> None:
+def test_without_declarations_no_change_is_allowed() -> None:
     assert ledger.compare(None, [created("a")]).undeclared == ("a",)
 
 
-def test_protected_paths_stay_protected_even_when_a_person_accepts_strays() -> None:
+def test_protected_paths_stay_protected_even_if_a_person_accepts_undeclared_changes() -> None:
     found = ledger.compare(
         claims(("create", "src/**")), [created(".git/hooks/x"), created("y")], (), ["y", ".git/hooks/x"]
     )
@@ -74,6 +74,6 @@ def test_protected_paths_stay_protected_even_when_a_person_accepts_strays() -> N
     assert found.paths(ledger.DECLARED) == ("y",)
 
 
-def test_a_name_with_brackets_counts_as_a_name_and_one_with_a_star_does_not() -> None:
+def test_a_name_with_brackets_is_a_literal_name_and_one_with_a_star_is_a_glob() -> None:
     declared = claims(("create", "pages/[id].tsx"), ("modify", "src/*.py"), ("create", "out/"), ("read", "a"))
     assert ledger.named_paths(declared) == ("pages/[id].tsx",)

@@ -38,18 +38,18 @@ def test_a_validator_is_advisory_and_a_gate_has_no_timeout() -> None:
         (Settings(run=RunSettings(validator_timeout=900)), 900.0),
     ],
 )
-def test_the_nearest_setting_decides_about_the_timeout(settings: Settings, timeout: float | None) -> None:
+def test_the_most_specific_timeout_setting_wins(settings: Settings, timeout: float | None) -> None:
     """R-GATE-6, R-RUN-4: none for level 0, 30 s to 5 min for level 1, 10 s to 1 min for level 2."""
     assert levels.rule(settings, "validator").timeout == timeout
 
 
-def test_the_older_setting_of_validators_does_not_widen_the_strict_time_of_level_2() -> None:
+def test_the_older_validator_setting_does_not_extend_the_strict_timeout_of_level_2() -> None:
     settings = dataclasses.replace(configured(2), run=RunSettings(validator_timeout=900))
     assert levels.rule(settings, "validator").timeout == 60.0
 
 
 @pytest.mark.parametrize(("level", "ends"), [(1, (30, 300)), (2, (10, 60))])
-def test_a_timeout_must_lie_in_the_range_of_its_level(level: int, ends: tuple[int, int]) -> None:
+def test_a_timeout_must_be_in_the_range_of_its_level(level: int, ends: tuple[int, int]) -> None:
     shortest, longest = ends
     assert levels.problem(level, shortest) is None
     assert levels.problem(level, longest) is None
@@ -62,7 +62,7 @@ _OTHERS = [role for role in agent.ROLES if role not in (agent.VALIDATOR, agent.B
 
 
 @pytest.mark.parametrize("role", _OTHERS)
-def test_a_level_gives_a_role_its_timeout_only_where_the_configuration_names_it(role: str) -> None:
+def test_a_level_sets_a_role_s_timeout_only_if_the_configuration_names_the_role(role: str) -> None:
     """R-GATE-6: `levels` alone changes nothing for roles that `gates` does not name."""
     for settings in (Settings(), Settings(levels={"1": 100}), Settings(gates={role: GateSettings()})):
         assert not levels.timed(settings, role)
@@ -80,25 +80,25 @@ def test_a_level_gives_a_role_its_timeout_only_where_the_configuration_names_it(
         assert levels.rule(settings, role).timeout == timeout
 
 
-def test_a_builder_takes_a_level_and_never_its_timeout() -> None:
+def test_a_builder_accepts_a_level_but_not_its_timeout() -> None:
     """R-GATE-6."""
     settings = Settings(gates={"builder": GateSettings(2)}, levels={"2": 20})
     assert not levels.timed(settings, "builder")
     assert levels.rule(settings, "builder") == levels.Rule("builder", "role", 2)
 
 
-def test_what_is_locked_in_lists_roles_that_the_configuration_names() -> None:
+def test_lock_in_lists_the_roles_that_the_configuration_names() -> None:
     """R-ENV-1: without such a setting the list is as it was when only validators had a level."""
     settings = Settings(gates={"skeptic": GateSettings(0), "builder": GateSettings(1)})
     assert [rule.name for rule in levels.rules(settings)] == ["limits", "validator", "builder", "skeptic"]
 
 
-def test_a_gate_of_a_third_party_is_advisory_unless_configured() -> None:
+def test_a_third_party_gate_is_advisory_unless_configured() -> None:
     assert levels.rule(Settings(), "theirs") == levels.Rule("theirs", "gate", 1)
     assert levels.rule(Settings(gates={"theirs": GateSettings(level=0)}), "theirs").level == 0
 
 
-def test_configurations_that_say_nothing_of_levels_have_the_hash_they_had_before_there_were_any() -> None:
+def test_configurations_without_levels_keep_their_earlier_hash() -> None:
     assert Settings().digest() == "6aadc535f0bbbf8bf492a95b0611a47c3b64b00a95954c43915c77929f92c122"
     assert configured(0).digest() != Settings().digest()
     assert configured(0).digest() != configured(1).digest()

@@ -37,7 +37,7 @@ def told(*events: tuple[str, dict[str, Any]]) -> RunState:
     )
 
 
-def test_it_is_open_from_its_event_on_and_says_for_whom() -> None:
+def test_an_attempt_is_open_from_its_event_on_for_its_owner() -> None:
     """R-ADAPT-7."""
     task = told().opened
     assert task is not None
@@ -60,12 +60,12 @@ def test_it_is_open_from_its_event_on_and_says_for_whom() -> None:
         ("task.accepted", {}),
     ],
 )
-def test_whatever_ends_the_attempt_closes_it(kind: str, payload: dict[str, Any]) -> None:
+def test_every_end_of_the_attempt_closes_it(kind: str, payload: dict[str, Any]) -> None:
     """R-ADAPT-7."""
     assert told((kind, payload)).opened is None
 
 
-def test_who_works_may_still_change_what_git_runs_after_the_run_went_on() -> None:
+def test_the_editor_may_still_change_guarded_files_after_the_run_continued() -> None:
     """R-ADAPT-7: the files of git's own are held against their record again, whatever commands came between."""
     assert told(("run.resumed", {})).guarded.unchecked
     assert not told(("attempt.finished", FINISHED), ("run.resumed", {})).guarded.unchecked

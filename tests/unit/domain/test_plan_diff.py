@@ -29,13 +29,13 @@ def contract(*tasks: Task, sha: str = "a", **more: object) -> Contract:
     return made
 
 
-def test_equal_contracts_do_not_differ() -> None:
+def test_equal_contracts_have_no_difference() -> None:
     one = contract(task(1), task(2, 1))
     assert plan_diff.compare(one, one).empty
     assert plan_diff.lines(plan_diff.compare(one, one)) == ()
 
 
-def test_tasks_come_and_go_and_change_field_by_field() -> None:
+def test_added_removed_and_changed_tasks_are_listed_field_by_field() -> None:
     old = contract(task(1), task(2, 1, files=(FileClaim("create", "a.py"),)), task(3))
     new = contract(
         task(1), task(2, files=(FileClaim("create", "a.py"), FileClaim("modify", "b.py"))), task(4, 1), sha="b"
@@ -52,21 +52,21 @@ def test_tasks_come_and_go_and_change_field_by_field() -> None:
     )
 
 
-def test_fields_of_the_plan_itself_are_told() -> None:
+def test_changed_fields_of_the_plan_are_listed() -> None:
     old, new = contract(task(1), assumptions=("dry",)), contract(task(1), assumptions=("wet",), sha="b")
     diff = plan_diff.compare(old, new)
     assert [(p.path, [f.field for f in p.fields]) for p in diff.plans_changed] == [("01-PLAN.md", ["assumptions"])]
     assert plan_diff.lines(diff) == ("01-PLAN.md: assumptions - dry", "01-PLAN.md: assumptions + wet")
 
 
-def test_text_that_means_nothing_is_told_apart() -> None:
+def test_changes_without_meaning_are_distinguished() -> None:
     diff = plan_diff.compare(contract(task(1)), contract(task(1, span=Span(3, 9, 2), notation="list"), sha="b"))
     assert not diff.changes_tasks
     assert not diff.empty
     assert plan_diff.lines(diff) == ("01-PLAN.md: only its text differs",)
 
 
-def test_another_order_of_the_same_tasks_is_told() -> None:
+def test_a_different_order_of_the_same_tasks_is_reported() -> None:
     diff = plan_diff.compare(contract(task(1), task(2)), contract(task(2), task(1), sha="b"))
     assert diff.order == (("T1-01", "T1-02"), ("T1-02", "T1-01"))
     assert plan_diff.lines(diff) == ("order: T1-02 runs where T1-01 did",)
@@ -76,7 +76,9 @@ titles = st.lists(st.text(max_size=20), min_size=1, max_size=4)
 
 
 @given(titles, titles)
-def test_any_difference_is_json_and_taken_both_ways_names_the_same_tasks(before: list[str], after: list[str]) -> None:
+def test_every_difference_is_json_and_names_the_same_tasks_in_both_directions(
+    before: list[str], after: list[str]
+) -> None:
     old = contract(*(task(n, title=text) for n, text in enumerate(before)))
     new = contract(*(task(n, title=text) for n, text in enumerate(after)), sha="b")
     there, back = plan_diff.compare(old, new), plan_diff.compare(new, old)

@@ -10,7 +10,7 @@ from idumb.domain.plans import quick_plan
 @pytest.mark.parametrize(
     ("phase", "number"), [("Q1", 1), ("q1", 1), ("Q012", 12), ("Q0", None), ("1", None), ("Q1x", None), ("Q", None)]
 )
-def test_the_phase_of_a_quick_plan_says_its_number(phase: str, number: int | None) -> None:
+def test_the_phase_of_a_quick_plan_contains_its_number(phase: str, number: int | None) -> None:
     assert quick_plan.number_of(phase) == number
 
 
@@ -24,18 +24,18 @@ def test_the_phase_of_a_quick_plan_says_its_number(phase: str, number: int | Non
         ("a" * 90, "001-" + "a" * 40),
     ],
 )
-def test_a_folder_is_named_by_number_and_words(words: str, folder: str) -> None:
+def test_a_folder_name_has_number_and_words(words: str, folder: str) -> None:
     assert quick_plan.folder(1, words) == f".planning/quick/{folder}"
     assert quick_plan.number_in(folder) == 1
 
 
-def test_a_named_file_must_change_and_below_a_folder_anything_may() -> None:
+def test_a_named_file_must_change_and_files_below_a_folder_may() -> None:
     named = quick_plan.claims(["a.txt", "new.txt", "docs/", "a.txt"], {"a.txt"}.__contains__)
     assert named == (
         ("modify", "a.txt"), ("create", "new.txt"), ("create", "docs/"), ("modify", "docs/"), ("delete", "docs/")
     )  # fmt: skip
 
 
-def test_a_title_is_one_line_that_fits_a_heading() -> None:
+def test_a_title_is_one_line_that_fits_into_a_heading() -> None:
     assert quick_plan.QuickRequest("Fix\n  it").title == "Fix it"
     assert len(quick_plan.QuickRequest("word " * 100).title) <= quick_plan.LONGEST_TITLE

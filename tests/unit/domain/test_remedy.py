@@ -13,7 +13,7 @@ def commands(found: Failure) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", agent.FAILURES)
-def test_every_kind_of_failure_of_an_agent_has_words_of_its_own(kind: str) -> None:
+def test_every_kind_of_agent_failure_has_its_own_text(kind: str) -> None:
     """R-ADAPT-6."""
     plain = remedies(Failure("1", "T1-01", outcome.ERRORED))
     found = remedies(Failure("1", "T1-01", outcome.ERRORED, failure=kind))
@@ -21,7 +21,7 @@ def test_every_kind_of_failure_of_an_agent_has_words_of_its_own(kind: str) -> No
     assert found[0].text.endswith(".")
 
 
-def test_what_failed_is_named_with_the_command_that_shows_it() -> None:
+def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
     """R-ADAPT-6."""
     found = Failure(
         "1",
@@ -40,5 +40,5 @@ def test_what_failed_is_named_with_the_command_that_shows_it() -> None:
     assert len(remedies(found)) == len(set(remedies(found)))
 
 
-def test_a_failure_of_which_nothing_is_known_still_has_ways_out() -> None:
+def test_an_unknown_failure_still_has_next_actions() -> None:
     assert commands(Failure("1", "T1-01", None))[:2] == ["idumb diff T1-01", "idumb dlq retry T1-01"]

@@ -26,13 +26,13 @@ OTHER = '{"edits": [{"tool": "write_file"}], "told": {"verdict": "FAIL"}}'
         f"{{x}}\n{PASS}",
     ],
 )
-def test_the_one_object_that_has_the_key_is_the_answer_wherever_it_stands(text: str) -> None:
+def test_the_only_object_with_the_key_is_the_answer_wherever_it_is(text: str) -> None:
     assert reply.answer(text, "verdict") == {"verdict": "PASS", "findings": []}
 
 
 @pytest.mark.parametrize("own", [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[:-3]])
 @pytest.mark.parametrize("quoted", [f"```json\n{PASS}\n```", f"{PASS}"])
-def test_a_quotation_beside_another_answer_leaves_none_in_whatever_order(own: str, quoted: str) -> None:
+def test_a_quoted_object_next_to_another_leaves_no_answer_in_any_order(own: str, quoted: str) -> None:
     for text in (f"It says:\n\n{quoted}\n\nI say:\n\n{own}\n", f"I say:\n\n{own}\n\nIt says:\n\n{quoted}\n"):
         found = reply.answer(text, "verdict")
         assert isinstance(found, str)
@@ -42,23 +42,23 @@ def test_a_quotation_beside_another_answer_leaves_none_in_whatever_order(own: st
 @pytest.mark.parametrize(
     "text", [f'{{"findings": [\n{FAIL}\nis cut.\n{PASS}', f'```json\n{{"a": 1,\n{FAIL}\n```\n{PASS}']
 )
-def test_an_answer_behind_an_object_that_breaks_off_still_counts(text: str) -> None:
+def test_an_answer_after_an_incomplete_object_counts(text: str) -> None:
     found = reply.answer(text, "verdict")
     assert isinstance(found, str)
     assert "two different answers" in found
 
 
 @pytest.mark.parametrize("text", [f"{FAIL} is what I was told.\n{FAIL}", '{"verdict": ["PASS"]}'])
-def test_what_is_said_twice_alike_or_is_no_text_is_one_answer(text: str) -> None:
+def test_a_repeated_equal_object_is_one_answer(text: str) -> None:
     assert isinstance(reply.answer(text, "verdict"), dict)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"verdict": ', f"{PASS} and so on", f"- {PASS}", f"{PASS} {FAIL}", OTHER])
-def test_what_stands_in_a_line_with_other_words_is_no_answer(text: str) -> None:
+def test_an_object_within_a_line_of_text_is_not_an_answer(text: str) -> None:
     assert reply.answer(text, "verdict") == "the answer holds no verdict"
 
 
-def test_two_lists_that_differ_are_no_answer_either() -> None:
+def test_two_different_lists_are_not_an_answer_either() -> None:
     texts = ('{"questions": ["a"]}', '{"questions": ["b"]}')
     assert isinstance(reply.answer("\n".join(texts), "questions"), str)
     assert reply.answer(texts[0], "questions") == {"questions": ["a"]}
@@ -76,12 +76,12 @@ def test_two_lists_that_differ_are_no_answer_either() -> None:
         " " * 100_000 + "{\n" * 2_000,
     ],
 )
-def test_what_would_take_long_to_read_is_no_answer(text: str) -> None:
+def test_a_text_that_would_take_long_to_read_is_not_an_answer(text: str) -> None:
     assert reply.answer(f"{text}{PASS}", "verdict") == "the answer holds more broken or nested JSON than is read"
 
 
 @pytest.mark.timeout(20)
-def test_the_time_grows_with_the_text() -> None:
+def test_reading_takes_linear_time() -> None:
     mentions = ('"verdict"' + " " * 1_000) * 1_000 + '"verdict":"' * 100_000
     nested = ('{"a":\n' * 400 + "[" + "1,\n" * 200_000 + "x\n") * 3
     assert isinstance(reply.answer(f"{mentions}\n{PASS}", "verdict"), str)

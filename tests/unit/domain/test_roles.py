@@ -70,7 +70,7 @@ NEW = Binding("new", "claude", environment=("NEW_KEY",))
         changed(prompts={"planner": "Plan.", "unused": "Nothing."}),
     ],
 )
-def test_what_no_run_comes_across_leaves_a_contract_as_it_is(settings: Settings) -> None:
+def test_settings_that_no_run_uses_leave_a_contract_unchanged(settings: Settings) -> None:
     assert settings != LOCKED
     assert bound(settings) == bound(LOCKED)
 
@@ -110,11 +110,11 @@ def test_every_agent_of_a_run_is_bound(name: str) -> None:
         changed(run=RunSettings(max_attempts=9)),
     ],
 )
-def test_what_a_run_comes_across_makes_another_contract(settings: Settings) -> None:
+def test_settings_that_a_run_uses_make_another_contract(settings: Settings) -> None:
     assert bound(settings) != bound(LOCKED)
 
 
-def test_every_setting_but_those_that_are_narrowed_is_bound() -> None:
+def test_every_setting_except_the_narrowed_ones_is_bound() -> None:
     """A setting that is added later is bound by itself: only these five are looked into."""
     narrowed = {"bindings", "roles", "profiles", "profile", "prompts"}
     kept = contract.governing_settings([PLAN], changed(bindings={"new": NEW}))
@@ -123,7 +123,7 @@ def test_every_setting_but_those_that_are_narrowed_is_bound() -> None:
             assert getattr(kept, field.name) == getattr(LOCKED, field.name)
 
 
-def test_a_binding_counts_once_a_plan_names_it() -> None:
+def test_a_binding_counts_as_soon_as_a_plan_names_it() -> None:
     """An amendment that brings it in makes a contract which is bound to it."""
     amended = dataclasses.replace(PLAN, tasks=(*PLAN.tasks, Task("T1-03", "three", builder="new")))
     one = contract.contract_hash([amended], changed(bindings={"new": NEW}))

@@ -72,7 +72,7 @@ class Tape:
         return replay.replay(self.events)
 
 
-def test_replay_of_a_prefix_and_then_the_rest_is_replay_of_the_whole() -> None:
+def test_replaying_a_prefix_and_then_the_rest_equals_replaying_the_whole() -> None:
     tape = Tape("A", "B").complete("A").attempt("B", 1, outcome.FAILED).attempt("B", 2, outcome.FAILED)
     for cut in range(len(tape.events)):
         state = replay.replay(tape.events[:cut])
@@ -101,13 +101,13 @@ def test_a_waiting_attempt_does_not_count_until_it_is_judged() -> None:
     assert known.progress.attempts == 0
 
 
-def test_failures_in_a_row_are_counted_until_a_success() -> None:
+def test_consecutive_failures_are_counted_until_a_success() -> None:
     tape = Tape("A", "B", "C").add("task.failed", "A").add("task.failed", "B")
     assert tape.state().failures_in_a_row == 2
     assert tape.add("task.completed", "C").state().failures_in_a_row == 0
 
 
-def test_rollback_trims_tasks_and_undo_and_undo_of_undo_bring_the_exact_state_back() -> None:
+def test_rollback_resets_tasks_and_undo_and_its_undo_restore_the_exact_state() -> None:
     """R-GIT-3."""
     tape = Tape("A", "B").complete("A").complete("B").add("verification.recorded", status="passed").add("run.completed")
     before = copy.deepcopy(tape.state())
@@ -126,7 +126,7 @@ def test_rollback_trims_tasks_and_undo_and_undo_of_undo_bring_the_exact_state_ba
     assert tape.state().attempted == rolled.attempted
 
 
-def test_the_last_attempt_that_came_to_an_end_is_known_through_waiting_retries_and_rollback() -> None:
+def test_the_last_completed_attempt_is_known_through_waiting_retries_and_rollback() -> None:
     """R-ADAPT-2: an answer to an attempt that ended is no answer to the next."""
     tape = Tape("A", "B").attempt("A", 1, outcome.WAITING)
     assert tape.state().tasks["A"].progress.settled == 0
@@ -138,19 +138,19 @@ def test_the_last_attempt_that_came_to_an_end_is_known_through_waiting_retries_a
     assert (tape.state().tasks["A"].progress.settled, tape.state().tasks["B"].progress.settled) == (3, 1)
 
 
-def test_a_retried_task_forgets_what_people_said_of_the_failed_try() -> None:
+def test_a_retried_task_drops_answers_about_the_failed_attempt() -> None:
     tape = Tape("A").add("decision.asked", "A", 1, id="A.work", task="A", choices=[])
     tape.add("decision.answered", "A", 1, decision="A.work", choice="no", by="x").add("task.failed", "A", 1)
     assert tape.add("task.reset", "A", reason="retry").state().answers == {}
 
 
-def test_an_answer_survives_the_reset_that_takes_it_up() -> None:
+def test_an_answer_survives_the_reset_that_uses_it() -> None:
     tape = Tape("A").add("decision.asked", "A", 1, id="A.work", task="A", choices=[])
     tape.add("decision.answered", "A", 1, decision="A.work", choice="yes", by="x")
     assert "A.work" in tape.add("task.reset", "A", reason=run.ANSWERED).state().answers
 
 
-def test_run_and_call_ids_depend_on_everything_that_they_name_and_on_nothing_else() -> None:
+def test_run_and_call_ids_depend_on_exactly_what_they_name() -> None:
     """R-RUN-2: ids derive from contract hash, base commit and number; call ids from run and step index."""
     assert run.run_id("c", "b", 1) == run.run_id("c", "b", 1)
     assert (
@@ -159,7 +159,7 @@ def test_run_and_call_ids_depend_on_everything_that_they_name_and_on_nothing_els
     assert record.call_id("r", "T1-01", 1, 0) != record.call_id("r", "T1-01", 1, 1)
 
 
-def test_what_is_said_of_a_handoff_does_not_date_the_reports_of_its_run_anew() -> None:
+def test_events_of_a_handoff_do_not_change_the_date_of_reports() -> None:
     """R-LOG-1, R-LOG-4: the event names the run, and the run is as it was."""
     tape = Tape("A").complete("A")
     before = replay.replay(tape.events)

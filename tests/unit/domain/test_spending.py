@@ -13,7 +13,7 @@ from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling
 
 
-def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
+def test_unreported_usage_counts_as_unknown() -> None:
     """R-ADAPT-3."""
     assert spending.spent_by_call({"tokens_in": 5, "tokens_out": None, "cost_usd": None}) == Spent(
         tokens=5, unknown_cost=1
@@ -25,14 +25,14 @@ def test_what_an_agent_does_not_report_is_counted_as_unknown() -> None:
 
 
 @pytest.mark.parametrize("said", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
-def test_what_nobody_can_use_is_counted_as_unknown(said: Any) -> None:
+def test_impossible_usage_counts_as_unknown(said: Any) -> None:
     """R-ADAPT-3: no agent lifts a ceiling by what it says."""
     usage = {"tokens_in": said, "tokens_out": said, "cost_usd": said}
     assert spending.spent_by_call(usage) == Spent(unknown_tokens=1, unknown_cost=1)
     assert spending.spent_by_call({**usage, "tokens_in": 7}) == Spent(tokens=7, unknown_cost=1)
 
 
-def test_two_calls_are_unknown_only_where_both_are() -> None:
+def test_the_sum_of_two_calls_is_unknown_only_if_both_are() -> None:
     """R-ADAPT-3."""
     assert spending.add_usage(Usage(1, None, 0.5), Usage(2, None, None)) == Usage(3, None, 0.5)
 
@@ -46,7 +46,7 @@ def test_two_calls_are_unknown_only_where_both_are() -> None:
         (Ceiling(cost_usd=1.5), "cost_usd", "$1.50 of $1.50 used"),
     ],
 )
-def test_a_ceiling_that_is_used_up_says_by_what(ceiling: Ceiling, what: str, words: str) -> None:
+def test_an_exhausted_ceiling_names_its_limit(ceiling: Ceiling, what: str, words: str) -> None:
     """R-ADAPT-3."""
     found = spending.reached_ceiling("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
     assert found is not None
@@ -54,14 +54,14 @@ def test_a_ceiling_that_is_used_up_says_by_what(ceiling: Ceiling, what: str, wor
     assert spending.reached_ceiling("task", spending.raise_ceiling(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
 
 
-def test_a_ceiling_over_what_is_not_reported_is_blind() -> None:
+def test_a_ceiling_on_unreported_usage_has_no_effect() -> None:
     """R-ADAPT-3."""
     assert spending.is_blind(Ceiling(cost_usd=1.0), Spent(unknown_cost=1))
     assert spending.is_blind(Ceiling(tokens=1), Spent(unknown_tokens=1))
     assert not spending.is_blind(Ceiling(attempts=1, seconds=1), Spent(unknown_tokens=1, unknown_cost=1))
 
 
-def test_what_is_left_is_the_least_of_all_ceilings() -> None:
+def test_the_remainder_is_the_least_of_all_ceilings() -> None:
     """R-ADAPT-3."""
     parts = [spending.remaining(Ceiling(tokens=10, cost_usd=1.0), Spent(tokens=4)), Ceiling(tokens=20, seconds=5)]
     assert spending.lowest(parts) == Ceiling(None, 5, 6, 1.0)
@@ -69,7 +69,7 @@ def test_what_is_left_is_the_least_of_all_ceilings() -> None:
     assert spending.lowest([]) == Ceiling()
 
 
-def test_every_failure_is_told_with_its_next_step() -> None:
+def test_every_failure_has_a_next_step() -> None:
     """R-ADAPT-3."""
     assert set(KINDS) == set(FAILURES)
     for kind in FAILURES:

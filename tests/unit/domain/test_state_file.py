@@ -31,7 +31,7 @@ def imported(present: dict[str, Any], told: state_file.HistoryReport = ()) -> Im
     return found
 
 
-def test_what_a_file_had_beyond_the_log_stays_in_it() -> None:
+def test_data_of_the_file_that_the_log_lacks_stays_in_it() -> None:
     told = (imported(OLD), line("r"))
     known = state_file.file_content(told)
     assert (known["version"], known["mine"], known["anchors"], known["phase"]) == (
@@ -48,7 +48,7 @@ def test_what_a_file_had_beyond_the_log_stays_in_it() -> None:
     assert state_file.missing_from_log(known, told) is None
 
 
-def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
+def test_a_continued_run_stays_one_line_of_the_history() -> None:
     told = (line("r", "then", result="partial"), line("q", "later"), line("r", "now", "verified"))
     known = state_file.fields(told)
     assert [(one["run"], one["timestamp"], one["result"]) for one in known["history"]] == [
@@ -60,7 +60,7 @@ def test_a_run_that_goes_on_stays_one_line_of_the_history() -> None:
     assert state_file.fields((imported(OLD), line("r", "now", "verified")))["validationCount"] == 4
 
 
-def test_what_is_no_list_and_what_is_null_is_kept_too() -> None:
+def test_values_that_are_not_lists_and_null_are_kept_too() -> None:
     """R-LOG-9: a damaged history is one line; null is a value where nothing else is known of the key."""
     told = (imported({"history": "gone", "anchors": {"id": "a"}, "mine": None, "framework": None}),)
     known = state_file.file_content(told)
@@ -69,7 +69,7 @@ def test_what_is_no_list_and_what_is_null_is_kept_too() -> None:
     assert state_file.missing_from_log(known, told) is None
 
 
-def test_fifty_lines_are_shown_but_never_fewer_than_a_file_came_with() -> None:
+def test_fifty_lines_are_shown_and_never_fewer_than_the_file_had() -> None:
     told = tuple(line(f"r{n}") for n in range(60))
     assert (len(state_file.file_content(told)["history"]), len(state_file.fields(told)["history"])) == (50, 60)
     assert state_file.missing_from_log(state_file.file_content(told), told) is None
@@ -86,7 +86,7 @@ KEYS = st.sampled_from(["history", "anchors", "phase", "validationCount", "lastV
 
 
 @given(st.dictionaries(KEYS | st.text(max_size=4), JSON, max_size=6), st.lists(st.sampled_from("abc"), max_size=4))
-def test_whatever_a_file_holds_is_taken_over_once(present: dict[str, Any], runs: list[str]) -> None:
+def test_any_file_content_is_migrated_once(present: dict[str, Any], runs: list[str]) -> None:
     """R-LOG-9: what was recorded is in the file that follows, and nothing of that one is new."""
     told: tuple[HistoryEntry | ImportedState, ...] = tuple(line(run) for run in runs)
     found = state_file.missing_from_log(present, told)

@@ -52,7 +52,7 @@ def step(tool: str, *, scope: tuple[str, ...] = (), **arguments: Any) -> Step:
         ("größe.yaml", "größe.yaml"),
     ],
 )
-def test_an_id_is_made_of_the_path_and_leads_back_to_it(path: str, phase: str) -> None:
+def test_an_id_is_derived_from_the_path_and_leads_back_to_it(path: str, phase: str) -> None:
     """R-PLAN-7."""
     assert step_plan.phase_of(path) == phase
     assert step_plan.path_of(phase) == path
@@ -80,7 +80,7 @@ def test_an_id_is_made_of_the_path_and_leads_back_to_it(path: str, phase: str) -
         "x" * 300 + ".yaml",
     ],
 )
-def test_what_could_not_be_a_file_s_and_a_ref_s_name_is_no_step_plan(path: str) -> None:
+def test_a_path_that_is_not_valid_in_files_and_refs_is_not_a_step_plan(path: str) -> None:
     """R-PLAN-7."""
     assert step_plan.phase_of(path) is None
 
@@ -93,20 +93,20 @@ def test_a_phase_is_never_taken_for_a_step_plan(phase: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["T1-01", "plan.yaml", "plan.yaml-1", "plan.yaml-x1", "a b.yaml-01"])
-def test_only_a_step_s_id_is_one(task: str) -> None:
+def test_only_a_step_s_id_is_a_step_id(task: str) -> None:
     """R-PLAN-7."""
     assert step_plan.phase_of_task(task) is None
 
 
 @given(st.text(alphabet="ab.+@/-é ", max_size=12))
-def test_two_paths_never_have_one_id(text: str) -> None:
+def test_two_paths_never_have_the_same_id(text: str) -> None:
     """R-PLAN-7."""
     path = f"{text}.yaml"
     phase = step_plan.phase_of(path)
     assert phase is None or step_plan.path_of(phase) == path
 
 
-def test_the_paths_of_a_patch_come_from_its_headers_never_from_its_lines() -> None:
+def test_the_paths_of_a_patch_come_from_its_headers_and_not_from_its_lines() -> None:
     """R-PLAN-7."""
     assert step_plan.patched(GIT) == ("src/x.py", "old name", "new", "run.sh", "é.txt")
 
@@ -119,7 +119,7 @@ def test_a_patch_without_a_name_has_no_paths(patch: str) -> None:
 
 
 @given(st.text(alphabet='-+ab/ @"\\0123\n', max_size=60))
-def test_no_patch_is_too_strange_to_be_read(patch: str) -> None:
+def test_every_patch_can_be_read(patch: str) -> None:
     """R-PLAN-7."""
     found = step_plan.patched(patch)
     assert found is None or all(found)
@@ -138,12 +138,12 @@ def test_no_patch_is_too_strange_to_be_read(patch: str) -> None:
         (step("apply_patch", patch="--- a/x\n+++ b/x\n"), ["x"]),
     ],
 )
-def test_a_step_may_change_its_own_paths_and_nothing_else(made: Step, paths: list[str]) -> None:
+def test_a_step_may_change_only_its_own_paths(made: Step, paths: list[str]) -> None:
     """R-PLAN-7."""
     assert step_plan.claims(made) == tuple(FileClaim("change", path) for path in paths)
 
 
-def test_a_path_that_may_change_need_not() -> None:
+def test_a_path_that_may_change_need_not_change() -> None:
     """R-PLAN-7: the step's proof demands; its claim only allows."""
     claims = (FileClaim("change", "a"), FileClaim("change", "out/**"))
     assert compare(claims, []).holds
@@ -172,6 +172,8 @@ def test_a_path_that_may_change_need_not() -> None:
         (step("make_directory", path="a"), {}),
     ],
 )
-def test_what_a_step_must_leave_is_known_from_the_tree_before_it(made: Step, wanted: dict[str, Expected]) -> None:
+def test_the_result_that_a_step_must_leave_follows_from_the_tree_before_it(
+    made: Step, wanted: dict[str, Expected]
+) -> None:
     """R-PLAN-7."""
     assert expected(made, {"old": b"old"}.get) == wanted

@@ -44,10 +44,10 @@ def test_each_name_is_declared_undeclared_or_missing(claims: str, before: str, a
     assert _said(claims, _found("src/config.py", before, after)) == said
 
 
-def test_a_name_that_went_to_another_file_is_neither_added_nor_removed() -> None:
+def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
     assert _said("", _found("a.py", "load", ""), _found("b.py", "", "load")) == []
 
 
-def test_a_declared_name_may_be_in_the_file_that_nobody_can_read() -> None:
+def test_a_declared_name_may_be_in_an_unreadable_file() -> None:
     said = _said("add load, add save", _found("a.lua", None, None), _found("b.py", "", "save"))
     assert said == ["not judged: None load", "declared: added save", "not judged: None any"]

@@ -20,7 +20,7 @@ TASK = Task(
 )
 
 
-def test_places_and_commands_are_read_and_written_alike() -> None:
+def test_places_and_commands_are_read_and_written_in_the_same_form() -> None:
     rows = [
         {"criterion": "AC-1", "file": "a.py", "line": 3},
         {"criterion": "AC-2", "command": "make", "output": "ok"},
@@ -34,7 +34,7 @@ def test_places_and_commands_are_read_and_written_alike() -> None:
 
 
 @pytest.mark.parametrize("answer", [{}, {"evidence": None}, {"evidence": []}])
-def test_no_evidence_is_none(answer: dict[str, Any]) -> None:
+def test_missing_evidence_is_none(answer: dict[str, Any]) -> None:
     assert validation.read(answer) == ()
 
 
@@ -54,14 +54,14 @@ def test_no_evidence_is_none(answer: dict[str, Any]) -> None:
         {"criterion": "AC-1", "file": "a.py", "command": "make", "output": "ok"},
     ],
 )
-def test_evidence_of_another_form_is_told_by_its_number(row: object) -> None:
+def test_evidence_in_another_format_is_reported_by_its_number(row: object) -> None:
     good = {"criterion": "AC-1", "file": "a.py", "line": 3}
     assert "evidence 2" in str(validation.read({"evidence": [good, row]}))
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda j: st.lists(j) | st.dictionaries(
     st.sampled_from(["criterion", "file", "line", "command", "output"]), j)))  # fmt: skip
-def test_whatever_is_given_is_read_or_told(value: Any) -> None:
+def test_every_input_is_read_or_reported(value: Any) -> None:
     assert isinstance(validation.read({"evidence": value}), str | tuple)
 
 
@@ -76,5 +76,5 @@ def test_whatever_is_given_is_read_or_told(value: Any) -> None:
         ("everything", set()),
     ],
 )
-def test_what_is_shown_is_for_the_criterion_that_it_names(said: str, criteria: set[str]) -> None:
+def test_evidence_counts_for_the_criterion_that_it_names(said: str, criteria: set[str]) -> None:
     assert validation.proven_criteria(TASK, (ValidatorEvidence(said, Citation("a", 1)),)) == criteria

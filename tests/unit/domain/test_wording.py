@@ -5,7 +5,7 @@ from __future__ import annotations
 from idumb.domain import wording
 
 
-def test_what_there_is_room_for_is_named_and_the_rest_is_counted() -> None:
+def test_names_that_fit_are_listed_and_the_rest_is_counted() -> None:
     assert wording.listed([]) == ""
     assert wording.listed(["a"]) == "a"
     assert wording.listed("abcde") == "a, b, c, d, e"
@@ -13,14 +13,14 @@ def test_what_there_is_room_for_is_named_and_the_rest_is_counted() -> None:
     assert wording.listed(("a", "b", "c"), 1) == "a and 2 more"
 
 
-def test_names_may_come_one_by_one() -> None:
+def test_names_may_come_from_an_iterator() -> None:
     assert wording.listed((name for name in ("a", "b", "c")), 2) == "a, b and 1 more"
 
 
-def test_what_was_left_out_before_is_counted_too() -> None:
+def test_previously_omitted_names_are_counted_too() -> None:
     assert wording.listed("ab", hidden=3) == "a, b and 3 more"
     assert wording.listed("abc", 2, hidden=3) == "a, b and 4 more"
 
 
-def test_what_has_commas_of_its_own_may_be_parted_otherwise() -> None:
+def test_names_with_commas_can_use_another_separator() -> None:
     assert wording.listed("abc", 2, between="; ") == "a; b and 1 more"

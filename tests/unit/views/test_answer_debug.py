@@ -14,7 +14,7 @@ OPEN = "  unknown whether attempts 1 and 2 had the same model"
     ("parts", "unknown", "lines"),
     [(["adapter"], ["model"], [RAN, OPEN]), ([], ["model"], [OPEN]), (["adapter"], [], [RAN])],
 )
-def test_a_part_that_is_not_known_is_not_said_to_differ(parts: list[str], unknown: list[str], lines: list[str]) -> None:
+def test_an_unknown_part_is_not_reported_as_different(parts: list[str], unknown: list[str], lines: list[str]) -> None:
     """R-ADAPT-6."""
     task = {
         "id": "T1-01",

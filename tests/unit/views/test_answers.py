@@ -36,7 +36,7 @@ def _run(outcome: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_finding_names_its_place_what_is_accepted_and_the_mend() -> None:
+def test_a_finding_shows_its_place_the_accepted_values_and_the_fix() -> None:
     """R-PLAN-5, R-LOCK-1."""
     data = {"phase": "1", "folder": "f", "plans": ["p"], "findings": [FINDING], "errors": 1, "warnings": 0}
     assert answer.render("check-plan", data) == (
@@ -49,7 +49,7 @@ def test_a_finding_names_its_place_what_is_accepted_and_the_mend() -> None:
     )
 
 
-def test_a_good_plan_is_told_with_its_hash_and_how_to_consent() -> None:
+def test_a_valid_plan_is_shown_with_its_hash_and_how_to_consent() -> None:
     """R-LOCK-2."""
     data = {
         "phase": "1", "folder": "f", "plans": ["p"], "findings": [], "errors": 0, "warnings": 0, "tasks": 2,
@@ -114,7 +114,7 @@ def test_a_waiting_run_shows_each_question_with_its_commands() -> None:
     assert answer.render("decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
 
 
-def test_a_run_that_was_complete_already_says_so() -> None:
+def test_a_run_that_was_already_complete_says_so() -> None:
     data = {"run": "0123", "phase": "1", "outcome": "complete", "next": ["idumb next"]}
     assert answer.render("resume", data) == "Execution complete for Phase 1.\nNext: idumb next\n"
 
@@ -130,7 +130,7 @@ def _view(**more: Any) -> dict[str, Any]:
     return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following}
 
 
-def test_status_tells_counts_questions_and_the_next_command() -> None:
+def test_status_shows_counts_questions_and_the_next_command() -> None:
     assert answer.render("status", _view()) == (
         "Phase 1 Slugs: failed\n"
         "  1 of 3 done: 1 completed, 1 failed, 1 blocked\n"
@@ -139,7 +139,7 @@ def test_status_tells_counts_questions_and_the_next_command() -> None:
     )
 
 
-def test_next_tells_what_can_run_and_why_the_others_cannot() -> None:
+def test_next_shows_which_tasks_can_run_and_why_the_others_cannot() -> None:
     assert answer.render("next", _view()) == (
         "Next: idumb resume 1  (1 failed)\n"
         "  waiting for your answer: T1-05.work  Which name?\n"
@@ -172,13 +172,13 @@ def test_status_before_init_and_without_phases_says_what_to_do() -> None:
     assert answer.render("next", planless) == "Next: write a plan\n"
 
 
-def test_words_of_the_status_commands_load_nothing_heavy() -> None:
+def test_output_of_the_status_commands_loads_no_heavy_module() -> None:
     program = "import sys; import idumb.views.answers.status; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"dataclasses", "json", "re", "typing", "rich", "click"} & set(loaded)
 
 
-def test_foreign_text_is_shown_and_not_obeyed() -> None:
+def test_foreign_text_is_escaped() -> None:
     hostile = "a\x1b[2J\u202eb"
     view = _view(title=hostile, problems=[hostile], next=[_row("T1-04", "ready") | {"title": hostile}])
     texts = [answer_status.status(view), answer_status.upcoming(view), answer_status.roadmap(view)]
@@ -197,7 +197,7 @@ def test_a_failure_names_code_and_next_command() -> None:
     )
 
 
-def test_rollback_and_undo_say_what_went_back_and_where_the_present_is() -> None:
+def test_rollback_and_undo_show_what_was_reverted_and_where_the_old_state_is_kept() -> None:
     """R-GIT-3."""
     data = {"phase": "1", "to": "T1-01", "paths": ["a.py"], "tasks": ["T1-02"], "commit": "1a2b3c4d5e",
             "kept": "refs/x", "next": ["idumb undo"]}  # fmt: skip
@@ -214,7 +214,7 @@ def test_accepted_changes_that_are_not_committed_are_named() -> None:
     assert "stay uncommitted in the working tree: a.py" in answer.render("skip", data)
 
 
-def test_verification_shows_each_check_and_what_is_not_met() -> None:
+def test_verification_shows_each_check_and_each_gap() -> None:
     check = {"subject": "SC-1", "text": "the suite", "command": "pytest -q", "result": "failed"}
     data = {"phase": "1", "status": "failed", "reason": "SC-1 failed", "report": "V.md", "evidence": [check],
             "requirements": [{"id": "REQ-1", "met": False}]}  # fmt: skip
@@ -240,7 +240,7 @@ def _task(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_show_tells_declared_and_done() -> None:
+def test_show_compares_declared_and_actual_changes() -> None:
     evidence = {"subject": "AC-1", "text": "it works", "command": "false", "result": "failed", "exit_code": 1,
                 "output": "".join(f"line {n}\n" for n in range(30))}  # fmt: skip
     ledger = [{"path": "x", "status": "undeclared", "declared": None, "actual": "created"}]

@@ -38,12 +38,12 @@ def test_only_a_clear_choice_is_an_answer(typed: str, choice: str | None) -> Non
 @pytest.mark.parametrize(
     ("typed", "choice"), [("y\n", "run"), ("yes\n", "run"), ("Y\n", "run"), ("n\n", "no"), ("no\n", "no")]
 )
-def test_yes_and_no_answer_what_can_be_run_or_left(typed: str, choice: str) -> None:
+def test_yes_and_no_answer_questions_about_a_run(typed: str, choice: str) -> None:
     """R-ASK-1."""
     assert _asked(typed)[0] == choice
 
 
-def test_a_prompt_says_what_it_takes_and_that_nothing_typed_is_a_no() -> None:
+def test_a_prompt_shows_the_accepted_answers_and_that_the_default_is_no() -> None:
     """R-ASK-1."""
     assert _asked("maybe\n\n")[1].endswith(
         "Your choice (1, run or yes; 2 or no; empty: no): That is not a choice. Type 1, run or yes; 2 or no.\n"
@@ -51,12 +51,12 @@ def test_a_prompt_says_what_it_takes_and_that_nothing_typed_is_a_no() -> None:
     )
 
 
-def test_yes_chooses_nothing_among_the_options_of_a_plan() -> None:
+def test_yes_selects_none_of_the_options_of_a_plan() -> None:
     options = Decision("d", "decision", "?", "", (), (Choice("later", "", ""), Choice("no", "", "")))
     assert ask.chosen(options, "y") is None
 
 
-def test_a_question_shows_why_the_evidence_and_each_consequence() -> None:
+def test_a_question_shows_its_reason_the_evidence_and_each_consequence() -> None:
     """R-ASK-1."""
     shown = _asked("1\n")[1]
     for words in (
@@ -70,7 +70,7 @@ def test_a_question_shows_why_the_evidence_and_each_consequence() -> None:
     assert "\x1b" not in shown
 
 
-def test_an_ambiguous_beginning_is_no_choice() -> None:
+def test_an_ambiguous_prefix_is_not_a_choice() -> None:
     ambiguous = Decision(
         "d", "decision", "?", "", (), (Choice("alpha", "", ""), Choice("alps", "", ""), Choice("al", "", ""))
     )
@@ -79,14 +79,14 @@ def test_an_ambiguous_beginning_is_no_choice() -> None:
     assert ask.chosen(ambiguous, "al") == "al"
 
 
-def test_a_terminal_that_went_away_decides_nothing() -> None:
+def test_a_closed_terminal_decides_nothing() -> None:
     closed = io.StringIO()
     closed.close()
     assert ask.Terminal(closed, io.StringIO(), "pat").ask(QUESTION) is None
     assert ask.Terminal(io.StringIO("run\n"), closed, "pat").ask(QUESTION) is None
 
 
-def test_what_was_typed_before_the_question_is_no_answer() -> None:
+def test_input_typed_before_the_question_is_not_an_answer() -> None:
     """R-ASK-1: keys pressed while a task ran must not consent to anything."""
     master, slave = pty.openpty()
     with os.fdopen(slave, "r", encoding="utf-8") as read:
@@ -110,7 +110,7 @@ class _Answering(io.StringIO):
         return super().write(text)
 
 
-def test_a_question_forgets_what_was_typed_before_it() -> None:
+def test_a_question_discards_earlier_input() -> None:
     """R-ASK-1."""
     master, slave = pty.openpty()
     with os.fdopen(slave, "r", encoding="utf-8") as read:
@@ -121,7 +121,7 @@ def test_a_question_forgets_what_was_typed_before_it() -> None:
     assert (answer.choice, answer.by) == ("no", "pat")
 
 
-def test_without_a_terminal_nobody_is_asked() -> None:
+def test_without_a_terminal_no_question_is_asked() -> None:
     nobody = ask.at_terminal()
     assert not nobody.interactive
     assert nobody.ask(QUESTION) is None
@@ -138,7 +138,7 @@ class _Display:
         self.seen.append("resume")
 
 
-def test_a_display_is_still_while_a_person_is_asked() -> None:
+def test_the_display_pauses_during_a_question() -> None:
     display = _Display()
     ask.register_display(display)
     try:
@@ -176,14 +176,14 @@ def _soon() -> float:
     return 0.01
 
 
-def test_a_question_that_nobody_answers_in_time_is_answered_by_nobody(keyboard: tuple[int, TextIO]) -> None:
+def test_a_question_that_times_out_has_no_answer(keyboard: tuple[int, TextIO]) -> None:
     """R-ASK-3: no answer in time means no, and the words say so."""
     shown = io.StringIO()
     assert ask.Terminal(keyboard[1], shown, "pat", timeout=_soon).ask(QUESTION) is None
     assert shown.getvalue().endswith("empty: no): \nNo answer within <0.1s: no.\n")
 
 
-def test_nobody_is_asked_again_where_a_question_was_not_answered_in_time(keyboard: tuple[int, TextIO]) -> None:
+def test_after_a_timeout_no_further_question_is_asked(keyboard: tuple[int, TextIO]) -> None:
     """R-ASK-3: a second question would hold the work tree as long again."""
     master, read = keyboard
     shown = io.StringIO()
@@ -198,14 +198,14 @@ def test_nobody_is_asked_again_where_a_question_was_not_answered_in_time(keyboar
     assert shown.getvalue() == before
 
 
-def test_words_that_nobody_says_in_time_are_left_for_later(keyboard: tuple[int, TextIO]) -> None:
+def test_text_input_that_times_out_is_left_for_later(keyboard: tuple[int, TextIO]) -> None:
     """R-ASK-3."""
     shown = io.StringIO()
     assert ask.Terminal(keyboard[1], shown, "pat", timeout=_soon).words("Who?", "") is None
     assert "No answer within" in shown.getvalue()
 
 
-def test_an_unclear_answer_does_not_make_a_question_wait_longer(keyboard: tuple[int, TextIO]) -> None:
+def test_an_unclear_answer_does_not_extend_the_timeout(keyboard: tuple[int, TextIO]) -> None:
     """R-ASK-3: the time is the question's, and not that of each try."""
     shown = _Mumbling(keyboard[0])
     moments = iter((0.0, 0.0, 9.99))  # the monotonic clock as the question is shown, and at each try

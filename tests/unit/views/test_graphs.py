@@ -40,7 +40,7 @@ def test_text_without_a_run_has_no_status_column() -> None:
     assert "  1. T1-01  Slug function\n" in graph_text.render(examples.slugs())
 
 
-def test_mermaid_names_every_task_and_edge_and_says_the_status_in_words() -> None:
+def test_mermaid_shows_every_task_and_edge_and_the_status_as_text() -> None:
     """R-PLAN-6: meaning is never by colour alone."""
     log = examples.partial_run()
     drawn = mermaid.render(log.contract, log.statuses)
@@ -51,13 +51,13 @@ def test_mermaid_names_every_task_and_edge_and_says_the_status_in_words() -> Non
     assert "classDef running" not in drawn
 
 
-def test_mermaid_labels_cannot_leave_their_quotes_or_the_fence() -> None:
+def test_mermaid_labels_cannot_escape_their_quotes_or_the_fence() -> None:
     drawn = mermaid.render(examples.slugs(title=examples.NASTY + '"] %%{init: {}}%% ```'))
     line = next(line for line in drawn.splitlines() if "T1-02" in line)
     assert re.fullmatch(r'    n1\["T1-02: [^"<>`%{}]*"\]', line), line
 
 
-def test_mermaid_can_leave_tasks_out() -> None:
+def test_mermaid_can_omit_tasks() -> None:
     drawn = mermaid.render(examples.slugs(), only={"T1-02", "T1-03"})
     assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1"]
     assert "T1-01" not in drawn
@@ -71,7 +71,7 @@ def _texts(root: ET.Element) -> list[str]:
     return ["".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_svg_shows_every_task_wave_and_status_in_words() -> None:
+def test_svg_shows_every_task_wave_and_status_as_text() -> None:
     """R-PLAN-6."""
     log = examples.partial_run()
     root = _svg(log.contract, log.statuses)
@@ -89,7 +89,7 @@ def test_svg_escapes_foreign_text() -> None:
     assert any("<script>" in text for text in _texts(_svg(contract)))
 
 
-def test_boxes_of_a_column_never_overlap_and_lines_run_forwards() -> None:
+def test_boxes_of_a_column_never_overlap_and_lines_run_forward() -> None:
     tasks = [
         examples.task(f"T1-{n:02d}", *(f"T1-{m:02d}" for m in range(n) if (n * 7 + m) % 5 == 0)) for n in range(30)
     ]
@@ -104,7 +104,7 @@ def test_boxes_of_a_column_never_overlap_and_lines_run_forwards() -> None:
     assert len(layout.lines) == sum(map(len, contract.dependencies.values()))
 
 
-def test_a_long_line_gets_a_place_of_its_own_in_each_column_it_crosses() -> None:
+def test_a_long_edge_gets_its_own_lane_in_each_column_it_crosses() -> None:
     contract = examples.phase(
         examples.task("T1-01"), examples.task("T1-02", "T1-01"), examples.task("T1-03", "T1-02", "T1-01")
     )

@@ -51,7 +51,7 @@ def test_prose_never_becomes_markup(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_a_code_span_holds_exactly_what_was_put_in(text: str) -> None:
+def test_a_code_span_contains_exactly_its_text(text: str) -> None:
     shown = markup.visible(text.replace("\n", "\\n").replace("\t", "\\t"))
     seen = _rendered("x " + markup.code(text))
     assert seen.tags == ["p", "code"]
@@ -72,13 +72,13 @@ def test_a_block_cannot_be_closed_from_inside(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_yaml_gives_the_same_text_back(text: str) -> None:
+def test_text_survives_a_yaml_round_trip(text: str) -> None:
     lines = markup.frontmatter({"one": text, "many": [text, "x"]})
     expected = markup._SURROGATE.sub(markup._escaped, text)
     assert _yaml("\n".join(lines[1:-1])) == {"one": expected, "many": [expected, "x"]}
 
 
-def test_yaml_keeps_words_apart_from_values() -> None:
+def test_yaml_distinguishes_strings_from_values() -> None:
     fields: dict[str, markup.Scalar | list[markup.Scalar]]
     fields = {"a": "yes", "b": "null", "c": "1.0", "d": None, "e": True, "f": 3, "g": [], "h": "executed"}
     assert _yaml("\n".join(markup.frontmatter(fields)[1:-1])) == fields
@@ -92,7 +92,7 @@ def test_bytes_that_are_not_utf8_can_be_written_to_a_file() -> None:
     assert json.loads(markup.json_text({"path": path})) == {"path": path}
 
 
-def test_control_sequences_and_turned_text_are_made_visible() -> None:
+def test_control_sequences_and_reversed_text_are_made_visible() -> None:
     assert markup.visible("a\x1b[31mb\u202ec\u200bd") == "a\\x1b[31mb\\u202ec\\u200bd"
 
 
@@ -106,7 +106,7 @@ def test_link_targets_are_encoded() -> None:
     assert markup.link("x", "a b/(c).md") == "[x](a%20b/%28c%29.md)"
 
 
-def test_amounts_read_as_people_say_them() -> None:
+def test_amounts_have_readable_units() -> None:
     assert [quantities.duration(s) for s in (0, 0.84, 9.96, 45, 65.4, 3600, 7384)] == [
         "0.0s", "0.8s", "10s", "45s", "1m05s", "1h00m", "2h03m",
     ]  # fmt: skip

@@ -36,7 +36,7 @@ def test_plain_progress_reads_like_a_log() -> None:
     ]
 
 
-def test_plain_progress_does_without_titles() -> None:
+def test_plain_progress_works_without_titles() -> None:
     stream = io.StringIO()
     reporter = plain_progress.PlainProgress(stream)
     for event in examples.partial_run().events:
@@ -50,7 +50,7 @@ def test_foreign_text_in_progress_is_escaped() -> None:
     assert not any("\x1b" in line or "\u202e" in line for line in _lines(log))
 
 
-def test_an_event_of_an_odd_shape_does_not_stop_a_run() -> None:
+def test_a_malformed_event_does_not_stop_a_run() -> None:
     stream = io.StringIO()
     odd = Event(1, "op", None, None, None, "evidence.recorded", {}, 1, 1, "", GENESIS, GENESIS)
     plain_progress.PlainProgress(stream).event(odd)
@@ -88,7 +88,7 @@ def _live(log: examples.Log, monkeypatch: pytest.MonkeyPatch, term: str = "xterm
     return live, stream
 
 
-def test_the_live_table_shows_state_time_and_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_table_shows_status_time_and_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
     log.complete("T1-01", "a.py")
@@ -129,7 +129,7 @@ def test_a_failed_check_shows_its_exit_code_and_the_first_lines_of_its_output() 
     assert _lines(log)[-8:] == FAILED_CHECK
 
 
-def test_the_live_table_keeps_what_failed_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_table_keeps_failures_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-5: the same lines as without a terminal, under the task and the attempt."""
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
@@ -155,7 +155,7 @@ def test_the_live_table_keeps_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "second note" in stream.getvalue()
 
 
-def test_the_live_table_pauses_for_a_question_and_leaves_when_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_table_pauses_for_a_question_and_disappears_when_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     log = examples.Log(examples.slugs())
     live, stream = _live(log, monkeypatch)
     live.event(log.add("attempt.started", "T1-01", 1, base="", snapshot=""))

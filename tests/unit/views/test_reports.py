@@ -80,7 +80,7 @@ def test_a_checkpoint_of_a_completed_task_passes() -> None:
     assert front["verdict"] == "PASS"
 
 
-def test_an_attempt_that_was_never_judged_has_no_verdict() -> None:
+def test_an_unjudged_attempt_has_no_verdict() -> None:
     log = examples.Log(examples.slugs())
     log.attempt("T1-01", "timed_out", reason="took too long")
     front = _front(checkpoint.render(log.state, log.contract.tasks["T1-01"]))
@@ -88,7 +88,7 @@ def test_an_attempt_that_was_never_judged_has_no_verdict() -> None:
 
 
 @pytest.mark.parametrize(("ledger_status", "verdict"), [("declared", "PARTIAL"), ("undeclared", "FAIL")])
-def test_some_proof_makes_a_partial_unless_the_ledger_is_broken(ledger_status: str, verdict: str) -> None:
+def test_a_partial_proof_is_partial_unless_the_ledger_is_broken(ledger_status: str, verdict: str) -> None:
     log = examples.partial_run()
     log.evidence("T1-02", "AC-2", "passed", 2)
     line = {"path": "a", "status": ledger_status, "actual": "created", "declared": None}
@@ -98,7 +98,7 @@ def test_some_proof_makes_a_partial_unless_the_ledger_is_broken(ledger_status: s
     assert _front(text)["verdict"] == verdict
 
 
-def test_a_persons_answer_is_shown_as_the_proof_it_is() -> None:
+def test_a_person_s_answer_is_shown_as_proof() -> None:
     log = examples.Log(examples.slugs())
     log.evidence("T1-01", "AC-1", "passed", command=None, exit_code=None, output="ann answered yes: | fine")
     log.complete("T1-01")
@@ -112,7 +112,7 @@ def test_a_task_without_a_checkpoint_has_no_document() -> None:
         checkpoint.render(log.state, log.contract.tasks["T1-03"])
 
 
-def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
+def test_progress_has_the_lists_of_idumb_and_the_remaining_tasks() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
     found = json.loads(run_status.progress(log.state, log.statuses))
@@ -122,7 +122,7 @@ def test_progress_has_the_lists_of_idumb_and_says_what_is_left() -> None:
     assert found["started_at"] == log.events[0].at
 
 
-def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> None:
+def test_progress_names_the_running_task_and_says_if_there_is_no_commit() -> None:
     log = examples.Log(examples.slugs(), base=None)
     log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
     found = json.loads(run_status.progress(log.state, log.statuses))
@@ -130,7 +130,7 @@ def test_progress_names_the_running_task_and_says_when_there_is_no_commit() -> N
     assert found["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
 
 
-def test_an_accepted_task_counts_as_completed_but_is_named_apart() -> None:
+def test_an_accepted_task_counts_as_completed_and_is_listed_separately() -> None:
     log = examples.partial_run()
     log.add("task.accepted", "T1-02", reason="good enough")
     found = json.loads(run_status.progress(log.state, log.statuses))
@@ -166,7 +166,7 @@ def test_the_summary_links_checkpoints_and_draws_the_outcome_of_each_task() -> N
 
 
 @pytest.mark.parametrize("status", ["waiting", "skipped", "pending"])
-def test_the_checkpoint_of_a_task_that_is_in_no_table_is_linked_too(status: str) -> None:
+def test_the_checkpoint_of_a_task_outside_the_tables_is_linked_too(status: str) -> None:
     """R-OPS-2."""
     log = examples.partial_run()
     given = {"evidence": log.evidence_by_task, "line_counts": COUNTS, "now": NOW, "links": LINKS}
@@ -175,7 +175,7 @@ def test_the_checkpoint_of_a_task_that_is_in_no_table_is_linked_too(status: str)
     assert "Other checkpoints" not in _summary(log)
 
 
-def test_the_summary_explains_failures_and_ways_out() -> None:
+def test_the_summary_explains_failures_and_next_actions() -> None:
     """R-OPS-2, R-RUN-5: reason, attempts, diagnosis, remediation; blocked by what, and how to unblock."""
     text = _summary(examples.partial_run())
     failed, blocked = _section(text, "Failed Tasks"), _section(text, "Blocked Tasks")
@@ -188,7 +188,7 @@ def test_the_summary_explains_failures_and_ways_out() -> None:
     assert "idumb accept T1-02 --why REASON" in blocked
 
 
-def test_the_summary_counts_lines_by_folder_and_says_what_it_does_not_know() -> None:
+def test_the_summary_counts_lines_by_folder_and_lists_unknowns() -> None:
     """R-OPS-2: line counts."""
     files = _section(_summary(examples.partial_run()), "Files Modified")
     assert "- `slug.py`: +10 -0" in files
@@ -197,13 +197,13 @@ def test_the_summary_counts_lines_by_folder_and_says_what_it_does_not_know() -> 
     assert "Total: 5 files, +11 -2, 1 binary, 2 without a count." in files
 
 
-def test_the_summary_names_deviations_of_scope_and_time() -> None:
+def test_the_summary_lists_deviations_of_scope_and_time() -> None:
     deviations = _section(_summary(examples.partial_run()), "Deviations from Plan")
     assert "- T1-02: undeclared file: notes.txt" in deviations
     assert "- T1-01: took 1m15s, estimated 1.0s" in deviations
 
 
-def test_a_skipped_task_is_named_with_its_reason_and_blocks_what_needs_it() -> None:
+def test_a_skipped_task_is_listed_with_its_reason_and_blocks_its_dependents() -> None:
     log = examples.Log(examples.slugs())
     log.add("task.skipped", "T1-01", reason="not now")
     text = _summary(log)
@@ -213,7 +213,7 @@ def test_a_skipped_task_is_named_with_its_reason_and_blocks_what_needs_it() -> N
     assert "Fix T1-01" not in text
 
 
-def test_work_of_an_earlier_run_is_named_and_not_counted_again() -> None:
+def test_work_of_an_earlier_run_is_listed_and_not_counted_again() -> None:
     log = examples.Log(examples.slugs())
     before = {
         "status": "completed",
@@ -235,7 +235,7 @@ def test_work_of_an_earlier_run_is_named_and_not_counted_again() -> None:
     assert "Timeline" not in text
 
 
-def test_at_most_five_causes_of_a_blocked_task_are_named() -> None:
+def test_at_most_five_causes_of_a_blocked_task_are_listed() -> None:
     tasks = [examples.task(f"T1-0{n}") for n in range(9)]
     log = examples.Log(examples.phase(*tasks, examples.task("T1-10", *(t.id for t in tasks))))
     for task in tasks:
@@ -287,7 +287,7 @@ def test_foreign_text_breaks_no_table_of_the_reports() -> None:
     assert len(re.findall(r"(?<!\\)\|", row)) == 5
 
 
-def test_large_graphs_are_drawn_in_part_and_said_to_be() -> None:
+def test_large_graphs_are_drawn_in_part_with_a_note() -> None:
     contract = examples.phase(*(examples.task(f"T1-{n:03d}") for n in range(200)))
     log = examples.Log(contract)
     for task_id in contract.order[:190]:
