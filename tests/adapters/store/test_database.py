@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import sqlite3
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import connection, log_errors, rebuild, schema
+from idumb.store import connection, event_chain, log_errors, rebuild, schema
 from idumb.store.event_chain import Row
 from idumb.store.witnesses import nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
@@ -518,3 +520,16 @@ def test_a_log_that_another_process_is_creating_is_not_called_missing(tmp_path: 
     opened = OpenedLog(tmp_path, kept_refs=made_meanwhile)
     opened.append(opened.owner.acquire("idumb test"))
     assert opened.log.head()[0] == 2
+
+
+def test_a_line_and_a_hash_are_those_of_canonical_json() -> None:
+    payload = {"b": ['",payload":', 1.5, None], "a": {"\ud800": "é\n"}}
+    text = canonical_json.encode(payload).decode("ascii")
+    event = NewEvent("step.finished", payload, run='r",', task="previous", attempt=2)
+    (row,) = event_chain.chain([(event, text)], 6, "0" * 64, operation="o", fence=3, at="now")
+    fields = dict(zip(event_chain.PLACE, row, strict=True))
+    covered = [value for name, value in fields.items() if name not in {"payload", "hash"}]
+    assert fields["hash"] == hashlib.sha256(canonical_json.encode(covered) + b"\n" + text.encode()).hexdigest()
+    line = canonical_json.encode({**fields, "payload": payload, "worktree": "main"}) + b"\n"
+    assert event_chain.line(row, "main") == line
+    assert event_chain.row_of(line) == (row, "main")
