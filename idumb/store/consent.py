@@ -140,7 +140,7 @@ class FileConsentStore:
             atomic_write.create(whole, private_records.encoded(record), mode=0o644)
         except FileExistsError:
             raise Refusal(
-                "approval.file-exists", f"{path} is there already.", hint="Choose another name, or move it away"
+                "approval.file-exists", f"{path} already exists.", hint="Choose another name, or move it away"
             ) from None
         return whole
 
@@ -152,10 +152,10 @@ class FileConsentStore:
         except OSError as problem:
             raise _unreadable(path, problem.strerror or str(problem)) from problem
         except ValueError:
-            raise _unreadable(path, "it is no JSON") from None
+            raise _unreadable(path, "it is not JSON") from None
         approval = approvals.from_dict(record.get("approval")) if isinstance(record, dict) else None
         if approval is None or not isinstance(record.get("signature"), str):
-            raise _unreadable(path, "it is no signed approval of this version of idumb")
+            raise _unreadable(path, "it is not a signed approval that this version of idumb can read")
         return StoredApproval(approval, record["signature"])
 
 

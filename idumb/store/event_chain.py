@@ -40,7 +40,7 @@ def own_fault(row: Row) -> str | None:
         own = hash_of(row)
     except (AttributeError, TypeError, ValueError):
         return f"event {row[SEQ]} is not readable"
-    return None if own == row[HASH] else f"event {row[SEQ]} is not what it was when it was written"
+    return None if own == row[HASH] else f"event {row[SEQ]} was changed after it was written"
 
 
 def hash_of(row: Row) -> str:

@@ -206,7 +206,7 @@ def _require_newest(db: sqlite3.Connection, run: str | None, expected: int) -> N
     if newest > expected:
         raise Refusal(
             "run.moved-on",
-            "Another idumb continued this run meanwhile.",
+            "Another idumb process has continued this run.",
             hint="idumb status shows where it is now",
             details={"known": expected, "newest": newest},
         )

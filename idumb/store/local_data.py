@@ -64,7 +64,7 @@ class FileLocalData:
     def begin_backup(self, folder: str) -> None:
         """Create the folder; Refusal `backup.exists` if it is not empty."""
         if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-            raise Refusal("backup.exists", f"{folder} is there already.", hint="choose another folder")
+            raise Refusal("backup.exists", f"{folder} already exists.", hint="choose another folder")
         user_folders.make_private(folder)
 
     def back_up(self, folder: str) -> None:

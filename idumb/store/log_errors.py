@@ -91,7 +91,7 @@ def older(path: str, seq: int, witness: str) -> StoreError:
 def diverged(path: str, seq: int, witness: str) -> StoreError:
     return StoreError(
         "store.diverged",
-        f"the event log and {witness} tell different histories up to event {seq}; both were kept: {path}",
+        f"the event log and {witness} contain different histories up to event {seq}; both were kept: {path}",
         hint="idumb doctor shows both; put the log that you trust in place",
         details={"path": path, "seq": seq},
     )

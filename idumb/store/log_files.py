@@ -36,7 +36,7 @@ class SqliteLogFiles:
         Refusal `backup.exists` if the name is taken. On return it is forced to disk.
         """
         if os.path.lexists(path):
-            raise Refusal("backup.exists", f"{path} is there already.", hint="choose another name")
+            raise Refusal("backup.exists", f"{path} already exists.", hint="choose another name")
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             raise Refusal("backup.no-folder", f"There is no folder {folder}.", hint=f"mkdir -p {shlex.quote(folder)}")
@@ -59,7 +59,7 @@ class SqliteLogFiles:
         try:
             why = damaged.problem()
             if why is not None:
-                hint = "it is no backup, or a damaged one; idumb backup FILE writes another one"
+                hint = "the file is damaged or is not a backup; idumb backup FILE writes another one"
                 raise StoreError("store.corrupt", f"{path} cannot be read as a backup: {why}", hint=hint)
             result = _walked(damaged)
         finally:
@@ -100,7 +100,7 @@ class SqliteLogFiles:
         atomic_write.write(os.path.join(folder, name), _packed(events), mode=0o600)
         segment = segments.measured(self._database.folder, name, first - 1, head)
         if segment is None or segment.last != last:
-            raise log_errors.corrupt(os.path.join(folder, name), "what was written is not what is read")
+            raise log_errors.corrupt(os.path.join(folder, name), "the data read back differs from what was written")
         self._database.write(lambda db: _drop(db, segment))
         return segment
 
@@ -145,7 +145,9 @@ def _walked(damaged: rebuild.Damaged) -> ChainCheck:
     while count < last:
         placed = damaged.at(count + 1)
         why = (
-            f"event {count + 1} is not what it was" if placed is None else event_chain.fault(placed[0], count + 1, head)
+            f"event {count + 1} is missing or was changed"
+            if placed is None
+            else event_chain.fault(placed[0], count + 1, head)
         )
         if placed is None or why is not None:
             return ChainCheck(count, head, broken_at=count + 1, why=str(why))

@@ -118,7 +118,7 @@ def elsewhere(holder: Card) -> Refusal:
     return Refusal(
         "lock.elsewhere",
         f"this working tree is in use by {_words(holder)}; idumb cannot tell from here whether that process still runs",
-        hint=f"look on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} runs;"
-        " when it has ended for good: idumb cancel --force",
+        hint=f"check on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} still runs;"
+        " once it has ended for good, run: idumb cancel --force",
         details=holder,
     )

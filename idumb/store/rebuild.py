@@ -149,7 +149,7 @@ def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
 
     try:
         if make_database(fresh, fill) != (recoverable.events, recoverable.head):
-            raise log_errors.corrupt(fresh, "what was written is not what was read")
+            raise log_errors.corrupt(fresh, "the data read back differs from what was written")
     finally:
         left.close()
 
@@ -293,7 +293,7 @@ class Damaged:
         if answer != "ok":
             return answer
         table = self._one("SELECT 1 FROM sqlite_master WHERE name = ?", "events")
-        return "it is no event log" if table is None else None
+        return "it is not an event log" if table is None else None
 
     def close(self) -> None:
         if self._connection is not None:
@@ -362,7 +362,7 @@ def make_database(path: str, fill: Callable[[sqlite3.Connection], None]) -> tupl
         fill(database)
         database.execute("COMMIT")
         if database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-            raise log_errors.corrupt(path, "the disk does not keep what is written")
+            raise log_errors.corrupt(path, "the data read back is damaged")
         head = segments.head(database)
     finally:
         database.close()

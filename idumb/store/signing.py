@@ -38,7 +38,7 @@ class SshSignatures:
             words = "" if done is None else _first_line(done.stderr)
             raise Refusal(
                 "approval.not-signed",
-                f"The key {key} did not sign: {words or 'ssh-keygen did not end'}",
+                f"The key {key} did not sign: {words or 'ssh-keygen did not finish'}",
                 hint="Name a private key file of yours, or a public one whose private key ssh-agent holds",
             )
         return done.stdout.decode("ascii", "replace")

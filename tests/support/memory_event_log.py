@@ -73,7 +73,7 @@ class MemoryEventLog:
         known = (event for event in self.stored if event.run == events[0].run and event.kind not in BESIDE)
         newest = max((event.seq for event in known), default=0)
         if expected is not None and newest > expected:
-            raise Refusal("run.moved-on", "Another idumb continued this run meanwhile.", hint="idumb status")
+            raise Refusal("run.moved-on", "Another idumb process has continued this run.", hint="idumb status")
         at = self.clock.now()
         return tuple(self._place(new, text, operation, at) for new, text in zip(events, texts, strict=True))
 

@@ -101,11 +101,11 @@ def problems(document: Document, agents: Collection[str]) -> tuple[str, ...]:
     chosen = {"handoff_type": TYPES, "status": STATUSES, "priority": PRIORITIES}
     for name, allowed in {"from_agent": sorted(agents), "to_agent": sorted(agents), **chosen}.items():
         if values[name] and values[name] not in allowed:
-            wrong += [f"{name}: {values[name]!r} is none of {', '.join(allowed)}"]
+            wrong += [f"{name}: {values[name]!r} is not one of {', '.join(allowed)}"]
     if document.timestamp and not _is_moment(document.timestamp):
-        wrong.append(f"timestamp: {document.timestamp!r} is no time in ISO 8601 with its zone")
+        wrong.append(f"timestamp: {document.timestamp!r} is not an ISO 8601 time with a time zone")
     if document.handoff_id and not _UUID.fullmatch(document.handoff_id):
-        wrong.append(f"handoff_id: {document.handoff_id!r} is no UUID")
+        wrong.append(f"handoff_id: {document.handoff_id!r} is not a UUID")
     return tuple(wrong)
 
 

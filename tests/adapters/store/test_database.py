@@ -141,10 +141,10 @@ def test_a_database_switched_to_write_ahead_mode_is_switched_back(opened: Opened
 @pytest.mark.parametrize(
     ("statement", "broken_at", "why"),
     [
-        ("UPDATE events SET payload = '{\"n\":7}' WHERE seq = 3", 3, "not what it was"),
+        ("UPDATE events SET payload = '{\"n\":7}' WHERE seq = 3", 3, "was changed after"),
         ("UPDATE events SET payload = x'00' WHERE seq = 3", 3, "not readable"),
-        ("UPDATE events SET at = '2020' WHERE seq = 5", 5, "not what it was"),
-        ("UPDATE events SET task = 'T' WHERE seq = 1", 1, "not what it was"),
+        ("UPDATE events SET at = '2020' WHERE seq = 5", 5, "was changed after"),
+        ("UPDATE events SET task = 'T' WHERE seq = 1", 1, "was changed after"),
         ("DELETE FROM events WHERE seq = 2", 2, "missing"),
         ("UPDATE events SET previous = 'x' WHERE seq = 4", 4, "not chained"),
     ],

@@ -30,16 +30,16 @@ def test_a_valid_handoff_has_no_error_and_survives_json() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("handoff_id", "12", "no UUID"),
+        ("handoff_id", "12", "not a UUID"),
         ("handoff_id", "", "handoff_id is missing"),
         ("request_id", "", "request_id is missing"),
-        ("from_agent", "gemini", "'gemini' is none of claude, human"),
-        ("to_agent", "gemini", "'gemini' is none of claude, human"),
-        ("handoff_type", "review", "'review' is none of standard"),
-        ("status", "done", "'done' is none of pending"),
-        ("priority", "urgent", "'urgent' is none of critical"),
-        ("timestamp", "yesterday", "no time in ISO 8601"),
-        ("timestamp", "2026-01-02T03:04:05", "no time in ISO 8601"),
+        ("from_agent", "gemini", "'gemini' is not one of claude, human"),
+        ("to_agent", "gemini", "'gemini' is not one of claude, human"),
+        ("handoff_type", "review", "'review' is not one of standard"),
+        ("status", "done", "'done' is not one of pending"),
+        ("priority", "urgent", "'urgent' is not one of critical"),
+        ("timestamp", "yesterday", "not an ISO 8601 time"),
+        ("timestamp", "2026-01-02T03:04:05", "not an ISO 8601 time"),
     ],
 )
 def test_each_error_is_named_by_its_field(field: str, value: str, words: str) -> None:
