@@ -43,13 +43,12 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
     place = clone.place_of(user)
     top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
     user_folders.make_private(top)
-    lock = _locked(top)
-    folder = lock.path.removesuffix(_LOCK)
+    folder, lock = _locked(top)
     try:
         yield _copied(user, head, folder, also)
     finally:
-        _remove(folder, lock.path)
-        lock.close()
+        _remove(folder)
+        os.close(lock)
         _remove_empty(top)
         clone_places.tidy(place)
 
@@ -81,37 +80,24 @@ def _cleared(user: Repository, top: str) -> list[str]:
             continue
         folder = os.path.join(top, name)
         user.guard()
-        _remove(folder, folder + _LOCK)
+        _remove(folder)
         removed.append(folder)
         if lock is not None:
-            lock.close()
+            os.close(lock)
     _remove_empty(top)
     return removed
 
 
-class _Lock:
-    """An open file with an advisory lock."""
-
-    def __init__(self, path: str, descriptor: int) -> None:
-        self.path = path
-        self._descriptor = descriptor
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-def _locked(top: str) -> _Lock:
-    """Lock a free name: the lock comes before the folder and goes after it."""
+def _locked(top: str) -> tuple[str, int]:
+    """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock."""
     number = 1
-    while True:
-        lock = _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)
-        if lock is not None:
-            return lock
+    while (lock := _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)) is None:
         number += 1
+    return os.path.join(top, str(number)), lock
 
 
-def _taken(path: str, *, create: bool) -> _Lock | None:
-    """Return None if another process has it, or is removing it."""
+def _taken(path: str, *, create: bool) -> int | None:
+    """Return the descriptor of a locked file; None if another process has it, or is removing it."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     try:
         descriptor = os.open(path, flags, 0o600)
@@ -120,7 +106,7 @@ def _taken(path: str, *, create: bool) -> _Lock | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
-            return _Lock(path, descriptor)
+            return descriptor
     except OSError:
         pass
     os.close(descriptor)
@@ -144,9 +130,7 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
 
 
 def settings(user: Repository) -> Mapping[str, str]:
-    """Return git's settings in this working tree, including the user's and the system's.
-
-    An agent may have another home.
+    """Return git's settings in this working tree, with the user's and the system's: an agent may have another home.
 
     The last value of each name, with section and variable in lower case; a name without a value is true.
     """
@@ -173,10 +157,10 @@ def _put_head(copy: Repository, head: Head) -> None:
         git_program.change(copy.root, ["read-tree", head.commit])
 
 
-def _remove(folder: str, lock: str) -> None:
+def _remove(folder: str) -> None:
     clone.remove_tree(folder)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(lock)
+        os.unlink(folder + _LOCK)
 
 
 def _remove_empty(top: str) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 
 import pygit2
 from pygit2.enums import DeltaStatus, FileMode
 
 from idumb.domain import paths as path_rules
+from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, index_file
 from idumb.git.discover import Repository
-from idumb.git.objects import object_writer, tree_objects
+from idumb.git.objects import tree_objects
+from idumb.git.scan import path_state
 
 _ON_A_LINE = 200
 
@@ -23,7 +24,11 @@ def changed(place: Repository, repository: pygit2.Repository, head_tree: str, pa
     `head_tree` is the empty tree before the first commit.
     """
     index = _index(repository)
-    unsure = [path for path in paths if not _surely_clean(place.root, repository, index, head_tree, path)]
+    top = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        unsure = [path for path in paths if not _is_clean(top, repository, index, head_tree, path)]
+    finally:
+        os.close(top)
     if not unsure:
         return ()
     # Our globs differ from git's: match them here, on the status of all paths.
@@ -45,10 +50,7 @@ def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[
 
 
 def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: str) -> frozenset[str]:
-    """Return the staged files.
-
-    No commit refers to them, so a garbage collection may remove them once they are unstaged.
-    """
+    """Return the ids of staged files: no commit refers to them, so git may remove them once they are unstaged."""
     index = _index(repository)
     if index is None:
         base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
@@ -68,39 +70,14 @@ def _index(repository: pygit2.Repository) -> pygit2.Index | None:
         return None
 
 
-def _surely_clean(
-    root: str, repository: pygit2.Repository, index: pygit2.Index | None, head_tree: str, path: str
-) -> bool:
-    """Return whether HEAD, index and working tree hold the same raw bytes, or nothing at all."""
+def _is_clean(top: int, repository: pygit2.Repository, index: pygit2.Index | None, head_tree: str, path: str) -> bool:
+    """Return whether HEAD, index and working tree surely hold the same raw bytes, or nothing at all."""
     if index is None or path_rules.has_wildcard(path):
         return False
-    head = tree_objects.entry(repository, head_tree, path)
-    committed = None if head is None else (head.mode, head.oid)
-    return _staged(index, path) == committed == _present(root, path)
-
-
-def _staged(index: pygit2.Index, path: str) -> tuple[int, str] | None:
-    if path not in index:
-        return None
-    entry = index[path]
-    return int(entry.mode), str(entry.id)
-
-
-def _present(root: str, path: str) -> tuple[int, str] | str | None:
-    folder, _, name = os.path.join(root, path).rpartition("/")
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    try:
-        status = os.lstat(name, dir_fd=descriptor)
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-            return "something else"
-        return object_writer.git_mode(status.st_mode), object_writer.hash_at(descriptor, name, status).hex()
-    except FileNotFoundError:
-        return None
-    finally:
-        os.close(descriptor)
+    staged = Entry(int(index[path].mode), str(index[path].id)) if path in index else None
+    present = path_state.look(top, path)
+    same = tree_objects.entry(repository, head_tree, path) == staged == present.entry
+    return same and not present.is_folder and not present.is_odd
 
 
 def _parse(output: bytes) -> set[str]:
