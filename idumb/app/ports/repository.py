@@ -93,7 +93,7 @@ class Trees(Protocol):
 
     @property
     def root(self) -> str:
-        """Absolute path of the workspace."""
+        """Return the absolute path of the workspace."""
 
     def scan(self, also: Iterable[str] = ()) -> str:
         """Store all tracked and untracked files that are not ignored; return the tree's id.
@@ -105,62 +105,62 @@ class Trees(Protocol):
         """Store a `scan`, the index, HEAD and modes as a commit under `ref`, and read it back."""
 
     def tree_at(self, snapshot: str) -> str:
-        """The tree of the working tree's files in a snapshot's commit."""
+        """Return the tree of the working tree's files in a snapshot's commit."""
 
     def outside_target(self, link: str) -> str | None:
-        """What a symbolic link leads to outside the workspace, directly or through others; None if it stays inside."""
+        """Return the target of the link that leads out of the workspace, directly or through others, or None."""
 
     def unignored(self, path: str) -> bool:
-        """Whether an unchanged file was ignored at the last snapshot: the ignore rules changed, not the file."""
+        """Return whether an unchanged file was ignored at the last snapshot: the ignore rules changed, not the file."""
 
     def omitted(self) -> Mapping[str, str]:
-        """Path (folders end with `/`) to the reason why the last scan omitted it: ignored, special, a repository."""
+        """Return paths that the last scan omitted, and why: ignored, special, a repository. Folders end with `/`."""
 
     def ignored(self) -> tuple[str, ...]:
-        """The ignored paths of `omitted`, without those inside submodules."""
+        """Return the ignored paths of `omitted`, without those inside submodules."""
 
     def vanished(self) -> tuple[str, ...]:
-        """Ignored paths that existed at the last snapshot and do not exist now. No snapshot has them."""
+        """Return the ignored paths that existed at the last snapshot and do not exist now. No snapshot has them."""
 
     def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
-        """Ignored path (folders end with `/`) to the `.gitignore` file, of these, that ignores it.
+        """Return each ignored path (folders end with `/`), and which of these `.gitignore` files ignores it.
 
         For files that only `changed`, paths that were ignored at the last snapshot are omitted.
         """
 
     def caches(self) -> tuple[str, ...]:
-        """Folders, with `/`, that only their own uncommitted `.gitignore` ignores: caches and virtual environments.
+        """Return folders, with `/`, that only their own uncommitted `.gitignore` ignores: caches, virtual environments.
 
         Any other `.gitignore` is scanned, even if it is ignored.
         """
 
     def repositories(self) -> tuple[str, ...]:
-        """Submodules and nested repositories at the last scan."""
+        """Return the submodules and nested repositories of the last scan."""
 
     def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
-        """What changed in these repositories since a snapshot: HEAD, and files that differ or differed from HEAD."""
+        """Return what changed in them since a snapshot: HEAD, and files that differ or differed from HEAD."""
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
-        """The user's refs at a snapshot, by name, except the branch of HEAD."""
+        """Return the user's refs at a snapshot, by name, except the branch of HEAD."""
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         """Store a scanned tree as a commit under `ref`."""
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        """The paths that differ, sorted. A rename is a deletion and a creation."""
+        """Return the paths that differ, sorted. A rename is a deletion and a creation."""
 
     def entry(self, tree: str, path: str) -> Entry | None: ...
 
     def is_folder(self, tree: str, path: str) -> bool: ...
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        """`tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""
+        """Return `tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""
 
     def read(self, oid: str) -> bytes:
-        """An object's bytes. Refusal `git.object-missing` if it is missing or damaged."""
+        """Return an object's bytes. Refusal `git.object-missing` if it is missing or damaged."""
 
     def pieces(self, oid: str) -> Iterator[bytes]:
-        """A blob's bytes, in pieces if it is large."""
+        """Return a blob's bytes, in pieces if it is large."""
 
     def store(self, data: bytes) -> str:
         """Store bytes as a blob; return its id. `keep_blobs` then keeps it."""
@@ -169,7 +169,7 @@ class Trees(Protocol):
         """Store blobs by name as a commit under `ref`; return the commit's id."""
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        """The blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
+        """Return the blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
 
     def restore(
         self,
@@ -189,7 +189,7 @@ class Trees(Protocol):
         """
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        """The folders, and their parents, that do not exist; parents first."""
+        """Return the folders, and their parents, that do not exist; parents first."""
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]: ...
 
@@ -203,10 +203,10 @@ class Trees(Protocol):
         """Flush these files and their parent folders to disk."""
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        """A unified diff without external tools, text conversion or color."""
+        """Return a unified diff without external tools, text conversion or color."""
 
     def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-        """Path to added and removed lines; None for binary files."""
+        """Return the added and removed lines of each path; None for binary files."""
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         """Apply a git patch to the workspace, all or nothing. `allowed` returns why a path may not be written."""
@@ -220,73 +220,73 @@ class History(Protocol):
     def state(self) -> RepositoryState: ...
 
     def kept_refs(self) -> Mapping[str, str]:
-        """idumb's own refs of this working tree as they are now."""
+        """Return idumb's own refs of this working tree as they are now."""
 
     def expected_refs(self) -> Mapping[str, str]:
-        """The same refs as they should be: as last read, with the changes of this process."""
+        """Return the same refs as they should be: as last read, with the changes of this process."""
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
-        """Whether HEAD, or `tip`, is or descends from this commit."""
+        """Return whether HEAD, or `tip`, is or descends from this commit."""
 
     def index(self) -> bytes | None:
-        """The bytes of the index file; None if there is none."""
+        """Return the bytes of the index file; None if there is none."""
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        """Paths whose index entries changed since a snapshot; cached file times do not count."""
+        """Return the paths whose index entries changed since a snapshot; cached file times do not count."""
 
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-        """Input for `git update-index -z --index-info` that restores these entries from a snapshot.
+        """Return the input for `git update-index -z --index-info` that restores these entries from a snapshot.
 
         Also the commands, to run in the top folder, that set the flags which this cannot set.
         """
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        """The same input for known entries; None removes the path."""
+        """Return the same input for known entries; None removes the path."""
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        """The paths that are staged, with their entries; None if the deletion is staged."""
+        """Return the paths that are staged, with their entries; None if the deletion is staged."""
 
     def index_command(self, snapshot: str) -> str:
-        """The command, to run in the top folder, that restores the index of a snapshot."""
+        """Return the command, to run in the top folder, that restores the index of a snapshot."""
 
     def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
-        """The paths whose file differs from the index, after filters."""
+        """Return the paths whose file differs from the index, after filters."""
 
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
-        """The paths in `base` or a later commit of HEAD, with the ids of their blobs."""
+        """Return the paths in `base` or a later commit of HEAD, with the ids of their blobs."""
 
     def head_at(self, snapshot: str) -> str | None:
-        """HEAD's commit at a snapshot."""
+        """Return HEAD's commit at a snapshot."""
 
     def tree_of(self, commit: str | None) -> str:
-        """The tree of a user's commit; the empty tree for None."""
+        """Return the tree of a user's commit; the empty tree for None."""
 
     def obstacle(self) -> tuple[str, str] | None:
-        """(code, message) of a state in which nothing may run, as a merge in progress or unmerged entries."""
+        """Return (code, message) of a state in which nothing may run, as a merge in progress or unmerged entries."""
 
     def unsupported(self) -> tuple[str, str] | None:
-        """(code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
+        """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
 
     def identity_problem(self) -> str | None:
-        """Why git cannot commit for this user, or None."""
+        """Return why git cannot commit for this user, or None."""
 
     def head_tree(self) -> str | None:
-        """The tree of HEAD's commit; None before the first commit."""
+        """Return the tree of HEAD's commit; None before the first commit."""
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """The paths that git ignores and does not track."""
+        """Return the paths that git ignores and does not track."""
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        """Every submodule, and each of `places` and their parent folders that is a nested repository.
+        """Return every submodule, and each of `places` and their parent folders that is a nested repository.
 
         A folder with tracked files is not one. Reads only.
         """
 
     def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """The paths that are untracked files and not ignored."""
+        """Return the paths that are untracked files and not ignored."""
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """The paths (globs allowed) with changes against HEAD in the working tree or index."""
+        """Return the paths (globs allowed) with changes against HEAD in the working tree or index."""
 
     def commit(
         self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
@@ -313,7 +313,7 @@ class History(Protocol):
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """(commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any."""
+        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any."""
 
     def refs(self, prefix: str) -> Mapping[str, str]: ...
 
