@@ -148,25 +148,25 @@ def as_dict(diff: PlanDiff) -> dict[str, Any]:
     }
 
 
-def _rows(found: Iterable[FieldChange]) -> list[dict[str, Any]]:
-    return [{"field": one.field, "old": one.old, "new": one.new} for one in found]
+def _rows(changes: Iterable[FieldChange]) -> list[dict[str, Any]]:
+    return [{"field": one.field, "old": one.old, "new": one.new} for one in changes]
 
 
 def lines(diff: PlanDiff) -> tuple[str, ...]:
     """Return the difference for people, one line each; texts of the plan are not escaped."""
-    found = [f"plan added: {path}" for path in diff.plans_added]
-    found += [f"plan removed: {path}" for path in diff.plans_removed]
+    rows = [f"plan added: {path}" for path in diff.plans_added]
+    rows += [f"plan removed: {path}" for path in diff.plans_removed]
     for plan in diff.plans_changed:
-        found += [f"{plan.path}: {line}" for one in plan.fields for line in _words(one)]
-    found += [f"task added: {task.id} {task.title}" for task in diff.tasks_added]
-    found += [f"task removed: {task.id} {task.title}" for task in diff.tasks_removed]
+        rows += [f"{plan.path}: {line}" for one in plan.fields for line in _words(one)]
+    rows += [f"task added: {task.id} {task.title}" for task in diff.tasks_added]
+    rows += [f"task removed: {task.id} {task.title}" for task in diff.tasks_removed]
     for changed in diff.tasks_changed:
-        found += [f"{changed.id}: {line}" for one in changed.fields for line in _words(one)]
+        rows += [f"{changed.id}: {line}" for one in changed.fields for line in _words(one)]
     if diff.order is not None:
-        found.append(f"order: {_moved(*diff.order)}")
-    found += [f"{path}: only its text differs" for path in diff.texts]
-    found += ["the configuration differs"] if diff.configuration else []
-    return tuple(found)
+        rows.append(f"order: {_moved(*diff.order)}")
+    rows += [f"{path}: only its text differs" for path in diff.texts]
+    rows += ["the configuration differs"] if diff.configuration else []
+    return tuple(rows)
 
 
 def _moved(old: tuple[str, ...], new: tuple[str, ...]) -> str:

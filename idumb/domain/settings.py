@@ -271,8 +271,8 @@ class Settings:
 
         `usual` is None for adapters without a default.
         """
-        found = self.bindings.get(binding or "")
-        own = found.idle_timeout if found is not None else None
+        bound = self.bindings.get(binding or "")
+        own = bound.idle_timeout if bound is not None else None
         return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.named else usual))
 
     def deciding(self) -> dict[str, Any]:

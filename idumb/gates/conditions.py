@@ -45,13 +45,13 @@ def described(condition: Condition) -> str:
 
 
 def _exists(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
-    found = _kind(root, condition.subject)
-    return found is not None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
+    kind = _kind(root, condition.subject)
+    return kind is not None, f"{condition.subject} is {kind}" if kind else f"{condition.subject} does not exist"
 
 
 def _absent(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
-    found = _kind(root, condition.subject)
-    return found is None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
+    kind = _kind(root, condition.subject)
+    return kind is None, f"{condition.subject} is {kind}" if kind else f"{condition.subject} does not exist"
 
 
 def _contains(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:

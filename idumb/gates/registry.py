@@ -43,14 +43,14 @@ class LimitsGate:
 
 def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
     """Return one evidence per declared limit."""
-    found: list[Evidence] = []
+    proofs: list[Evidence] = []
     if limits.files is not None:
-        found.append(_at_most("limit files", "files", len(changes), limits.files))
+        proofs.append(_at_most("limit files", "files", len(changes), limits.files))
     if limits.lines is not None:
-        found.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
+        proofs.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
     if limits.paths:
-        found.append(_inside(limits.paths, changes))
-    return tuple(found)
+        proofs.append(_inside(limits.paths, changes))
+    return tuple(proofs)
 
 
 def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
@@ -59,9 +59,9 @@ def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
     return sum((added or 0) + (removed or 0) for added, removed in counted)
 
 
-def _at_most(subject: str, unit: str, found: int, allowed: int) -> Evidence:
-    result = evidence.PASSED if found <= allowed else evidence.FAILED
-    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{found} {unit} changed")
+def _at_most(subject: str, unit: str, count: int, allowed: int) -> Evidence:
+    result = evidence.PASSED if count <= allowed else evidence.FAILED
+    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{count} {unit} changed")
 
 
 def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:

@@ -1,4 +1,4 @@
-"""A link that a task makes and that leads out of the work tree holds bytes that no commit has (R-GIT-5)."""
+"""A link that a task makes and that leads out of the working tree holds bytes that no commit has (R-GIT-5)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(
     answer = project.execute("--max-attempts", "1", "--workspace", workspace)
     assert answer.code == 1
     reason = answer.data["tasks"][0]["reason"]
-    assert f"greeting.txt is a link that leads out of the work tree, to {outside}" in reason
+    assert f"greeting.txt is a link that leads out of the working tree, to {outside}" in reason
     assert project.events("--kind", "evidence.recorded") == []
     assert "Task T1-01" not in project.subjects()
 
@@ -47,7 +47,9 @@ def test_writing_out_through_an_existing_link_is_detected_too(project: Project, 
     linking(project, "ln -s door/outside.txt greeting.txt")
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
-    assert f"greeting.txt is a link that leads out of the work tree, to {outside.parent}" in str(answer.data["tasks"])
+    assert f"greeting.txt is a link that leads out of the working tree, to {outside.parent}" in str(
+        answer.data["tasks"]
+    )
 
 
 def test_the_next_attempt_gets_the_reason_and_can_fix_it(project: Project, outside: Path, tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_the_next_attempt_gets_the_reason_and_can_fix_it(project: Project, outsi
     project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
     project.plan([task("T1-01", files="create `greeting.txt`", check="grep -q hello greeting.txt")])
     assert project.execute().code == 0
-    assert f"out of the work tree, to {outside}" in (tmp_path / "told-2").read_text(encoding="utf-8")
+    assert f"out of the working tree, to {outside}" in (tmp_path / "told-2").read_text(encoding="utf-8")
     assert project.repo.git("show", "HEAD~1:greeting.txt") == "hello"
 
 

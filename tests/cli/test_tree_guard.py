@@ -56,7 +56,7 @@ def test_files_that_a_role_deletes_or_changes_in_the_user_s_tree_are_named_with_
     readme = project.read("README.md")
     answer = researched(project, "rm notes.txt; echo evil >> README.md; echo new > came.txt")
     assert answer.code == 0
-    [told] = [warning for warning in answer.object["warnings"] if "in your own work tree" in warning]
+    [told] = [warning for warning in answer.object["warnings"] if "in your own working tree" in warning]
     for words in ("README.md (changed)", "came.txt (new)", "notes.txt (deleted)", "It may have been you."):
         assert words in told
     [changed, deleted] = told.partition("As it was before: ")[2].removesuffix(".").split("; ")

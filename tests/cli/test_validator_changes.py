@@ -59,7 +59,7 @@ def test_a_validator_that_changes_files_fails_the_attempt_and_the_restore_comman
     answer = execute(project)
     assert answer.code == 1
     assert "changed while the validator judge judged it: README.md, a.txt, theirs.txt" in answer.out + answer.err
-    assert "While the validator judge judged T1-01, files changed in your own work tree" in answer.err
+    assert "While the validator judge judged T1-01, files changed in your own working tree" in answer.err
     for path, text in (
         ("a.txt", "made\n"),
         ("theirs.txt", "theirs, and not committed\n"),

@@ -25,10 +25,12 @@ _CLAIMS = "taken over"
 
 def claimed(context: RunContext, task: Task) -> bool:
     """Return whether a task is judged before anything is built: once, and not after it was built or is to be."""
-    told = context.notes.get(_CLAIMS)
-    if told is None:
-        told = context.notes[_CLAIMS] = legacy_claims.claims(context.services, context.contract, context.journal.state)
-    return task.id in told and not context.journal.state.is_to_be_built(task.id) and _is_there(context, task)
+    claims = context.notes.get(_CLAIMS)
+    if claims is None:
+        claims = context.notes[_CLAIMS] = legacy_claims.claims(
+            context.services, context.contract, context.journal.state
+        )
+    return task.id in claims and not context.journal.state.is_to_be_built(task.id) and _is_there(context, task)
 
 
 def _is_there(context: RunContext, task: Task) -> bool:
@@ -65,14 +67,14 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
     asked = list(questions.criterion_questions(task, attempt.number, ()))
     if attempt.validator == HUMAN:
         asked.append(questions.validator_question(task, attempt.number, ()))
-    found = (
+    proofs = (
         *checked,
         *judge.step_evidence(context, measured),
         *judge.change_evidence(task, measured.ledger, candidate),
         *questions.evidence_of_answers(asked, (), candidate),
     )
     context.checks.end_processes()
-    measured = dataclasses.replace(measured, evidence=found)
+    measured = dataclasses.replace(measured, evidence=proofs)
     return judge.scan_again(context, measured, "a check changed what it should judge") if checked else measured
 
 
@@ -124,8 +126,8 @@ def _events(context: RunContext, task: Task, known: TaskState, answer: Answer) -
 def _evidence(context: RunContext, known: TaskState) -> Iterator[str]:
     for event in context.services.log.events(run=context.run, task=known.id, kind="evidence.recorded"):
         if event.attempt == known.attempt.number:
-            found = event.payload
-            yield f"{found['subject']} {found['result']}: {found['command'] or found['text']}"
+            row = event.payload
+            yield f"{row['subject']} {row['result']}: {row['command'] or row['text']}"
 
 
 def _question(task: Task, known: TaskState, evidence: Iterator[str]) -> Decision:
@@ -134,7 +136,7 @@ def _question(task: Task, known: TaskState, evidence: Iterator[str]) -> Decision
         kind=run.TAKEN_OVER,
         task=task.id,
         what=f"{task.id}: an old iDumb says that it is done; idumb cannot prove it",
-        why="What is there may be the finished work, so nothing is built over it unless you say so.",
+        why="What is there may be the finished work, so idumb builds over it only if you decide that.",
         evidence=(known.reason, *evidence),
         choices=(
             Choice(ACCEPT, "it is done", "it counts as accepted by you; nothing is changed or committed"),

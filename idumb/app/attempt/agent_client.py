@@ -145,11 +145,11 @@ def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Cl
     if claim.state not in STATES or number > MOST_TOLD:
         return
     message = services.redaction.redact_output(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
-    told = journal.event(
+    event = journal.event(
         "attempt.told", subject, request.attempt, role=request.role, state=claim.state, message=message, number=number
     )
     try:
-        journal.write(told)
+        journal.write(event)
     except IdumbError:
         return  # work is not cut short for it; what is wrong with the log or its owner, the next stage meets and says
 

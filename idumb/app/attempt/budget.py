@@ -58,16 +58,16 @@ def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
     """Return what a role may use of the run's ceiling. A role is no attempt, so that part does not limit it."""
-    found = _of_run(settings, state)
-    return Ceiling() if found is None else dataclasses.replace(spending.remaining(*found), attempts=None)
+    limit = _of_run(settings, state)
+    return Ceiling() if limit is None else dataclasses.replace(spending.remaining(*limit), attempts=None)
 
 
 def reached_for_role(settings: Settings, state: RunState) -> CeilingReached | None:
     """Return the run's ceiling if asking a role would exceed it."""
-    found = _of_run(settings, state)
-    if found is None:
+    limit = _of_run(settings, state)
+    if limit is None:
         return None
-    ceiling, spent = found
+    ceiling, spent = limit
     return spending.reached_ceiling(RUN, dataclasses.replace(ceiling, attempts=None), spent)
 
 
@@ -85,8 +85,8 @@ def _plain(ceiling: Ceiling) -> dict[str, Any]:
 
 def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | None:
     """Return the ceiling that another attempt would exceed, if there is one."""
-    found = (spending.reached_ceiling(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
-    return next((one for one in found if one is not None), None)
+    ceilings = (spending.reached_ceiling(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
+    return next((ceiling for ceiling in ceilings if ceiling is not None), None)
 
 
 def asked(context: RunContext, task: Task) -> tuple[str, str] | None:
@@ -95,13 +95,13 @@ def asked(context: RunContext, task: Task) -> tuple[str, str] | None:
     An answer counts for this height of the ceiling: a raised ceiling is asked about when it is reached again.
     """
     state, settings = context.journal.state, context.services.settings
-    found = reached(settings, state, task.id)
-    if found is None:
+    ceiling = reached(settings, state, task.id)
+    if ceiling is None:
         _tell_blind(context, task)
         return None
-    question = _question(task, found, _raises(state, task.id, found.of) + 1)
-    words = f"the ceiling of the {found.of} is reached: {found.words}"
-    if _stopped(state.answers, question.id, found.of):
+    question = _question(task, ceiling, _raises(state, task.id, ceiling.of) + 1)
+    words = f"the ceiling of the {ceiling.of} is reached: {ceiling.words}"
+    if _stopped(state.answers, question.id, ceiling.of):
         return STOP, words
     event = context.journal.event
     events = [context.journal.asked(question, task.id)]
@@ -125,25 +125,25 @@ def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -
 
 def _tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
-    told = context.notes.setdefault("blind", set())
+    reported = context.notes.setdefault("blind", set())
     for of, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
-        if spending.is_blind(ceiling, spent) and of not in told:
-            told.add(of)
+        if spending.is_blind(ceiling, spent) and of not in reported:
+            reported.add(of)
             context.services.reporter.note(
                 f"The ceiling of the {of} covers tokens or money, and its agents did not report all they used;"
                 " it may be exceeded without notice"
             )
 
 
-def _question(task: Task, found: CeilingReached, number: int) -> Decision:
+def _question(task: Task, reached: CeilingReached, number: int) -> Decision:
     lasting = "Or change `ceilings` in .idumb/config.yaml, and start a run of that"
     return Decision(
-        id=f"{task.id}{MARK}{found.of}.{number}",
+        id=f"{task.id}{MARK}{reached.of}.{number}",
         kind="ceiling",
         task=task.id,
-        what=f"{task.id} {task.title} would pass the ceiling of the {found.of}",
-        why=f"{found.words[:1].upper()}{found.words[1:]}; the configuration says that this is the most.",
-        evidence=(found.words, lasting),
+        what=f"{task.id} {task.title} would pass the ceiling of the {reached.of}",
+        why=f"{reached.words[:1].upper()}{reached.words[1:]}; the configuration says that this is the most.",
+        evidence=(reached.words, lasting),
         choices=(
             Choice(RAISE, "raise it", "the same amount may be used once more"),
             Choice(STOP, "stop here", "no agent is asked; the task has failed"),

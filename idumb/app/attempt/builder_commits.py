@@ -114,7 +114,7 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
         return strays
     inner = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
     if inner:
-        return f"it made other repositories in its clone, of which nothing can be taken: {wording.listed(inner)}"
+        return f"it made repositories in its clone, which cannot be delivered: {wording.listed(inner)}"
     left = clone.uncommitted(offered, attempt.base, attempt.candidate)
     if not left:
         return ""
@@ -135,7 +135,7 @@ def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
     if theirs:
         named = wording.listed(change.path for change in theirs)
         services.reporter.note(
-            f"While {task} was built in a clone, files of your own work tree changed: {named}."
+            f"While {task} was built in a clone, files of your own working tree changed: {named}."
             " None of it is part of the task. If you did not change them, the builder did"
         )
     for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
@@ -148,12 +148,12 @@ def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
 def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
     """Return why an attempt failed that worked in the user's tree instead of its clone; "" otherwise."""
     covers = paths.cover(attempt.written)
-    found = [path for path in strayed if covers(path)]
-    if not found or offered.made or attempt.ledger.changed:
+    declared = [path for path in strayed if covers(path)]
+    if not declared or offered.made or attempt.ledger.changed:
         return ""
     return (
-        f"it changed nothing in its clone, and meanwhile {wording.listed(found)} changed in the user's own work tree;"
-        " what it makes belongs below the folder in which it is started"
+        f"it changed nothing in its clone, but {wording.listed(declared)} changed in the user's own working tree at the"
+        " same time; it must write below the folder in which it is started"
     )
 
 

@@ -54,24 +54,24 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     services, task, tree = context.services, attempt.task, attempt.candidate
     checked = list(check_after(context.checks, task, attempt.plan, services.settings, tree, services.interrupts))
     counts = context.work.line_counts(attempt.base, tree) if task.limits else {}
-    found = list(checked)
+    proofs = list(checked)
     for gate in services.gates:
         if judged := gate.judge(task, attempt.plan, attempt.changes, counts):
             level = levels.rule(services.settings, gate.name).level
-            found.extend(dataclasses.replace(e, level=level) for e in judged)
-    found.extend(step_evidence(context, attempt))
-    found.extend(change_evidence(task, attempt.ledger, tree))
+            proofs.extend(dataclasses.replace(e, level=level) for e in judged)
+    proofs.extend(step_evidence(context, attempt))
+    proofs.extend(change_evidence(task, attempt.ledger, tree))
     # No agent and no person is asked about work that already failed by its files.
     if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
-        verdict = validator.judge(context, attempt, found)
-        found.extend(verdict.evidence)
+        verdict = validator.judge(context, attempt, proofs)
+        proofs.extend(verdict.evidence)
         attempt = dataclasses.replace(
             attempt,
             verdict_of_validator=verdict.said,
             validated_from=verdict.judged_from,
-            failure=_validator_failure(context, attempt, found, verdict.said),
+            failure=_validator_failure(context, attempt, proofs, verdict.said),
         )
-    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *found))
+    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs))
     return _scan_residue(context, attempt) if checked or attempt.verdict_of_validator is not None else attempt
 
 
@@ -114,14 +114,14 @@ def _of_criterion(
         yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
 
 
-def change_evidence(task: Task, found: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
+def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:
     """Return evidence for criteria that ask only for some change: any declared change proves them."""
     criteria = [c for c in task.acceptance if c.proof == CHANGED]
     if not criteria:
         return ()
-    made = [line.path for line in found.lines if line.actual is not None and line.status == ledger.DECLARED]
+    changed = [line.path for line in compared.lines if line.actual is not None and line.status == ledger.DECLARED]
     result, words = (
-        (evidence.PASSED, wording.listed(made, 20)) if made else (evidence.FAILED, "no declared file changed")
+        (evidence.PASSED, wording.listed(changed, 20)) if changed else (evidence.FAILED, "no declared file changed")
     )
     return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in criteria)
 
@@ -166,7 +166,7 @@ def _step_result(context: RunContext, attempt: Measured, step: Step, record: Ste
     if record is None:
         return evidence.FAILED, "the step was not made"
     if not record.ok and step.continue_on_error:
-        return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to go on"
+        return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to continue"
     if not record.ok:
         return evidence.FAILED, record.words or record.response
     wrong = _wrong_bytes(context, attempt, step)
@@ -201,13 +201,13 @@ def _step_command(step: Step) -> str | None:
 
 
 def _validator_failure(
-    context: RunContext, attempt: Measured, found: Iterable[Evidence], said: agent.AgentResult | None
+    context: RunContext, attempt: Measured, proofs: Iterable[Evidence], said: agent.AgentResult | None
 ) -> FailureMessage | None:
     """Return why the validator could not judge, if nothing else fails the attempt."""
     name = attempt.validator
     if said is None or name is None:
         return attempt.failure
-    broken = [e.subject for e in found if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
+    broken = [e.subject for e in proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
     return build.agent_failure(context, name, said) if broken == [f"validator {name}"] else attempt.failure
 
 

@@ -155,7 +155,7 @@ def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
     outside = [(path, target) for path in links if (target := context.work.outside_target(path)) is not None]
     way = "write the file itself, or make it a relative link that stays inside"
-    return [f"{path} is a link that leads out of the work tree, to {target}: {way}" for path, target in outside[:5]]
+    return [f"{path} is a link that leads out of the working tree, to {target}: {way}" for path, target in outside[:5]]
 
 
 def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ...]) -> None:

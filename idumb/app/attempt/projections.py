@@ -229,11 +229,11 @@ def result(shown: Mapping[str, str]) -> str:
 
 def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapping[str, Any]]]:
     """Return the evidence of each task's last attempt from the log."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    rows: dict[str, list[Mapping[str, Any]]] = {}
     for event in services.log.events(run=state.id, kind="evidence.recorded"):
         if event.task in state.tasks and event.attempt == state.tasks[event.task].attempt.number:
-            found.setdefault(event.task, []).append(event.payload)
-    return found
+            rows.setdefault(event.task, []).append(event.payload)
+    return rows
 
 
 def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:

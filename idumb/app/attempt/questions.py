@@ -39,8 +39,10 @@ def ask_about_strays(
     """
     strays = [path for path, status in statuses.items() if status == ledger.UNDECLARED]
     plan, event = context.plans[task.id], context.journal.event
-    told = context.on_deviation is not None or context.services.asker.interactive
-    if STRICT in (plan.mode, context.journal.state.mode) or told or not strays or ledger.PROTECTED in statuses.values():
+    decided = context.on_deviation is not None or context.services.asker.interactive
+    if STRICT in (plan.mode, context.journal.state.mode) or decided:
+        return ()
+    if not strays or ledger.PROTECTED in statuses.values():
         return ()
     if contracts.in_editor(plan, task, context.services.settings) or exposed_secrets.any_in(context.services, strays):
         return ()
@@ -68,7 +70,7 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
         why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         evidence=tuple(strays),
         choices=(
-            Choice(ACCEPT, "they belong to the task, this once", "it is tried again, and they are committed with it"),
+            Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it"),
             Choice(
                 RETRY,
                 "they are mine, or wrong",
@@ -152,14 +154,14 @@ def validator_question(
 
     `why` explains it, `said` is the validator's answer.
     """
-    told = (said,) if said else ()
+    shown = (said,) if said else ()
     return Decision(
         id=f"{task.id}.validator.{attempt}",
         kind="criterion",
         task=task.id,
         what=f"{task.id}: {task.title}",
         why=why,
-        evidence=(*told, *(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
+        evidence=(*shown, *(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
         choices=(
             Choice(YES, "it is good", "the task counts as validated by you"),
             Choice(NO, "it is not", "the attempt fails"),
@@ -178,7 +180,7 @@ def work_question(task: Task) -> Decision:
         )
     else:
         choices = (
-            Choice(DONE, "it is done", "idumb goes on to the task's checks"),
+            Choice(DONE, "it is done", "idumb runs the task's checks"),
             Choice(NOT_DONE, "it cannot be done", "the task fails and what depends on it is blocked"),
         )
     steps = tuple(line for c in task.acceptance for line in (c.text, *c.instructions))
@@ -200,12 +202,12 @@ def failure_question(task: Task, attempt: int, reason: str) -> Decision:
         kind=FAILURE_KIND,
         task=task.id,
         what=f"{task.id} {task.title} failed",
-        why="The plan says that a person decides what happens then.",
+        why="The plan leaves this decision to a person (`On failure: ask`).",
         evidence=tuple(reason.splitlines()[:20]),
         choices=(
-            Choice(RETRY, "try it again", "the next attempt starts with this one's feedback"),
-            Choice(SKIP, "leave it out", "what depends on it stays blocked"),
-            Choice(FAIL, "leave it failed", "what depends on it is blocked, independent tasks go on"),
+            Choice(RETRY, "retry it", "the next attempt gets the feedback of this one"),
+            Choice(SKIP, "skip it", "tasks that depend on it stay blocked"),
+            Choice(FAIL, "leave it failed", "tasks that depend on it are blocked; independent tasks continue"),
         ),
     )
 
@@ -273,7 +275,7 @@ def ask_about_effect(context: RunContext, task: Task) -> str | None:
     else:
         events.append(context.journal.answered(answer, task.id, known.attempt.number))
         if answer.choice == SKIP:
-            events.append(event("task.skipped", task.id, known.attempt.number, reason="a person left it out"))
+            events.append(event("task.skipped", task.id, known.attempt.number, reason="skipped by a person"))
     context.journal.write(*events)
     if answer is None:
         return question.id
@@ -281,24 +283,24 @@ def ask_about_effect(context: RunContext, task: Task) -> str | None:
 
 
 def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
-    owed = task.rollback.kind == COMPENSATABLE
-    how = "can be taken back only by its own commands" if owed else "cannot be taken back"
+    compensatable = task.rollback.kind == COMPENSATABLE
+    how = "can be undone only by the commands of the plan" if compensatable else "cannot be undone"
     lines = (
         reason,
         task.rollback.reason,
-        *(f"taken back by: {command}" for command in task.rollback.commands),
-        f"idumb accept {task.id} --why REASON takes it as done",
+        *(f"undone by: {command}" for command in task.rollback.commands),
+        f"idumb accept {task.id} --why REASON marks it as done",
     )
     return Decision(
         id=f"{task.id}{EFFECT_MARK}{attempt}",
         kind="effect",
         task=task.id,
         what=f"{task.id} {task.title} may have had its effect already",
-        why=f"An attempt was begun, and what it does {how}; idumb cannot see whether it happened.",
+        why=f"An attempt started, and its effect {how}. idumb cannot tell whether it happened.",
         evidence=tuple(line for line in lines if line),
         choices=(
-            Choice(AGAIN, "do it again", "the task starts once more"),
-            Choice(SKIP, "leave it out", "what depends on it stays blocked"),
+            Choice(AGAIN, "run it again", "the task starts again"),
+            Choice(SKIP, "skip it", "tasks that depend on it stay blocked"),
         ),
     )
 

@@ -50,20 +50,20 @@ class Verdict:
     judged_from: Snapshot | None = None
 
 
-def judge(context: RunContext, attempt: Measured, found: Sequence[Evidence]) -> Verdict:
+def judge(context: RunContext, attempt: Measured, proofs: Sequence[Evidence]) -> Verdict:
     """Ask the validator, if the task has one."""
     name = attempt.validator
     if name is None or name == HUMAN:
         return Verdict()
     saved = _saved(context, attempt, name, attempt.snapshot, "first")
     request = build.make_request(
-        context, attempt, agent.VALIDATOR, agent.capabilities(context.agents.get(name)), tuple(found)
+        context, attempt, agent.VALIDATOR, agent.capabilities(context.agents.get(name)), tuple(proofs)
     )
     judged = _asked(context, attempt, name, request, saved)
     if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
         judged = _asked_again(context, attempt, name, request, judged, saved)
     level = levels.rule(context.services.settings, agent.VALIDATOR).level
-    made = evidence_of(
+    verdict = evidence_of(
         name,
         judged.result,
         attempt.candidate,
@@ -71,7 +71,7 @@ def judge(context: RunContext, attempt: Measured, found: Sequence[Evidence]) -> 
         shown=_proving(attempt, judged.shown),
         malformed=judged.malformed,
     )
-    return Verdict((dataclasses.replace(made, level=level),), judged.result, saved)
+    return Verdict((dataclasses.replace(verdict, level=level),), judged.result, saved)
 
 
 def _subject(name: str) -> str:
@@ -141,15 +141,15 @@ def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> f
         return frozenset()
     here = context.workspace.kind == "here"
     own = present if here else context.services.trees.scan(attempt.literal_paths)
-    found = tree_guard.files(context.services, attempt.validated_from, own)
-    if not found.words:
+    report = tree_guard.files(context.services, attempt.validated_from, own)
+    if not report.words:
         return frozenset()
-    back = f" As it was before: {wording.listed(found.back, between='; ')}." if found.back else ""
+    back = f" As it was before: {wording.listed(report.back, between='; ')}." if report.back else ""
     context.services.reporter.note(
-        f"While the validator {attempt.validator} judged {attempt.task.id}, {'; '.join(found.words)}."
+        f"While the validator {attempt.validator} judged {attempt.task.id}, {'; '.join(report.words)}."
         f" It may have been you.{back}"
     )
-    return frozenset(str(row["path"]) for row in found.rows) if here else frozenset()
+    return frozenset(str(row["path"]) for row in report.rows) if here else frozenset()
 
 
 def _asked(
@@ -161,8 +161,8 @@ def _asked(
     here = context.workspace.kind == "here"
     before = saved.tree if saved is not None and here else context.work.scan(attempt.literal_paths)
     again = functools.partial(build.changed_since, context, attempt, before)
-    made = agent_client.Call(context.agents.get(name), name, request, again, anew=anew)
-    result = agent_client.call(context.services, context.journal, made)
+    call = agent_client.Call(context.agents.get(name), name, request, again, anew=anew)
+    result = agent_client.call(context.services, context.journal, call)
     context.checks.end_processes()
     return _read(context, attempt, result)
 
@@ -174,8 +174,9 @@ def _asked_again(
     journal, why = context.journal, first.malformed
     said = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
     journal.write(journal.event("call.retried", attempt.task.id, attempt.number, **said, message=why, call=1, pause=0))
-    told = f"## Your last answer\n\nIt cannot be used: {why}. Answer once more, in the form that is asked for above."
-    request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{told}\n", feedback=why)
+    again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
+    correction = f"## Your last answer\n\n{again}"
+    request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
     second = _asked(context, attempt, name, request, _saved(context, attempt, name, saved, "second"))
     result = dataclasses.replace(
         second.result,

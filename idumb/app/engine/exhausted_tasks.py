@@ -31,46 +31,45 @@ def asks(task: Task, mode: str, known: TaskState) -> bool:
 
 def question(task: Task, known: TaskState, reason: str) -> Decision:
     id = f"{task.id}{MARK}{known.attempt.number}"
-    made = known.progress.attempts or known.attempt.number  # an agent whose context was full uses up none
-    count = f"{made} attempt{'s' * (made != 1)}"
+    number = known.progress.attempts or known.attempt.number  # an agent whose context was full uses up none
+    count = f"{number} attempt{'s' * (number != 1)}"
     return Decision(
         id=id,
         kind=EXHAUSTED,
         task=task.id,
         what=f"{task.id} {task.title} failed after {count}",
-        why="It is not tried again by itself. What depends on it is blocked; independent tasks go on.",
+        why="idumb does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.",
         evidence=tuple((known.context.feedback or reason).splitlines()[:20]),
         choices=(
             Choice(
                 RETRY,
-                "try it again, with guidance for its builder",
-                "it gets its attempts again, and the words of --guidance are in their prompts; idumb resume runs them",
+                "retry it, with guidance for its builder",
+                "it gets new attempts, with the text of --guidance in their prompts; idumb resume runs them",
                 f"idumb decide {id} {RETRY} --guidance TEXT",
             ),
             Choice(
                 ACCEPT,
-                "take its work as it is",
-                "it counts as done by your word, what it left is committed, and what depends on it can run",
+                "accept its work as it is",
+                "it counts as done because you accept it, its work is committed, and tasks that depend on it can run",
                 f"idumb decide {id} {ACCEPT} --guidance REASON",
             ),
             Choice(
                 SKIP,
-                "leave it out",
-                "what depends on it stays blocked",
+                "skip it",
+                "tasks that depend on it stay blocked",
                 f"idumb decide {id} {SKIP} --guidance REASON",
             ),
             Choice(
                 ROLL_BACK,
                 "roll back to before it",
-                "its files, and those of tasks begun after it, are as they were before it, in a new commit;"
-                " idumb undo brings the work back",
+                "a new commit restores its files, and those of later tasks; idumb undo restores the work",
                 f"idumb decide {id} {ROLL_BACK}",
             ),
         ),
     )
 
 
-def stands(state: RunState, asked: Mapping[str, Any]) -> bool:
+def is_current(state: RunState, asked: Mapping[str, Any]) -> bool:
     """Return whether the question is about the task's present failure."""
     known = state.tasks.get(str(asked.get("task")))
     return (
@@ -80,7 +79,7 @@ def stands(state: RunState, asked: Mapping[str, Any]) -> bool:
     )
 
 
-def standing(state: RunState, task: str) -> str | None:
+def open_question(state: RunState, task: str) -> str | None:
     """Return the id of the open question about this task."""
     found = (i for i, asked in state.decisions.items() if asked.get("task") == task and asked["kind"] == EXHAUSTED)
-    return next((i for i in found if i not in state.answers and stands(state, state.decisions[i])), None)
+    return next((i for i in found if i not in state.answers and is_current(state, state.decisions[i])), None)

@@ -76,7 +76,7 @@ def run_tasks(context: RunContext) -> Ending:
             waiting = ending
             known = context.journal.state.tasks[task_id]
             if not (context.contract.tasks[task_id].is_human or known.attempt.adopted):
-                return ending  # its unfinished work lies in the tree; nothing may build on top of it
+                return ending  # its unfinished work is in the tree; nothing may build on top of it
             continue
         if context.journal.state.tasks[task_id].status in outcome.DONE:
             tasks.completed(task_id)
@@ -210,8 +210,8 @@ def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
         if ending is not None or context.journal.state.tasks[task.id].status != outcome.RUNNING:
             return ending
     if attempt.deviation:
-        found = {line.path: line.status for line in attempt.ledger.lines}
-        waits = questions.ask_about_strays(context, task, attempt.number, attempt.reason, found)
+        statuses = {line.path: line.status for line in attempt.ledger.lines}
+        waits = questions.ask_about_strays(context, task, attempt.number, attempt.reason, statuses)
         if waits:
             context.journal.write(*waits)
             return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
@@ -243,7 +243,7 @@ def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
         return _run_task(context, task)
     context.journal.write(asked, answered)
     if answer.choice == questions.SKIP:
-        context.journal.write(event("task.skipped", task.id, attempt.number, reason="a person left it out"))
+        context.journal.write(event("task.skipped", task.id, attempt.number, reason="skipped by a person"))
     return None
 
 
@@ -277,10 +277,10 @@ def _missing(context: RunContext, needed: Setup) -> str:
     """Return the first thing that is missing; "" if nothing is."""
     limit = float(context.services.settings.run.check_timeout)
     for name in needed.env:
-        found = context.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
-        if not found.passed:
+        result = context.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
+        if not result.passed:
             return f"{name} is not set"
     if needed.check is None:
         return ""
-    found = context.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
-    return "" if found.passed else f"`{needed.check}` {found.result}"
+    result = context.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
+    return "" if result.passed else f"`{needed.check}` {result.result}"

@@ -190,7 +190,7 @@ def _task_letter(services: Services, state: RunState, event: Event, phase: str, 
         event.seq,
         event.at,
         dead_letter.PARKED if task_state.status == outcome.FAILED else dead_letter.SETTLED,
-        exhausted_tasks.standing(state, task_state.id),
+        exhausted_tasks.open_question(state, task_state.id),
     )
 
 

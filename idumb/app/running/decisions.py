@@ -113,7 +113,7 @@ def _answer_plan(services: Services, question: Mapping[str, Any], request: Reque
 
 def _answer_failed_task(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
     """Answer a question about a task that used all its attempts. Every choice but `retry` takes effect at once."""
-    if not exhausted_tasks.stands(state, question) or question["id"] in state.answers:
+    if not exhausted_tasks.is_current(state, question) or question["id"] in state.answers:
         task = state.tasks.get(str(question["task"]))
         status = "no longer in the plan" if task is None else f"now {task.status}"
         raise Refusal(

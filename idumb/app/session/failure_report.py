@@ -160,8 +160,8 @@ def of_refusal(services: Services, state: RunState, contract: Contract, words: s
     if contract.plans[0].dialect != step_plan.DIALECT:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
-    found = structured(services, state, contract, turn)
-    return {} if found is None else {**found, "error": words}
+    report = structured(services, state, contract, turn)
+    return {} if report is None else {**report, "error": words}
 
 
 def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:

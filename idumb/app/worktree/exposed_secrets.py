@@ -50,16 +50,16 @@ def _new_names(services: Services, paths: Iterable[str], commit: str | None, bas
 
     A base has uncommitted files too, so a name that only resembles theirs is new.
     """
-    found = named(services, paths)
-    if not found:
+    exposed = named(services, paths)
+    if not exposed:
         return {}
     trees, redaction, head = services.trees, services.redaction, services.history.tree_of(commit)
-    there = [tree for tree in (head, base) if tree is not None]
-    found = {path: text for path, text in found.items() if not any(trees.entry(tree, path) for tree in there)}
-    held = {path: {name for name, _ in redaction.find([_bytes(path)])} for path in found}
+    earlier = [tree for tree in (head, base) if tree is not None]
+    exposed = {path: text for path, text in exposed.items() if not any(trees.entry(tree, path) for tree in earlier)}
+    held = {path: {name for name, _ in redaction.find([_bytes(path)])} for path in exposed}
     known = _in_commit(services, commit, frozenset[str]().union(*held.values()))
     # A token that is known by its form alone is of no variable, and is new in every name.
-    return {path: text for path, text in found.items() if not held[path] or held[path] - known}
+    return {path: text for path, text in exposed.items() if not held[path] or held[path] - known}
 
 
 def _bytes(path: str) -> bytes:
@@ -69,12 +69,12 @@ def _bytes(path: str) -> bytes:
 def words_of_names(context: RunContext, attempt: Prepared, paths: Iterable[str]) -> str:
     """Return why an attempt fails whose changed files have names that must not be recorded; "" if none has."""
     head = attempt.before.head.commit
-    found = _new_names(context.services, paths, head, attempt.base)
-    if not found:
+    exposed = _new_names(context.services, paths, head, attempt.base)
+    if not exposed:
         return ""
     return (
         "the names of files hold a known secret, and nothing under such a name is recorded or committed:"
-        f" {wording.listed(found.values())}; rename or remove them"
+        f" {wording.listed(exposed.values())}; rename or remove them"
         f" (git ls-tree -r --name-only {attempt.ref}/checkpoint names them)"
     )
 
@@ -105,10 +105,10 @@ def names_in(
         return recorded
     changed = [change.path for change in services.trees.changes(old, new)]
     shown = named(services, changed)
-    found = {one: [path for path in changed if shown.get(path, path) == one] for one in marked}
+    candidates = {one: [path for path in changed if shown.get(path, path) == one] for one in marked}
     plain = [path for path in changed if path not in {*recorded, *others}]
     hides = services.redaction.may_match
-    unknown = [one for one, names in found.items() if not names and any(hides(one, path) for path in plain)]
+    unknown = [one for one, names in candidates.items() if not names and any(hides(one, path) for path in plain)]
     if unknown:
         raise Refusal(
             "secret.unknown-name",
@@ -117,7 +117,7 @@ def names_in(
             hint="Set the variables that this run had, then run the command again",
             details={"paths": unknown},
         )
-    return tuple(dict.fromkeys(name for path in recorded for name in found.get(path, (path,))))
+    return tuple(dict.fromkeys(name for path in recorded for name in candidates.get(path, (path,))))
 
 
 def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -> tuple[str, ...]:
@@ -128,9 +128,9 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
     changed = (change.path.split("/") for change in services.trees.changes(old, new))
     above = {"/".join(parts[:end]) + slash for parts in changed for end in range(1, len(parts)) for slash in ("", "/")}
     by_text = {text: path for path, text in named(services, above).items()}
-    # A folder that is not found is left as it is: one of the recorded name is nobody's.
-    found = (by_text.get(path, path) for path in recorded)
-    return tuple(path for path in found if _REDACTED not in path)
+    # A folder that does not differ keeps its recorded name.
+    named_folders = (by_text.get(path, path) for path in recorded)
+    return tuple(path for path in named_folders if _REDACTED not in path)
 
 
 def judge(context: RunContext, attempt: Measured) -> Measured:
@@ -145,12 +145,12 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
     # The work may have been committed by its builder already, so HEAD is that of before.
     before = attempt.before.head.commit
-    found = _added(context.services, context.work, changes, before)
-    if found and STRICT in (attempt.plan.mode, context.journal.state.mode):
+    exposed = _added(context.services, context.work, changes, before)
+    if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
         if context.commits is not None and attempt.commits is not None and attempt.commits.made:
             context.commits.drop()
-        return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, found)}; {WITHOUT_SECRET}")
-    return dataclasses.replace(attempt, exposed=found)
+        return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, exposed)}; {WITHOUT_SECRET}")
+    return dataclasses.replace(attempt, exposed=exposed)
 
 
 def question(attempt: Measured) -> Decision:
@@ -165,7 +165,7 @@ def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Dec
         raise Refusal(
             "decision.unknown",
             f"{known.id} waits for the question {missing}, which the event log does not have.",
-            hint=f"idumb skip {known.id} --why REASON goes on without it",
+            hint=f"idumb skip {known.id} --why REASON continues without it",
             details={"task": known.id, "decision": missing},
         )
     return tuple(Decision.recorded(row) for row in rows.values() if row is not None)
@@ -188,45 +188,45 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
             details={"task": task, "paths": list(names.values())},
         )
     head, trees = services.history.tree_of(commit), services.trees
-    found = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
-    if not found:
+    exposed = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
+    if not exposed:
         return
-    asked = _question(_to_accept(journal.state, task, found), task, found, _NOT_ACCEPTED)
+    asked = _question(_to_accept(journal.state, task, exposed), task, exposed, _NOT_ACCEPTED)
     answer = journal.ask_once(services.asker, asked, final=(YES,))
     if answer is not None and answer.choice == YES:
         return
     again = f"idumb accept {task} --why REASON"
     words = f"{asked.what}. Nothing was accepted."
-    details = {"task": task, "decision": asked.id, "evidence": list(found)}
+    details = {"task": task, "decision": asked.id, "evidence": list(exposed)}
     if answer is not None and answer.choice == NO:
         without = f"{WITHOUT_SECRET.capitalize()}, then {again}"
         raise Refusal("accept.secret", words, hint=without, details=details)
     raise Waiting("accept.secret", words, hint=f"idumb decide {asked.id} {YES}, then {again}", details=details)
 
 
-def _to_accept(state: RunState, task: str, found: Sequence[str]) -> str:
+def _to_accept(state: RunState, task: str, exposed: Sequence[str]) -> str:
     """Return the question's id. It is not asked twice, unless the answer was no."""
-    mark = f"{task}{ACCEPTED}{canonical_json.digest(list(found))[:8]}"
+    mark = f"{task}{ACCEPTED}{canonical_json.digest(list(exposed))[:8]}"
     refused = sum(1 for i, answer in state.answers.items() if i.startswith(mark) and answer["choice"] == NO)
     return f"{mark}.{refused + 1}" if refused else mark
 
 
-_FAILS = "the attempt fails, and the next one is told to leave the value out"
+_FAILS = "the attempt fails; the feedback for the next one says to omit the value"
 _NOT_ACCEPTED = "the task is not accepted, and everything is kept"
 
 
-def _what(task: str, found: Sequence[str]) -> str:
-    return f"{task} would commit a known secret: {wording.listed(found, 5, between='; ')}"
+def _what(task: str, exposed: Sequence[str]) -> str:
+    return f"{task} would commit a known secret: {wording.listed(exposed, 5, between='; ')}"
 
 
-def _question(id: str, task: str, found: Sequence[str], refused: str) -> Decision:
+def _question(id: str, task: str, exposed: Sequence[str], refused: str) -> Decision:
     return Decision(
         id=id,
         kind=evidence.SECRET,
         task=task,
-        what=_what(task, found),
-        why="HEAD has the value nowhere. Once it is committed, everybody who gets the repository has it.",
-        evidence=tuple(found),
+        what=_what(task, exposed),
+        why="HEAD does not contain the value. Once it is committed, everyone with the repository can read it.",
+        evidence=tuple(exposed),
         choices=(
             Choice(YES, "commit it", "the value is committed with the task"),
             Choice(NO, "do not", refused),
@@ -240,11 +240,12 @@ def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: 
     if not redaction.knows_secrets():
         return ()
     new = {(c.path, c.new.oid): None for c in changes if c.new is not None and c.new.mode != ledger.SUBMODULE}
-    found = [(path, line, name) for path, oid in new for name, line in redaction.find(trees.pieces(oid))]
-    if not found:
+    matches = [(path, line, name) for path, oid in new for name, line in redaction.find(trees.pieces(oid))]
+    if not matches:
         return ()
-    known = _in_commit(services, commit, frozenset(name for _, _, name in found))
-    lines = (f"{redaction.redact(path)}:{line}: the value of {name}" for path, line, name in found if name not in known)
+    known = _in_commit(services, commit, frozenset(name for _, _, name in matches))
+    new_matches = [match for match in matches if match[2] not in known]
+    lines = (f"{redaction.redact(path)}:{line}: the value of {name}" for path, line, name in new_matches)
     return tuple(dict.fromkeys(lines))[:_SHOWN]
 
 

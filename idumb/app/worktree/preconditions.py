@@ -22,7 +22,7 @@ _HINTS = {
     "git.unsupported-format": "git config --list --local shows its format and extensions",
     "git.ownership": "git status says which safe.directory entry it misses",
     "git.bare": "git config core.bare false, where it was left so by accident",
-    "git.work-tree-elsewhere": "git config --unset core.worktree, or run idumb in that work tree",
+    "git.work-tree-elsewhere": "git config --unset core.worktree, or run idumb in that working tree",
     "git.unmerged": "git status lists them; git add settles one",
     "git.unreadable": "git fsck",
     "git.failed": "git fsck; git status",
@@ -82,8 +82,8 @@ def _way_back(services: Services, state: RunState) -> str:
     branch = state.branch
     if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
         return f"git switch {shlex.quote(branch)}"
-    told = [e.payload.get("commit") or e.payload.get("git_hash") for e in services.log.events(run=state.id)]
-    newest = next((commit for commit in reversed(told) if commit), state.base.commit)
+    commits = [e.payload.get("commit") or e.payload.get("git_hash") for e in services.log.events(run=state.id)]
+    newest = next((commit for commit in reversed(commits) if commit), state.base.commit)
     if branch is None:
         return f"git switch --detach {newest}"
     name = shlex.quote(branch)
@@ -166,9 +166,9 @@ def commit(services: Services, paths: Sequence[str], message: str) -> CommitAtte
 
 def commit_or_fail(services: Services, paths: Sequence[str], message: str, what: str) -> str | None:
     """Return the commit, None if there is nothing to commit; WorkFailed with git's words if it refuses."""
-    made = commit(services, paths, message)
-    if paths and made.commit is None:
+    committed = commit(services, paths, message)
+    if paths and committed.commit is None:
         raise WorkFailed(
-            "git.commit-refused", f"{what}: {made.words}", hint="Fix what git names, then run the command again"
+            "git.commit-refused", f"{what}: {committed.words}", hint="Fix what git names, then run the command again"
         )
-    return made.commit
+    return committed.commit

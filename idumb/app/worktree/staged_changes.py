@@ -46,8 +46,8 @@ def hold(
 ) -> Mapping[str, Entry | None]:
     """Keep what is staged of these paths and is in none of the trees, before a commit replaces it."""
     entry = services.trees.entry
-    found = services.history.staged(paths)
-    staged = {path: one for path, one in found.items() if one not in [entry(tree, path) for tree in trees]}
+    entries = services.history.staged(paths)
+    staged = {path: one for path, one in entries.items() if one not in [entry(tree, path) for tree in trees]}
     if staged:
         rows = services.history.index_input(staged)
         blobs = {one.oid: one.oid for one in staged.values() if one is not None and one.mode != ledger.SUBMODULE}

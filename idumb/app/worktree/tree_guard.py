@@ -2,7 +2,7 @@
 
 An agent runs as the user and can find the tree that its copy was made of. Nothing tells its changes from the user's
 own, so idumb restores only its own refs, and names everything else with the way back. People edit files while an agent
-works, so changed files cost nobody an answer. Another HEAD, or changed files of git's own, do.
+works, so changed files do not discard an answer. Another HEAD, or changed files of git's own, do.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
         return DriftReport()
     named = wording.listed(f"{row['path']} ({row['what']})" for row in rows)
     ways = tuple(row["back"] for row in rows if row["back"] is not None)
-    return DriftReport((f"files changed in your own work tree: {named}",), ways, tuple(rows))
+    return DriftReport((f"files changed in your own working tree: {named}",), ways, tuple(rows))
 
 
 def _what(change: ledger.Change) -> str:
