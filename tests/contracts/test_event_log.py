@@ -15,6 +15,7 @@ from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.store import event_log, ownership
 from tests.support.fixed_clock import FixedClock
 from tests.support.memory_event_log import MemoryEventLog
+from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 
 
 class Store(Protocol):
@@ -27,7 +28,9 @@ class Store(Protocol):
 class MemoryStore:
     def __init__(self, _folder: Path) -> None:
         self.clock = FixedClock()
-        self.log = self.owner = self.runs = MemoryEventLog(self.clock)
+        worktree = MemoryWorktree()
+        self.log = self.runs = MemoryEventLog(self.clock, worktree)
+        self.owner = MemoryOwnership(worktree)
 
 
 class SqliteStore:

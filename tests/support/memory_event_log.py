@@ -1,63 +1,25 @@
-"""The event log and its companions in memory, for tests of the engine. Bound to the same contract as the real ones."""
+"""The event log and its index of runs in memory, for tests of the engine. Held to the same contract as SQLite."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, GENESIS, KINDS, ChainCheck, Event, NewEvent
 from idumb.store import event_chain
+from tests.support.memory_ownership import MemoryWorktree
 
 
 class MemoryEventLog:
-    """Implements the ports `EventLog`, `RunIndex` and `Ownership` for one work tree and one process."""
+    """Implements the ports `EventLog` and `RunIndex` for one work tree; `worktree` knows the current token."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, worktree: MemoryWorktree) -> None:
         self.clock = clock
+        self.worktree = worktree
         self.stored: list[Event] = []
-        self.fence = 0
-        self.owned = False
-
-    def acquire(self, command: str, *, force: bool = False) -> int:
-        if self.owned and not force:
-            raise Refusal("lock.held", f"this working tree is in use by another idumb: {command}", hint="idumb status")
-        self.owned = True
-        self.fence += 1
-        return self.fence
-
-    def release(self) -> None:
-        self.owned = False
-
-    def check(self, fence: int) -> bool:
-        return self.owned and fence == self.fence
-
-    def guard(self) -> None:
-        """Nobody else can take over what lives in this process alone."""
-
-    def holder(self) -> Mapping[str, Any] | None:
-        return None
-
-    def overtaken(self) -> Mapping[str, Any] | None:
-        return None
-
-    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
-        return not self.owned
-
-    def end(self, holder: Mapping[str, Any]) -> None:
-        self.owned = False
-
-    def asked(self) -> str | None:
-        return None
-
-    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
-        """Nobody else can ask what lives in this process alone."""
-
-    def pause_asked(self) -> tuple[str, str] | None:
-        return None
 
     def append(
         self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
@@ -68,7 +30,7 @@ class MemoryEventLog:
         unknown = [new.kind for new in events if new.kind not in KINDS]
         if unknown:
             raise ValueError(f"no such kind of event: {unknown[0]}")
-        if fence != self.fence or not self.fence:
+        if fence != self.worktree.fence or not fence:
             raise StoreError("store.fence", "another idumb has taken over this work tree", hint="idumb status")
         known = (event for event in self.stored if event.run == events[0].run and event.kind not in BESIDE)
         newest = max((event.seq for event in known), default=0)
@@ -129,7 +91,7 @@ class MemoryEventLog:
 
     def _place(self, new: NewEvent, text: str, operation: str, at: str) -> Event:
         seq, previous = self.head()
-        row = event_chain.chain([(new, text)], seq, previous, operation=operation, fence=self.fence, at=at)[0]
+        row = event_chain.chain([(new, text)], seq, previous, operation=operation, fence=self.worktree.fence, at=at)[0]
         fields = dict(zip(event_chain.PLACE, row, strict=True))
         event = Event(**{**fields, "payload": json.loads(text)})
         self.stored.append(event)

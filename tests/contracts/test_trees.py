@@ -1,0 +1,363 @@
+"""What the trees of a working tree promise, asked of git's and of those in memory (R-GIT-2, R-GIT-3)."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import pytest
+
+from idumb.app.ports.repository import Conflict, History, Trees
+from idumb.domain.errors import Refusal
+from idumb.git import discover
+from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
+
+REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+
+
+class Folder(Protocol):
+    """A working tree with its two ports."""
+
+    trees: Trees
+    history: History
+
+    def write(self, path: str, data: bytes) -> None: ...
+    def remove(self, path: str) -> None: ...
+    def files(self) -> dict[str, bytes]: ...
+    def ignore(self, path: str) -> None: ...
+    def commit(self, message: str = "work") -> str: ...
+
+
+class MemoryFolder:
+    def __init__(self, _: GitSandbox | None = None) -> None:
+        self.repository = MemoryRepository()
+        self.trees = cast("Trees", MemoryTrees(self.repository))
+        self.history = cast("History", MemoryHistory(self.repository))
+
+    def write(self, path: str, data: bytes) -> None:
+        self.repository.files[path] = data
+
+    def remove(self, path: str) -> None:
+        del self.repository.files[path]
+
+    def files(self) -> dict[str, bytes]:
+        return dict(self.repository.files)
+
+    def ignore(self, path: str) -> None:
+        self.repository.ignored.add(path)
+
+    def commit(self, message: str = "work") -> str:
+        return self.repository.commit_all(message)
+
+
+class GitFolder:
+    def __init__(self, sandbox: GitSandbox) -> None:
+        self.sandbox = sandbox
+        repository = discover.find(str(sandbox.root))
+        self.trees: Trees = GitTrees(repository)
+        self.history: History = GitHistory(repository)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.sandbox.write(path, data)
+
+    def remove(self, path: str) -> None:
+        self.sandbox.remove(path)
+
+    def files(self) -> dict[str, bytes]:
+        tree = self.sandbox.root
+        found = (p for p in tree.rglob("*") if p.is_file() and ".git" not in p.relative_to(tree).parts)
+        return {p.relative_to(tree).as_posix(): p.read_bytes() for p in found}
+
+    def ignore(self, path: str) -> None:
+        with (self.sandbox.git_dir / "info/exclude").open("a") as rules:
+            rules.write(f"/{path}\n")
+
+    def commit(self, message: str = "work") -> str:
+        return self.sandbox.commit(message)
+
+
+@pytest.fixture(params=[MemoryFolder, GitFolder], ids=["memory", "git"])
+def folder(request: pytest.FixtureRequest, sandbox: GitSandbox) -> Folder:
+    (sandbox.git_dir / "info").mkdir(exist_ok=True)
+    made: Folder = request.param(sandbox)
+    return made
+
+
+def kinds(folder: Folder, old: str, new: str) -> dict[str, str]:
+    return {change.path: change.kind for change in folder.trees.changes(old, new)}
+
+
+def test_a_scan_of_the_same_files_is_the_same_tree(folder: Folder) -> None:
+    folder.write("a", b"1")
+    first = folder.trees.scan()
+    folder.write("a", b"2")
+    assert folder.trees.scan() != first
+    folder.write("a", b"1")
+    assert folder.trees.scan() == first
+
+
+def test_changes_name_what_was_created_modified_and_deleted_in_the_order_of_paths(folder: Folder) -> None:
+    for path in ("b", "a/kept", "c"):
+        folder.write(path, b"1")
+    old = folder.trees.scan()
+    folder.write("z", b"new")
+    folder.write("b", b"2")
+    folder.remove("c")
+    new = folder.trees.scan()
+    assert list(kinds(folder, old, new).items()) == [("b", "modified"), ("c", "deleted"), ("z", "created")]
+    assert kinds(folder, new, old) == {"b": "modified", "c": "created", "z": "deleted"}
+    assert folder.trees.changes(new, new) == ()
+
+
+def test_a_change_carries_the_entries_of_both_sides(folder: Folder) -> None:
+    folder.write("a", b"1")
+    old = folder.trees.scan()
+    folder.write("a", b"2")
+    folder.write("b", b"3")
+    new = folder.trees.scan()
+    modified, created = folder.trees.changes(old, new)
+    assert modified.old is not None
+    assert modified.new is not None
+    assert (folder.trees.read(modified.old.oid), folder.trees.read(modified.new.oid)) == (b"1", b"2")
+    assert (created.old, created.new) == (None, folder.trees.entry(new, "b"))
+
+
+def test_an_ignored_file_is_scanned_only_by_its_name(folder: Folder) -> None:
+    folder.ignore("secret")
+    folder.write("secret", b"1")
+    folder.write("a", b"1")
+    without = folder.trees.scan()
+    assert folder.trees.ignored() == ("secret",)
+    assert folder.trees.entry(without, "secret") is None
+    assert kinds(folder, without, folder.trees.scan(["secret"])) == {"secret": "created"}
+
+
+def test_a_tree_tells_files_from_folders_and_from_nothing(folder: Folder) -> None:
+    folder.write("src/a", b"1")
+    tree = folder.trees.scan()
+    assert folder.trees.is_folder(tree, "src")
+    assert not folder.trees.is_folder(tree, "src/a")
+    assert not folder.trees.is_folder(tree, "sr")
+    assert folder.trees.entry(tree, "none") is None
+
+
+def test_an_overlay_takes_named_paths_from_the_other_tree_and_no_others(folder: Folder) -> None:
+    folder.write("a", b"1")
+    folder.write("gone", b"1")
+    old = folder.trees.scan()
+    folder.write("a", b"2")
+    folder.write("other", b"2")
+    folder.remove("gone")
+    new = folder.trees.scan()
+    mixed = folder.trees.overlay(new, old, ["a", "gone"])
+    assert kinds(folder, old, mixed) == {"other": "created"}
+    assert folder.trees.overlay(new, old, ["a", "gone", "other"]) == old
+    assert folder.trees.overlay(new, old, []) == new
+
+
+def test_a_snapshot_is_kept_under_its_ref_and_has_the_scanned_tree(folder: Folder) -> None:
+    folder.write("a", b"1")
+    kept = folder.trees.snapshot(REF, "before T1")
+    assert (kept.tree, kept.ref) == (folder.trees.scan(), REF)
+    assert folder.history.refs("refs/idumb/") == {REF: kept.commit}
+    folder.write("a", b"2")
+    assert folder.trees.tree_at(kept.commit) == kept.tree
+
+
+def test_a_snapshot_knows_the_head_of_its_moment(folder: Folder) -> None:
+    folder.write("a", b"1")
+    head = folder.commit()
+    kept = folder.trees.snapshot(REF, "before T1")
+    folder.write("a", b"2")
+    assert folder.commit() != head
+    assert folder.history.head_at(kept.commit) == head
+
+
+def test_after_a_snapshot_and_changes_restore_brings_every_byte_back(folder: Folder) -> None:
+    folder.write("a", b"1\r\n\xff")
+    folder.write("gone/deep", b"2")
+    before, base = folder.files(), folder.trees.snapshot(REF, "before T1").tree
+    folder.write("a", b"9")
+    folder.write("new/deep", b"n")
+    folder.remove("gone/deep")
+    left = folder.trees.scan()
+    assert folder.trees.restore(base, left, [c.path for c in folder.trees.changes(base, left)]) == ()
+    assert folder.files() == before
+    assert folder.trees.scan() == base
+
+
+def test_restore_writes_nothing_if_one_path_is_not_as_expected(folder: Folder) -> None:
+    for path in ("a", "b", "c"):
+        folder.write(path, b"1")
+    base = folder.trees.scan()
+    for path in ("a", "b", "c", "new"):
+        folder.write(path, b"2")
+    left = folder.trees.scan()
+    folder.write("b", b"mine")
+    folder.remove("c")
+    folder.write("new", b"mine")
+    before = folder.files()
+    assert folder.trees.restore(base, left, ["a", "b", "c", "new"]) == (
+        Conflict("b", "was changed since"),
+        Conflict("c", "was deleted since"),
+        Conflict("new", "was changed since"),
+    )
+    assert folder.files() == before
+
+
+def test_restore_refuses_a_path_that_somebody_created_again(folder: Folder) -> None:
+    folder.write("a", b"1")
+    base = folder.trees.scan()
+    folder.remove("a")
+    left = folder.trees.scan()
+    folder.write("a", b"mine")
+    assert folder.trees.restore(base, left, ["a"]) == (Conflict("a", "was created since"),)
+
+
+def test_restore_can_be_repeated_and_a_path_that_is_restored_is_no_conflict(folder: Folder) -> None:
+    folder.write("a", b"1")
+    folder.write("b", b"1")
+    base = folder.trees.scan()
+    folder.write("a", b"2")
+    folder.write("b", b"2")
+    left = folder.trees.scan()
+    folder.write("a", b"1")
+    assert folder.trees.restore(base, left, ["a", "b"]) == ()
+    assert folder.trees.restore(base, left, ["a", "b"]) == ()
+    assert folder.files() == {"a": b"1", "b": b"1"}
+
+
+def test_forced_restore_overwrites_whatever_is_there(folder: Folder) -> None:
+    folder.write("a", b"1")
+    base = folder.trees.scan()
+    folder.write("a", b"mine")
+    assert folder.trees.restore(base, base, ["a"], force=True) == ()
+    assert folder.files() == {"a": b"1"}
+
+
+def test_restore_writes_only_the_named_paths(folder: Folder) -> None:
+    folder.write("a", b"1")
+    base = folder.trees.scan()
+    folder.write("a", b"2")
+    folder.write("other", b"2")
+    assert folder.trees.restore(base, folder.trees.scan(), ["a"]) == ()
+    assert folder.files() == {"a": b"1", "other": b"2"}
+
+
+def test_blobs_are_kept_by_name_under_a_ref(folder: Folder) -> None:
+    blob = folder.trees.store(b"a plan")
+    folder.trees.keep_blobs(REF, {"01-PLAN.md": blob}, "plans")
+    assert folder.trees.kept_blobs(REF) == {"01-PLAN.md": blob}
+    assert folder.trees.read(blob) == b"a plan"
+    assert folder.trees.kept_blobs(f"{REF}/none") == {}
+
+
+def test_an_object_that_is_missing_is_a_refusal(folder: Folder) -> None:
+    with pytest.raises(Refusal) as caught:
+        folder.trees.read("0" * 39 + "1")
+    assert caught.value.code == "git.object-missing"
+
+
+def test_before_the_first_commit_head_has_a_branch_and_no_commit(folder: Folder) -> None:
+    assert (folder.history.head().commit, folder.history.head().branch) == (None, "main")
+    assert folder.history.head_tree() is None
+    folder.write("a", b"1")
+    assert folder.history.uncommitted(["**"]) == ("a",)
+
+
+def test_uncommitted_paths_are_those_that_differ_from_head_and_fit_the_globs(folder: Folder) -> None:
+    for path in ("a", "src/b", "src/c", "gone"):
+        folder.write(path, b"1")
+    folder.ignore("ignored")
+    folder.commit()
+    folder.write("src/b", b"2")
+    folder.write("src/new", b"2")
+    folder.write("ignored", b"2")
+    folder.remove("gone")
+    assert folder.history.uncommitted(["a", "src/**", "ignored"]) == ("src/b", "src/new")
+    assert folder.history.uncommitted(["gone", "src/b"]) == ("gone", "src/b")
+
+
+def commit(folder: Folder, *paths: str, head: str | None, message: str = "T1", allow_empty: bool = True) -> str | None:
+    made = folder.history.commit(paths, message, expected_head=head, hooks=False, allow_empty=allow_empty)
+    return made.commit
+
+
+def test_a_commit_has_exactly_the_named_paths_as_they_are_in_the_working_tree(folder: Folder) -> None:
+    folder.write("a", b"1")
+    folder.write("b", b"1")
+    folder.write("gone", b"1")
+    head = folder.commit()
+    folder.write("a", b"2")
+    folder.write("b", b"2")
+    folder.remove("gone")
+    made = commit(folder, "a", "gone", head=head)
+    assert made is not None
+    assert kinds(folder, folder.history.tree_of(head), folder.history.tree_of(made)) == {
+        "a": "modified",
+        "gone": "deleted",
+    }
+    assert folder.history.head().commit == made
+    assert folder.history.uncommitted(["**"]) == ("b",)
+
+
+def test_a_commit_is_refused_if_head_is_not_the_expected_one(folder: Folder) -> None:
+    folder.write("a", b"1")
+    old = folder.commit()
+    folder.write("a", b"2")
+    head = folder.commit()
+    folder.write("a", b"3")
+    made = folder.history.commit(["a"], "T1", expected_head=old, hooks=False, allow_empty=True)
+    assert made.commit is None
+    assert made.words
+    assert folder.history.head().commit == head
+
+
+def test_a_commit_without_a_change_is_made_only_if_it_may_be_empty(folder: Folder) -> None:
+    folder.write("a", b"1")
+    head = folder.commit()
+    assert commit(folder, "a", head=head, allow_empty=False) is None
+    assert folder.history.head().commit == head
+    assert commit(folder, "a", head=head) is not None
+
+
+def test_trailers_are_read_from_head_back_to_a_commit_newest_first(folder: Folder) -> None:
+    folder.write("a", b"1")
+    base = folder.commit("start\n\nIdumb-Task: T0\n")
+    first = commit(folder, head=base, message="one\n\nIdumb-Run: r\nIdumb-Task: T1\n")
+    other = commit(folder, head=first, message="a person's")
+    second = commit(folder, head=other, message="two\n\nIdumb-Run: r\nIdumb-Task: T2\n")
+    assert [(c, t["Idumb-Task"]) for c, t in folder.history.trailers_since(base)] == [(second, "T2"), (first, "T1")]
+    assert [t["Idumb-Task"] for _, t in folder.history.trailers_since(None)] == ["T2", "T1", "T0"]
+
+
+def test_head_descends_from_its_ancestors_alone(folder: Folder) -> None:
+    folder.write("a", b"1")
+    first = folder.commit()
+    folder.write("a", b"2")
+    second = folder.commit()
+    assert folder.history.descends(first)
+    assert folder.history.descends(second)
+    assert folder.history.descends(first, second)
+    assert not folder.history.descends(second, first)
+
+
+def test_own_refs_are_no_refs_of_the_user(folder: Folder) -> None:
+    folder.write("a", b"1")
+    head = folder.commit()
+    folder.trees.snapshot(REF, "before T1")
+    assert folder.history.state().refs == {"refs/heads/main": head}
+    assert set(folder.history.kept_refs()) == {REF}
+
+
+def test_a_ref_is_kept_for_an_existing_commit_only(folder: Folder) -> None:
+    folder.write("a", b"1")
+    head = folder.commit()
+    folder.history.keep_ref(REF, head)
+    assert folder.history.refs(REF) == {REF: head}
+    with pytest.raises(Refusal):
+        folder.history.keep_ref(f"{REF}-gone", "0" * 39 + "1")
+    folder.history.delete_ref(REF, head)
+    assert folder.history.refs("refs/idumb/") == {}

@@ -1,0 +1,77 @@
+"""The ownership of a working tree in memory: each `MemoryOwnership` is one process that asks for the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain.errors import Refusal
+
+
+@dataclass(slots=True)
+class MemoryWorktree:
+    """The working tree: its last token and its owner. `elsewhere`: the owner is on another machine."""
+
+    fence: int = 0
+    owner: MemoryOwnership | None = None
+    elsewhere: bool = False
+
+
+class MemoryOwnership:
+    """Implements the port `Ownership`, except signals to other processes."""
+
+    def __init__(self, worktree: MemoryWorktree) -> None:
+        self._worktree = worktree
+        self._fence = 0
+        self._pause: tuple[str, str] | None = None
+        self._command = ""
+
+    def acquire(self, command: str, *, force: bool = False) -> int:
+        tree = self._worktree
+        if tree.owner is not None and not (force and tree.elsewhere):
+            code = "lock.elsewhere" if tree.elsewhere else "lock.held"
+            raise Refusal(
+                code, f"This working tree is in use by another idumb: {tree.owner._command}", hint="idumb status"
+            )
+        tree.fence += 1
+        tree.owner, tree.elsewhere = self, False
+        self._fence, self._command, self._pause = tree.fence, command, None
+        return self._fence
+
+    def release(self) -> None:
+        if self._worktree.owner is self:
+            self._worktree.owner = None
+            self._fence = 0
+
+    def check(self, fence: int) -> bool:
+        return self._worktree.owner is self and fence == self._worktree.fence
+
+    def guard(self) -> None:
+        if self._fence and self._worktree.owner is not self:
+            raise Refusal("lock.lost", "This process no longer owns the working tree.", hint="idumb doctor")
+
+    def holder(self) -> Mapping[str, Any] | None:
+        owner = self._worktree.owner
+        standing = "elsewhere" if self._worktree.elsewhere else "running"
+        return None if owner is None else {"command": owner._command, "fence": owner._fence, "standing": standing}
+
+    def overtaken(self) -> Mapping[str, Any] | None:
+        return None
+
+    def asked(self) -> str | None:
+        return None
+
+    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
+        raise NotImplementedError
+
+    def end(self, holder: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
+        owner = self._worktree.owner
+        if owner is not None and owner._fence == holder["fence"]:
+            owner._pause = (by, why)
+
+    def pause_asked(self) -> tuple[str, str] | None:
+        return self._pause if self._worktree.owner is self else None
