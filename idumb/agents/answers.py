@@ -62,7 +62,7 @@ VERDICT: Mapping[str, Any] = {
     "required": ["verdict", "evidence", "findings"],
     "additionalProperties": False,
 }
-"""Return the JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
+"""The JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
 
 _MARKS = ("```", "~~~")
 _LONGEST = 64 * 1024

@@ -42,7 +42,7 @@ class ProgramAgent(Adapter):
         return resolve(name, self._environment.get("PATH", ""), self._equipment.repository)
 
     def _argv(self) -> tuple[str, ...]:
-        """Return the binding's argument list. Its program is resolved once: the one that was approved is started."""
+        """Return the binding's argument list. Its program is resolved once, so the approved program is started."""
         if self._resolved is None:
             program, *arguments = self._binding.argv
             self._resolved = (self._resolve(program), *arguments)

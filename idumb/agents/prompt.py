@@ -1,7 +1,7 @@
-"""What builder and validator are told: a Markdown template with the task's own words put in.
+"""Renders the prompts of agents from Markdown templates.
 
-`$name` stands for a value of the task; unknown names stay as written. A section whose values are all empty is left
-out. Values are put in once and never looked at for further names.
+`$name` is a placeholder for a value of the task; an unknown name stays as written. A section whose values are all empty
+is omitted. Placeholders inside values are not replaced.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileCla
 from idumb.system.files import shipped_files
 
 _EVIDENCE = '"evidence"'
-"""Stands in a template that tells a validator of the form in which it shows what its PASS rests on."""
+"""Occurs in a template that describes the evidence of a verdict."""
 
-_SHOWING = """\
+_EVIDENCE_FORM = """\
 Let the verdict say what it rests on:
 
 {"verdict": "PASS", "evidence": [{"criterion": "AC-1", "file": "path", "line": 1}], "findings": []}
@@ -29,28 +29,28 @@ Let the verdict say what it rests on:
  it printed, as {"criterion": "AC-1", "command": "...", "output": "..."}. A PASS without evidence proves nothing, and\
  one that cites a file or a line that is not there counts as no answer."""
 
-_PLACE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_PLACEHOLDER = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 
 
 def render(request: PromptRequest) -> str:
-    """The prompt of a role, from the user's template or the one that idumb ships."""
+    """Return the prompt of a role, from the user's template or the shipped one."""
     source = template(request.name or request.role) if request.template is None else request.template
     texts = values(request)
     text = filled(without_frontmatter(source), texts)
     if request.role == BUILDER:
-        named = {match[1] or match[2] for match in _PLACE.finditer(source)}
-        for name, title in _APART.items():
+        named = {match[1] or match[2] for match in _PLACEHOLDER.finditer(source)}
+        for name, title in _REQUIRED_SECTIONS.items():
             text = text if name in named else _with_section(text, title, texts[name])
     if request.commits and _COMMITS not in text:
         text = _with_section(text, "Commits", _COMMITS)
     if request.role == VALIDATOR and _EVIDENCE not in source:
-        text = _with_section(text, "Evidence", _SHOWING)
+        text = _with_section(text, "Evidence", _EVIDENCE_FORM)
     return text
 
 
-_APART = {"assumptions": "The plan assumes", "decisions": "Decided by people"}
-"""What each builder is told, whether its template has a place for it or not: templates are bound by approvals."""
+_REQUIRED_SECTIONS = {"assumptions": "The plan assumes", "decisions": "Decided by people"}
+"""Sections that a builder's prompt gets even if its template lacks them: templates are bound by approvals."""
 
 
 def _with_section(prompt: str, title: str, text: str) -> str:
@@ -58,13 +58,13 @@ def _with_section(prompt: str, title: str, text: str) -> str:
 
 
 def of_name(own: str | None, name: str, texts: Mapping[str, str]) -> str:
-    """A template of the user's, or the shipped one of this name, with values in place of their names."""
+    """Return the user's template, or the shipped one of this name, with its placeholders replaced."""
     return filled(template(name) if own is None else without_frontmatter(own), texts)
 
 
 @functools.cache
 def template(role: str) -> str:
-    """The shipped template of a role, without its frontmatter; raises AdapterError where there is none."""
+    """Return the shipped template of a role without its frontmatter. Raises AdapterError if it is missing."""
     try:
         return without_frontmatter(shipped_files.template(f"prompts/{role}.md"))
     except FileNotFoundError as missing:
@@ -81,23 +81,23 @@ def without_frontmatter(text: str) -> str:
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:
-    """The template with values in place of their names."""
+    """Return the template with its placeholders replaced and its empty sections omitted."""
 
     def value(match: re.Match[str]) -> str:
         return texts.get(match[1] or match[2], match[0])
 
-    return "".join(_PLACE.sub(value, part) for part in _SECTION.split(text) if _says_something(part, texts))
+    return "".join(_PLACEHOLDER.sub(value, part) for part in _SECTION.split(text) if _has_content(part, texts))
 
 
-def _says_something(section: str, texts: Mapping[str, str]) -> bool:
-    # The heading does not count: `## Attempt $attempt` says nothing without feedback.
+def _has_content(section: str, texts: Mapping[str, str]) -> bool:
+    # The heading does not count: `## Attempt $attempt` is empty without feedback.
     body = section.partition("\n")[2] if section.startswith("## ") else section
-    names = [name for match in _PLACE.finditer(body) if (name := match[1] or match[2]) in texts]
+    names = [name for match in _PLACEHOLDER.finditer(body) if (name := match[1] or match[2]) in texts]
     return not names or any(texts[name] for name in names) or not section.startswith("## ")
 
 
 def values(request: PromptRequest) -> dict[str, str]:
-    """Every name that a template may use, with its text; "" where the task says nothing."""
+    """Return the text of every placeholder; "" if the task does not state it."""
     task, plan = request.task, request.plan
     return {
         "id": task.id,
@@ -195,7 +195,7 @@ def _duration(seconds: int) -> str:
 
 
 def _code(text: str) -> str:
-    """`text` as a code span, whatever backticks it holds."""
+    """Return `text` as a code span, with enough backticks around those in it."""
     mark = "`"
     while mark in text:
         mark += "`"

@@ -288,7 +288,7 @@ def _shell_error(code: int | None) -> str:
 
 
 def _argv(step: Step) -> list[str]:
-    """Run a command. `command` is a fixed string for the shell; `argv` never goes through a shell."""
+    """Return the arguments of a `run` step. `command` is a fixed string for the shell; `argv` uses no shell."""
     argv = step.arguments.get("argv")
     if argv is None:
         return ["/bin/sh", "-c", _text(step, "command")]

@@ -13,8 +13,10 @@ import os
 import stat
 from collections.abc import Iterator
 
+from idumb.system.files import atomic_write, report_files
+from idumb.system.files.report_files import LinkInTheWay
+
 LARGEST = 256 * 1024 * 1024  # bytes of a file that is read as a whole
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileProblem(Exception):
@@ -38,8 +40,8 @@ class WorkspaceFiles:
         return data
 
     def head(self, path: str, most: int) -> tuple[bytes, int]:
-        """(the first bytes of a regular file, at most `most`; how many it has)."""
-        with _told(path), self._parent(path) as (folder, name):
+        """Return (at most `most` first bytes of a regular file, its size)."""
+        with _described(path), self._parent(path) as (folder, name):
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             try:
                 status = os.fstat(handle)
@@ -53,17 +55,18 @@ class WorkspaceFiles:
 
         A symbolic link at `path` is replaced by the file, never followed.
         """
-        with _told(path), self._parent(path, make=True) as (folder, name):
+        with _described(path), self._parent(path, make=True) as (folder, name):
             status = _status(folder, name)
             if status is not None and not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
                 raise FileProblem(f"{path} is a folder or a special file")
             if mode is None:
                 mode = stat.S_IMODE(status.st_mode) & 0o777 if status and stat.S_ISREG(status.st_mode) else 0o644
-            _replace(folder, name, data, mode)
+            temporary = f".idumb-{os.urandom(6).hex()}.tmp"
+            atomic_write.write_at(folder, name, data, durable=False, mode=mode, temporary=temporary)
 
     def delete(self, path: str) -> None:
         """Remove a file or a symbolic link and then, like git, the parent folders that are empty."""
-        with _told(path), self._parent(path) as (folder, name):
+        with _described(path), self._parent(path) as (folder, name):
             if stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
                 raise FileProblem(f"{path} is a folder; delete_file deletes only files")
             os.unlink(name, dir_fd=folder)
@@ -72,7 +75,7 @@ class WorkspaceFiles:
     def move(self, source: str, target: str) -> None:
         """Rename a file or a symbolic link; never overwrite an existing `target`."""
         with (
-            _told(source),
+            _described(source),
             self._parent(source) as (from_folder, from_name),
             self._parent(target, make=True) as (to_folder, to_name),
         ):
@@ -86,7 +89,7 @@ class WorkspaceFiles:
     def make_folder(self, path: str) -> None:
         """Create a folder and its parents if they are missing."""
         path = path.rstrip("/")
-        with _told(path), self._parent(f"{path}/.", make=True):
+        with _described(path), self._parent(f"{path}/.", make=True):
             pass
 
     def _prune(self, path: str) -> None:
@@ -108,52 +111,11 @@ class WorkspaceFiles:
     def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """Return a descriptor of the folder that contains `path`, and the last part of the path."""
         *parts, name = path.split("/")
-        folder = os.dup(self._root)
+        folder = report_files.open_folder(self._root, parts, path, create=make)
         try:
-            for part in parts:
-                below = _enter(folder, part, path, make=make)
-                os.close(folder)
-                folder = below
             yield folder, name
         finally:
             os.close(folder)
-
-
-def _enter(folder: int, part: str, path: str, *, make: bool) -> int:
-    for _ in range(2):
-        try:
-            return os.open(part, _FOLDER, dir_fd=folder)
-        except FileNotFoundError:
-            if not make:
-                raise
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, 0o777, dir_fd=folder)
-        except OSError as problem:
-            if problem.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-                raise FileProblem(
-                    f"{path}: {part} is a symbolic link or not a folder; idumb does not follow it"
-                ) from None
-            raise
-    raise FileProblem(f"{path}: {part} changed during the operation")
-
-
-def _replace(folder: int, name: str, data: bytes, mode: int) -> None:
-    temporary = f".idumb-{os.urandom(6).hex()}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(temporary, flags, 0o600, dir_fd=folder)
-    try:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fchmod(handle, mode)
-        finally:
-            os.close(handle)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
-        raise
 
 
 def _read(handle: int, most: int) -> bytes:
@@ -178,12 +140,15 @@ def _require_regular(status: os.stat_result, path: str) -> None:
 
 
 @contextlib.contextmanager
-def _told(path: str) -> Iterator[None]:
+def _described(path: str) -> Iterator[None]:
     """Turn system errors into messages about `path`."""
     try:
         yield
     except FileNotFoundError:
         raise FileProblem(f"{path} does not exist") from None
+    except LinkInTheWay as link:
+        words = f"{link.filename}: {link.part} is a symbolic link or not a folder; idumb does not follow it"
+        raise FileProblem(words) from None
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise FileProblem(f"{path} is a symbolic link; idumb does not follow it") from None

@@ -93,7 +93,7 @@ Event = tuple[str | None, Any]  # name and data
 def conversation(
     model: Any, turns: Sequence[Turn], system: Sequence[str], tools: Iterable[Tool], schema: Any, forced: Any = None
 ) -> Conversation:
-    """Return what a request says. `system` are the texts that stand before the conversation."""
+    """Return a request in the common form. `system` are the texts that precede the conversation."""
     prompt, answered = _latest(turns)
     said = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
     wanted_schema = schema if isinstance(schema, dict) and schema else None

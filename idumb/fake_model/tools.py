@@ -134,4 +134,4 @@ _SHELL: Mapping[str, Callable[[Mapping[str, str]], str]] = {
     script.READ: lambda values: f"cat {shlex.quote(values['path'])}",
     script.RUN: lambda values: values["command"],
 }
-"""Return the change as a shell command, for clients that offer only a shell."""
+"""The shell command of each action, for clients that offer only a shell."""

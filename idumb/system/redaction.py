@@ -1,8 +1,8 @@
-"""Secrets are taken out of output before anything is stored.
+"""Removes secrets from output before anything is stored.
 
-Known values (of variables handed to a program) are found in the spellings that programs give them; unknown ones by
-the prefixes that their issuers gave them. There is no rule for randomness as such: it would hit every object id.
-What is found becomes `[redacted:kind:8 hex]`; equal secrets of one repository get equal marks.
+Known values (of variables passed to a program) are recognised in the spellings that programs use, unknown tokens by
+their issuers' prefixes. Randomness alone is no criterion: it would match every object id. A secret is replaced by
+`[redacted:kind:8 hex]`; equal secrets of one repository get equal marks.
 """
 
 from __future__ import annotations

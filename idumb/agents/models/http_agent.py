@@ -31,11 +31,11 @@ from idumb.domain.settings import Binding
 
 _PATH = "/chat/completions"
 _LONGEST_TALK = 32 * 1024 * 1024  # bytes of one request
-_HANDS = """\
+_BUILDER_RULES = """\
 You have no terminal and no hands but the tools you are offered: read what you need, and change files by calls of the \
 tools alone. Only the declared files can be changed. When the work is done, or cannot be done, answer without a call, \
 in a few sentences."""
-_EYES = "You change nothing. Where tools are offered, read what you need with them before you answer."
+_READER_RULES = "You change nothing. Where tools are offered, read what you need with them before you answer."
 _EDITS = """\
 You have no tools. Answer with one JSON object and nothing else: {"edits": [...], "summary": "..."}. Each edit is
 {"tool": "write_file", "path": ..., "content": ..., "intent": ...},
@@ -125,8 +125,8 @@ class _Talk(Talk):
 
     def _system(self) -> str:
         if self.request.role != BUILDER:
-            return _EYES
-        return _HANDS if self.options.tools else _EDITS + self.work.declared_files()
+            return _READER_RULES
+        return _BUILDER_RULES if self.options.tools else _EDITS + self.work.declared_files()
 
     def _prompt(self) -> str:
         schema = self.schema

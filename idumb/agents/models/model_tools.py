@@ -104,7 +104,7 @@ class ModelTools:
         return self._until is not None and time.monotonic() >= self._until
 
     def declared_files(self) -> str:
-        """Call the tool. A file that was only partly shown cannot be written as a whole afterwards."""
+        """Return the texts of the declared files. A truncated file cannot be replaced as a whole afterwards."""
         text, in_part = _declared(self._files, self._request, self._redact, self._hidden)
         self._in_part.update(in_part)
         return text
@@ -273,7 +273,7 @@ def declared_files(request: AgentRequest, redact: Redact) -> str:
 def _declared(
     files: WorkspaceFiles, request: AgentRequest, redact: Redact, hidden: Hidden
 ) -> tuple[str, tuple[str, ...]]:
-    """(the texts; the paths of those that are cut because all together are too long)."""
+    """Return (the texts, the paths of texts that are truncated because all together are too long)."""
     named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     parts: list[str] = []
     cut: list[str] = []

@@ -31,8 +31,8 @@ _ANTHROPIC = "anthropic"
 _OF_ENVIRONMENT = "environment"
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PACKAGE = "pydantic_ai"
-_HANDS = "You have no hands but the tools you are offered. Only the declared files can be changed."
-_EYES = "You change nothing. Read what you need with the tools you are offered before you answer."
+_BUILDER_RULES = "You have no hands but the tools you are offered. Only the declared files can be changed."
+_READER_RULES = "You change nothing. Read what you need with the tools you are offered before you answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class _Talk(Talk):
         who = Agent(
             self._model(),
             output_type=self._output(),
-            instructions=_HANDS if role == BUILDER else _EYES,
+            instructions=_BUILDER_RULES if role == BUILDER else _READER_RULES,
             tools=[self._tool(name) for name in model_tools.offered(role)],
             model_settings={"temperature": 0, **self._options.parameters},
             retries=2,

@@ -34,13 +34,15 @@ def write_at(
     durable: bool = True,
     mode: int | None = None,
     look: Callable[[], None] = lambda: None,
+    temporary: str = "",
 ) -> None:
     """Write to a name in an open folder; a link of that name is replaced, not followed.
 
-    `look` is called right before the rename; if it raises, the old file stays.
+    `look` is called right before the rename; if it raises, the old file stays. `temporary` is the name to write to
+    first.
     """
     bits = _mode_of(folder, name) if mode is None else mode
-    temporary = f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    temporary = temporary or f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         _fill(folder, temporary, data, durable=durable, mode=bits)
         look()

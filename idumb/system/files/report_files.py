@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from idumb.system.files import atomic_write
 
@@ -19,6 +19,7 @@ class LinkInTheWay(OSError):
         super().__init__(
             errno.ELOOP, f"`{part}` is a link or not a folder; idumb does not follow links to its own files", path
         )
+        self.part = part
 
 
 class FileReports:
@@ -117,14 +118,23 @@ class FileReports:
 
     def _open_folder(self, path: str, *, create: bool = False) -> int:
         """Return a descriptor of the folder that contains `path`, opened step by step without following links."""
-        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
-        for part in _parts(path)[:-1]:
-            try:
-                below = _enter(descriptor, part, path, create=create)
-            finally:
-                os.close(descriptor)
-            descriptor = below
-        return descriptor
+        root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return open_folder(root, _parts(path)[:-1], path, create=create)
+        finally:
+            os.close(root)
+
+
+def open_folder(root: int, parts: Sequence[str], path: str, *, create: bool = False) -> int:
+    """Return a descriptor of the folder `parts` below a descriptor. Raises LinkInTheWay with the whole `path`."""
+    folder = os.dup(root)
+    for part in parts:
+        try:
+            below = _enter(folder, part, path, create=create)
+        finally:
+            os.close(folder)
+        folder = below
+    return folder
 
 
 def _parts(path: str) -> list[str]:
@@ -145,7 +155,7 @@ def _enter(folder: int, part: str, path: str, *, create: bool) -> int:
     try:
         return os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
-        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+        if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
             raise LinkInTheWay(path, part) from error
         raise
 

@@ -14,10 +14,12 @@ CLONES = "IDUMB_CLONES"
 
 def path() -> str:
     """Return `$XDG_STATE_HOME/idumb`, else `~/.local/state/idumb`. A relative XDG_STATE_HOME is ignored."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "idumb")
+    return os.path.join(_base("XDG_STATE_HOME", ".local", "state"), "idumb")
+
+
+def _base(variable: str, *default: str) -> str:
+    base = os.environ.get(variable, "")
+    return base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), *default)
 
 
 def clones() -> tuple[str, bool]:
@@ -29,11 +31,8 @@ def clones() -> tuple[str, bool]:
     chosen = os.environ.get(CLONES, "")
     if chosen:
         return chosen.rstrip("/") or "/", True
-    base = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):
-        parts = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "state")
-        base = os.path.join(os.path.expanduser("~"), *parts)
-    return os.path.join(base, "idumb-clones"), False
+    default = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "state")
+    return os.path.join(_base("XDG_STATE_HOME", *default), "idumb-clones"), False
 
 
 def repository_id(common_dir: str) -> str:
@@ -98,10 +97,7 @@ def system_wide() -> tuple[tuple[str, bool], ...]:
 
 def configuration() -> str:
     """Return `$XDG_CONFIG_HOME/idumb`, else `~/.config/idumb`. A relative XDG_CONFIG_HOME is ignored."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "idumb")
+    return os.path.join(_base("XDG_CONFIG_HOME", ".config"), "idumb")
 
 
 def make_below(root: str, path: str) -> None:

@@ -71,7 +71,7 @@ class Captured:
 
 
 def _same_start(one: str, other: str) -> str:
-    """Return the common beginning of two texts: after it comes half of a secret that only the other text has whole."""
+    """Return the common beginning of two texts. Half of a secret may follow it in one, the whole in the other."""
     if other.startswith(one):
         return one
     least, most = 0, min(len(one), len(other))
