@@ -1,4 +1,8 @@
-"""All checks of plans. To add one, write a function next to similar ones, a row here, and its example in docs/."""
+"""All checks of plans.
+
+To add one, write a function next to similar ones, a row here,
+and its example in docs/check_examples.py.
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def step_paths(step: Step) -> tuple[str, ...]:
 
 
 def _doubtful(plan: Plan, rules: Sequence[str], links: Mapping[str, str]) -> Callable[[str], bool]:
-    """Return a function that tells whether a path needs the full check; most paths can be passed at once."""
+    """Return a function that says whether a path needs the full check. Most paths do not."""
     every = [rule.lower() for rule in (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *rules)]
     firsts = {rule.partition("/")[0] for rule in every}
     wide = [rule for rule in every if paths.has_wildcard(rule.partition("/")[0])]

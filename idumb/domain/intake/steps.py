@@ -68,7 +68,7 @@ def chance(case: Case) -> Iterator[Finding]:
 
 
 def _variable(step: Step) -> dict[str, str]:
-    """Return the parts of a command with a varying result, and why, by the name that an assumption must have."""
+    """Return each name in a command whose result varies, with the reason; an assumption must use this name."""
     script = _script(step)
     reasons = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
     for words in script.commands:

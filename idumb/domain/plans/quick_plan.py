@@ -21,7 +21,7 @@ _PHASE = re.compile(r"[Qq]0*([1-9][0-9]{0,5})")
 _NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 _EVERYTHING = ("create", "modify", "delete")
 ANYWHERE = tuple((verb, "**") for verb in _EVERYTHING)
-"""The validator if no files were named: a person reviews the changes."""
+"""The claims of a task without named files; a person reviews its changes."""
 _PLAN = """\
 ---
 type: plan

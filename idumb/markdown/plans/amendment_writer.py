@@ -66,7 +66,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
 
 
 def _later(read: ParsedPlan) -> int:
-    """Count the findings of rules that are newer than approvals of plans."""
+    """Count the findings that earlier versions did not report."""
     return sum(1 for f in read.findings if f.code in LATER)
 
 

@@ -1,4 +1,4 @@
-"""Recognize plans of other tools, in order to name the tool. Nothing is read from them."""
+"""Recognize the plans of other tools, to name the tool in the finding. Their tasks are not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn a draft of any notation into tasks."""
+"""Read the tasks of a draft: Markdown here, YAML in `yaml_tasks`, the common shape in `fast_path`."""
 
 from __future__ import annotations
 

@@ -55,7 +55,10 @@ _KEYS = frozenset({"id", "title", "description", "steps", *labels.FIELDS})
 
 @dataclass(slots=True)
 class NearMissChecker(Field):
-    """`prefix` starts every task id of the plan, such as `T1-`; it is `T` if the phase is unknown."""
+    """Reports the near misses of one plan.
+
+    `prefix` starts every task id of the plan, such as `T1-`; it is `T` if the phase is unknown.
+    """
 
     prefix: str
 
@@ -138,7 +141,7 @@ class NearMissChecker(Field):
             self.unread(*block.pieces[0])
 
     def like_start(self, text: str) -> bool:
-        """Whether a line would start a task with one marker more or less."""
+        """Whether a line would start a task if one marker were added or removed."""
         yaml_id, deep, box = _LINE_ID.match(text), _LINE_DEEP.match(text), criteria.BOX.match(text)
         return bool(
             (yaml_id and self.like_id(yaml_id[1]))

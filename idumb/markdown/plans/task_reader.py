@@ -50,7 +50,7 @@ class Reading:
 
 
 def read_field(reading: Reading, value: Value, context: Context) -> None:
-    """Read one field into `reading`."""
+    """Read one field into `reading`; report a field that was read before."""
     problems = context.problems
     name = value.name
     if name in reading.spans:

@@ -1,4 +1,4 @@
-"""Read criteria in YAML: texts or mappings."""
+"""Read criteria in YAML. A criterion is a text or a mapping."""
 
 from __future__ import annotations
 
