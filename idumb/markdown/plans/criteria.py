@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from idumb.domain import whole_numbers
+from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, Span
-from idumb.markdown.syntax import inline, scalars
-from idumb.markdown.syntax.field_values import Bullet
+from idumb.markdown.syntax import inline, scalars, yaml_nodes
+from idumb.markdown.syntax.field_values import Bullet, yaml_text
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.problems import Field
 
@@ -268,3 +269,98 @@ def _ids(drafts: list[Draft], rules: Rules) -> list[str]:
         ids.append(f"AC-{free}")
         free += 1
     return ids
+
+
+# Criteria in YAML: texts or mappings
+
+_KEYS = ("id", "text", "check", "verify", "human", "opinion", "changed")
+
+
+def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: Rules) -> list[Draft]:
+    return [draft for node in nodes if (draft := _from_node(node, rules))]
+
+
+def _from_node(node: yaml_nodes.Node, rules: Rules) -> Draft | None:
+    if isinstance(node, yaml_nodes.Scalar) and not node.is_null:
+        text = yaml_text(node)
+        if BOX.match(text.s) or BROKEN_BOX.match(text.s):
+            _bad_node(
+                rules, "criterion.box-in-yaml", node.start, "A criterion in YAML must not have a checkbox", text.s
+            )
+            return None
+        return from_text(Text(text.s, text.marks), rules)
+    if isinstance(node, yaml_nodes.Mapping):
+        return _from_mapping(node, rules)
+    _bad_node(rules, "criterion.not-text", node.start, "A criterion must be a text or a mapping")
+    return None
+
+
+def _bad_node(rules: Rules, code: str, at: int, message: str, found: str = "", mend: str = "") -> None:
+    accepted = "a text, or {id?, text, check | verify | human | opinion | changed}"
+    rules.error(code, at, message, found, accepted, mend or "write " + accepted)
+
+
+def _from_mapping(node: yaml_nodes.Mapping, rules: Rules) -> Draft | None:
+    pairs = {key.value: (key, value) for key, value in node.pairs}
+    for key, _ in pairs.values():
+        if key.value not in _KEYS:
+            mend = did_you_mean(key.value, _KEYS, form="did you mean {}?")
+            _bad_node(rules, "criterion.unknown-key", key.start, f"Unknown key `{key.value}`", key.value, mend)
+    text = pairs["text"][1] if "text" in pairs else None
+    if not isinstance(text, yaml_nodes.Scalar) or text.is_null:
+        _bad_node(rules, "criterion.no-text", node.start, "This criterion has no text")
+        return None
+    line = rules.problems.source.place(node.start)[0]
+    draft = Draft(text.value.strip(), node.start, Span(node.start, node.end, line))
+    _mapping_id(draft, pairs, rules)
+    _mapping_proof(draft, pairs, rules)
+    return draft
+
+
+_Pairs = dict[str, tuple[yaml_nodes.Scalar, yaml_nodes.Node]]
+
+
+def _mapping_id(draft: Draft, pairs: _Pairs, rules: Rules) -> None:
+    if "id" not in pairs:
+        return
+    key, node = pairs["id"]
+    if isinstance(node, yaml_nodes.Scalar) and ID.fullmatch(node.value + ":"):
+        draft.number = node.value
+    else:
+        _bad_node(rules, "criterion.bad-id", key.start, "A criterion id must be AC- and a number")
+
+
+def _mapping_proof(draft: Draft, pairs: _Pairs, rules: Rules) -> None:
+    marks = [name for name in (plan.CHECK, *MARKS, plan.CHANGED) if name in pairs]
+    if len(marks) > 1:
+        at = pairs[marks[1]][0].start
+        _bad_node(rules, "criterion.two-proofs", at, "This criterion has two proofs", ", ".join(marks))
+    if not marks:
+        return
+    key, node = pairs[marks[0]]
+    draft.proof = marks[0]
+    if draft.proof == plan.CHECK:
+        if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
+            draft.command = inline.code(node.value.strip()) or node.value.strip()
+        else:
+            _bad_node(rules, "command.empty", key.start, "check must be a command")
+    elif draft.proof == plan.VERIFY and not rules.task:
+        _bad_node(rules, "criterion.bad-proof", key.start, "Success criteria cannot be proven by verify", "verify")
+    elif draft.proof == plan.CHANGED and not rules.task:
+        _bad_node(
+            rules, "criterion.bad-proof", key.start, "Success criteria cannot be proven by changed files", "changed"
+        )
+    else:
+        _mapping_mark(draft, key, node, rules)
+
+
+def _mapping_mark(draft: Draft, key: yaml_nodes.Scalar, node: yaml_nodes.Node, rules: Rules) -> None:
+    if isinstance(node, yaml_nodes.Scalar) and node.plain and node.value in {"true", "True", "TRUE"}:
+        return
+    entries = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
+    texts = [e.value.strip() for e in entries if isinstance(e, yaml_nodes.Scalar) and not e.is_null]
+    false = isinstance(node, yaml_nodes.Scalar) and node.plain and node.value.casefold() == "false"
+    if draft.proof == plan.HUMAN and texts and len(texts) == len(entries) and not false:
+        draft.notes = tuple(texts)
+        return
+    _bad_node(rules, "criterion.bad-proof", key.start, f"{draft.proof} must be true or absent")

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.domain import whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
-from idumb.markdown.plans import criteria, structured_values, yaml_criteria
+from idumb.markdown.plans import criteria, structured_values
 from idumb.markdown.syntax import inline, yaml_nodes
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
@@ -219,7 +219,7 @@ class _Reader:
 
     def success_criteria(self, name: str, node: Node) -> None:
         rules = criteria.Rules("success_criteria", self.problems, task=False)
-        self.found.criteria = yaml_criteria.from_nodes(self._list(name, node), rules)
+        self.found.criteria = criteria.from_nodes(self._list(name, node), rules)
 
     def texts(self, name: str, node: Node) -> tuple[str, ...]:
         return self._texts_of(name, node)

@@ -8,7 +8,7 @@ from typing import Any
 
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Span, Task
-from idumb.markdown.plans import claims, criteria, labels, near_misses, outline, steps, structured_values, yaml_criteria
+from idumb.markdown.plans import claims, criteria, labels, near_misses, outline, steps, structured_values
 from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.syntax import fast_path, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value
@@ -193,7 +193,7 @@ def _criteria(value: Value, rules: criteria.Rules) -> list[criteria.Draft]:
     node = value.node
     if node is not None:
         nodes = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
-        return yaml_criteria.from_nodes(nodes, rules)
+        return criteria.from_nodes(nodes, rules)
     if value.bullets:
         return criteria.from_bullets(value.bullets, rules)
     text = Text(value.inline.s, value.inline.marks)
