@@ -19,19 +19,19 @@ _REBUILT = frozenset({"store.corrupt", "store.missing", "store.older", "store.fa
 
 
 def checks(common_dir: str, database: Database, verify: Callable[[], ChainCheck], worktree: str) -> tuple[Check, ...]:
-    look = _Look(common_dir, database, verify, worktree)
+    log = _LogChecks(common_dir, database, verify, worktree)
     return (
         Check(
             "store.opens",
             "the event log opens and is the newest one",
-            look.opens,
-            look.rebuild,
+            log.opens,
+            log.rebuild,
             alone=True,
         ),
-        Check("store.chain", "no event was altered", look.chain, look.rebuild, alone=True),
-        Check("store.copy", "the copy of the event log in the state directory is sound", look.copy, look.renew_copy),
-        Check("store.anchor", "the anchor matches the event log", look.anchor, look.set_anchor),
-        Check("store.owner", "no stale lock", look.owner, look.forget_owner),
+        Check("store.chain", "no event was altered", log.chain, log.rebuild, alone=True),
+        Check("store.copy", "the copy of the event log in the state directory is sound", log.copy, log.renew_copy),
+        Check("store.anchor", "the anchor matches the event log", log.anchor, log.set_anchor),
+        Check("store.owner", "no stale lock", log.owner, log.forget_owner),
     )
 
 
@@ -41,7 +41,7 @@ def owned(folder: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _LogChecks:
     common_dir: str
     database: Database
     verify: Callable[[], ChainCheck]

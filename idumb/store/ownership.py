@@ -188,10 +188,7 @@ class FileOwnership:
         return lock
 
     def _live_owner(self) -> Mapping[str, Any] | None:
-        """An owner removes its card before it releases the lock.
-
-        If it lives and the card exists, its lock was taken.
-        """
+        """Return the card of a live owner whose lock was taken: it would have removed the card before releasing it."""
         card = self.holder()
         if card is None or card["standing"] == owner_card.ELSEWHERE or card.get("pid") == os.getpid():
             return None

@@ -16,7 +16,7 @@ from idumb.system.files import atomic_write, user_folders
 class PrivateRecords:
     """The records of one repository in the folder `kind` of the state directory.
 
-    Refusal `consent.unsafe` if others could have written them; `subject` and `hint` are words of it.
+    Refusal `consent.unsafe` if others could have written them; `subject` and `hint` word the refusal.
     """
 
     def __init__(self, kind: str, common_dir: str, subject: str, hint: str) -> None:
@@ -42,7 +42,7 @@ class PrivateRecords:
             return []
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """Return a record; None if there is none, and nothing of a damaged one."""
+        """Return a record: None if it is missing, empty if it is damaged."""
         path = os.path.join(self.folder, name)
         if not os.path.lexists(path):
             return None

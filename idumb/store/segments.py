@@ -63,7 +63,7 @@ def head(connection: sqlite3.Connection) -> tuple[int, str]:
 
 
 def hash_at(connection: sqlite3.Connection, seq: int) -> str | None:
-    """Return None for missing events, and for those inside a segment, where only a reader of the file can tell."""
+    """Return the hash of an event; None if it is missing, or inside a segment, where only the file can tell."""
     query = "SELECT hash FROM events WHERE seq = ? UNION ALL SELECT head FROM segments WHERE last_seq = ? LIMIT 1"
     row = connection.execute(query, (seq, seq)).fetchone()
     return None if row is None else str(row[0])

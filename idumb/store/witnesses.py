@@ -177,7 +177,7 @@ class AnchoredCopy:
         atomic_write.sync_folder(self.folder)
 
     def set_aside(self) -> str:
-        """Rename it aside. Return the new name."""
+        """Rename the copy aside. Return its new path."""
         return set_aside(self.path, "kept")
 
     def damaged(self) -> int:
@@ -292,7 +292,7 @@ def _write_all(descriptor: int, text: bytes, at: int) -> int:
 
 
 def _last_line(descriptor: int, size: int) -> tuple[int, bytes]:
-    """Yield (offset after the last whole line, that line); a rest without a line end is skipped."""
+    """Return (offset after the last whole line, that line); a rest without a line end is skipped."""
     length = _TAIL
     while True:
         start = max(0, size - length)
