@@ -87,9 +87,7 @@ def check_plan_command(phase: str, expected: str | None, mode: str | None) -> Re
 @click.option("--more", is_flag=True, help="Ask for more questions, even if some are already there.")
 @click.option("--usual", is_flag=True, help="Use the standard questions instead of asking an agent for better ones.")
 @options.approve("Consent to this agent.")
-def discuss_command(
-    phase: str, answers: tuple[str, ...], approve: tuple[str, ...], *, more: bool, usual: bool
-) -> Result:
+def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Result:
     """Answer the questions that planning a phase depends on.
 
     The answers are saved in the context file of the phase. If an agent is bound to the researcher role, it asks the
@@ -98,13 +96,13 @@ def discuss_command(
     from idumb.app.planning import phase_discussion
     from idumb.views.terminal import ask
 
-    if answers and (more or usual):
+    if answers and (flags["more"] or flags["usual"]):
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
-    request = phase_discussion.Request(phase, _pairs(answers), more=more, usual=usual, approve=approve)
+    answer_by_id = _pairs(answers)
     with options.services(writes=True, progress=True) as services:
         asker = services.asker
         read = (lambda one: asker.words(one.text, one.why)) if isinstance(asker, ask.Terminal) else None
-        return phase_discussion.discuss(services, request, read)
+        return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
 
 
 def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
@@ -123,19 +121,18 @@ def _pairs(answers: tuple[str, ...]) -> dict[str, str]:
 @click.option("--from", "source", metavar="FILE", help="Use this report; - reads standard input.")
 @click.option("--ask", is_flag=True, help="Print the researcher's prompt; run nothing.")
 @options.approve("Consent to this agent.")
-def research_command(phase: str, source: str | None, approve: tuple[str, ...], *, again: bool, ask: bool) -> Result:
+def research_command(phase: str, source: str | None, **flags: Any) -> Result:
     """Research a phase before it is planned.
 
     Does nothing if roadmap, project and context have not changed since the last research.
     """
     from idumb.app.planning import phase_research
 
-    if sum((again, ask, source is not None)) > 1:
+    if sum((flags["again"], flags["ask"], source is not None)) > 1:
         raise click.UsageError("Use only one of --again, --from and --ask.")
     offered = None if source is None else options.read_text(source, "research")
-    request = phase_research.Request(phase, again=again, prompt=ask, offered=offered, approve=approve)
     with options.services(writes=True, progress=True) as services:
-        return phase_research.research(services, request, options.progress_writer())
+        return phase_research.research(services, phase, options.progress_writer(), offered=offered, **flags)
 
 
 @options.command("plan-diff")

@@ -111,7 +111,7 @@ def _refuse_irreversible(state: RunState, unnamed: Mapping[str, str]) -> None:
 
 
 def locked_tasks(services: Services, state: RunState, contract: Contract) -> Mapping[str, Task]:
-    """The tasks of the plans as the run last locked them."""
+    """Return the tasks of the plans as the run last locked them."""
     if contract.hash == state.contract.hash:
         return contract.tasks
     tasks: dict[str, Task] = {}

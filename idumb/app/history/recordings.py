@@ -51,7 +51,7 @@ class Recordings:
         return bool(run_lookup.run_of(self._services, run).id)
 
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
-        """The recording for attempt `number` of a task; the last one if there are fewer; None if there are none."""
+        """Return the recording of attempt `number` of a task, or of its last one if there are fewer; None if none."""
         state = run_lookup.run_of(self._services, run)
         task_state = state.tasks.get(task)
         if task_state is None:
@@ -77,7 +77,7 @@ class Recordings:
         )
 
     def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...] | None:
-        """Paths that differ from what the validator judged, except idumb's own; None if that is unknown."""
+        """Return paths that differ from what the validator judged, except idumb's own; None if that is unknown."""
         if not recorded.judged_tree or not candidate:
             return None
         try:
@@ -99,7 +99,7 @@ class Recordings:
 
 
 def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
-    """Every attempt of one task, in the order in which they started."""
+    """Return every attempt of one task, in the order in which they started."""
     attempts: dict[int, _Attempt] = {}
     for event in events:
         p, number = event.payload, event.attempt or 0
@@ -121,7 +121,7 @@ def _attempts(events: Iterator[Event]) -> Iterator[_Attempt]:
 
 
 def _is_playable(attempt: _Attempt) -> bool:
-    """Whether an attempt can be replayed: an agent that was missing or waiting did nothing to replay.
+    """Return whether an attempt can be replayed. An agent that was missing or waiting did nothing to replay.
 
     If only the verdict was pending, the attempt that has it includes the work.
     """
@@ -131,7 +131,7 @@ def _is_playable(attempt: _Attempt) -> bool:
 
 
 def _builder_result(recorded: Mapping[str, Any]) -> AgentResult:
-    """The builder's recorded answer, at no cost."""
+    """Return the builder's recorded answer, at no cost."""
     return AgentResult(
         outcome=recorded["outcome"],
         message=recorded.get("message", ""),
@@ -149,7 +149,7 @@ def _builder_result(recorded: Mapping[str, Any]) -> AgentResult:
 
 
 def _validator_result(recorded: Mapping[str, Any]) -> AgentResult:
-    """The validator's recorded answer, with its evidence in the form that is parsed again."""
+    """Return the validator's recorded answer, with its evidence in the form that is parsed again."""
     shown = {"verdict": outcome.PASS, "evidence": recorded.get("shown", [])}
     return AgentResult(
         reply=json.dumps(shown) if recorded["result"] == evidence.PASSED else "",

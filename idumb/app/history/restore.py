@@ -166,7 +166,7 @@ def restore_paths(
 
 
 def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
-    """Whether no path was restored yet."""
+    """Return whether no path was restored yet."""
     entry, present = services.trees.entry, services.trees.scan(target.paths)
     refused = {c.path for c in conflicts}
     return all(entry(present, p) == entry(before.tree, p) for p in target.paths if p not in refused)
@@ -240,7 +240,7 @@ def _record(
 
 
 def _state_after(state: RunState, kind: str, said: Mapping[str, Any]) -> RunState:
-    """The state after this event, so that its reports go into the same commit."""
+    """Return the state after this event, so that its reports go into the same commit."""
     after = dataclasses.replace(
         state,
         tasks=dict(state.tasks),
@@ -292,7 +292,7 @@ def _commit_files(
 
 
 def _uncommitted_before(services: Services, state: RunState, tree: str, paths: Sequence[str]) -> frozenset[str]:
-    """Files to restore without a commit, because they were not committed before.
+    """Return files to restore without a commit, because they were not committed before.
 
     No commit has their path, or they contain a known secret that no commit has at that path.
     """
@@ -306,7 +306,7 @@ def _uncommitted_before(services: Services, state: RunState, tree: str, paths: S
 
 
 def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | None:
-    """The commit of this restore, if it was created before the process was killed."""
+    """Return the commit of this restore if it was created before the process was killed."""
     for commit, trailers in services.history.trailers_since(intended["head"]):
         if trailers.get("Idumb-Operation") == intended["operation"]:
             return commit
@@ -314,7 +314,7 @@ def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | N
 
 
 def _missing_in_head(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:
-    """Files that HEAD does not have. Git does not report them as uncommitted if they are ignored."""
+    """Yield files that HEAD does not have. Git does not report them as uncommitted if they are ignored."""
     head = services.history.head_tree()
     for path in paths:
         if services.trees.entry(tree, path) is not None and (head is None or services.trees.entry(head, path) is None):

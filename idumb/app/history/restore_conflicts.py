@@ -33,7 +33,7 @@ class Target:
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
-    """The paths that the user changed after the tasks; with `commits`, also those with other staged content."""
+    """Return the paths that the user changed after the tasks; with `commits`, also those with other staged content."""
     conflicts = [Conflict(path, _how_changed(services, before, path)) for path in _changed(services, before, target)]
     if commits:
         conflicts += [Conflict(path, _STAGED) for path in _only_staged(services, before, target)]
@@ -41,7 +41,7 @@ def find(services: Services, before: Snapshot, target: Target, *, commits: bool)
 
 
 def _only_staged(services: Services, before: Snapshot, target: Target) -> list[str]:
-    """Paths whose staged content exists nowhere else; the commit would replace it."""
+    """Return paths whose staged content exists nowhere else; the commit would replace it."""
     entry, staged = services.trees.entry, services.history.staged(target.paths)
     trees = (before.tree, target.expected, target.target)
     other = [p for p, oid in staged.items() if oid is not None and oid not in [entry(t, p) for t in trees]]
@@ -51,7 +51,7 @@ def _only_staged(services: Services, before: Snapshot, target: Target) -> list[s
 
 
 def _changed(services: Services, before: Snapshot, target: Target) -> list[str]:
-    """Paths that are neither as the tasks left them nor as in the target."""
+    """Return paths that are neither as the tasks left them nor as in the target."""
     entry = services.trees.entry
     return [
         p for p in target.paths if entry(before.tree, p) not in (entry(target.expected, p), entry(target.target, p))
@@ -97,7 +97,7 @@ def _unstaged(path: str) -> tuple[str, str]:
 
 
 def _resolve_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
-    """Two commands: save the user's version next to the file ("" if there is none), restore the tasks' version."""
+    """Return commands that save the user's version beside the file ("" without one) and restore the tasks' version."""
     named = kept_at(before.ref, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
@@ -108,7 +108,7 @@ def _resolve_commands(services: Services, target: Target, before: Snapshot, path
 
 
 def _write_command(entry: Entry, path: str, *, present: Entry | None) -> str:
-    """A shell command, for the root of the working tree, that writes a file or link with its mode."""
+    """Return a shell command, for the root of the working tree, that writes a file or link with its mode."""
     place = shlex.quote(path)
     if entry.mode == _LINK:
         return f'ln -sfn -- "$(git show {entry.oid})" {place}'

@@ -139,7 +139,7 @@ def _nothing(state: RunState, to: str) -> Result:
 
 
 def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
-    """The start events of the run's newest commands that were killed."""
+    """Return the start events of the run's newest commands that were killed."""
     newest = run_lookup.last_event(services, "operation.finished", state.id)
     after = 0 if newest is None else newest.seq
     return tuple(services.log.events(run=state.id, kind="operation.started", after=after))
@@ -174,7 +174,7 @@ def checked_target(state: RunState, to: str) -> str:
 
 
 def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskState, ...]:
-    """Tasks attempted after the checkpoint, in the order of their first attempt.
+    """Return tasks attempted after the checkpoint, in the order of their first attempt.
 
     Those carried from earlier runs of the phase are included.
     """
@@ -186,7 +186,7 @@ def attempted_after(services: Services, state: RunState, to: str) -> tuple[TaskS
 
 
 def target_before(services: Services, state: RunState, task: str) -> str:
-    """The target that rolls back this task: the last checkpoint before it started, or the start of the run."""
+    """Return the target that rolls back this task: the last checkpoint before it started, or the start of the run."""
     order = first_attempts(services, state)
     started = next(seq for seq, task_state in order if task_state.id == task)
     kept = [k.id for seq, k in order if seq < started and k.checkpoint is not None and k.checkpoint.seq < started]
@@ -200,7 +200,7 @@ def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:
 
 
 def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:
-    """(sequence number of the first attempt, task), oldest first."""
+    """Return (sequence number of the first attempt, task) for each task, oldest first."""
     seen: dict[str, RunState] = {}
     rows = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
     for task, task_state in state.tasks.items():
@@ -212,7 +212,7 @@ def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskS
 
 
 def _origin(services: Services, task_state: TaskState, seen: dict[str, RunState]) -> tuple[int, TaskState] | None:
-    """The first attempt of a carried task, in the run that executed it."""
+    """Return the first attempt of a carried task, in the run that executed it."""
     while task_state.carried_from is not None:
         run = task_state.carried_from
         if run not in seen:
@@ -229,12 +229,12 @@ def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:
 
 
 def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
-    """The paths that a task touched, except idumb's own files, which no rollback writes."""
+    """Return the paths that a task touched, except idumb's own files, which no rollback writes."""
     return tuple(path for path in task_state.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
 def _target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
-    """For each path, its state before the first task that touched it, and after the last one."""
+    """Return, for each path, its state before the first task that touched it, and after the last one."""
     target = expected = present
     seen: set[str] = set()
     for task_state in undone:

@@ -77,7 +77,7 @@ def _nothing() -> Refusal:
 def _confirmation(
     services: Services, state: RunState, event: Event, request: Request, own: str
 ) -> restore.Confirmation:
-    """How the user confirms this undo. `own` is the operation that asks."""
+    """Return how the user confirms this undo. `own` is the operation that asks."""
     if request.operation is not None and not _belongs_to_operation(event, request.operation):
         raise _no_such(services, request.operation)  # a later operation was finished first
     last = _newest_operation(services, own)
@@ -89,17 +89,17 @@ def _confirmation(
 
 
 def _belongs_to_operation(event: Event, operation: str) -> bool:
-    """Whether the operation started or finished this."""
+    """Return whether the operation started or finished this."""
     return operation in (event.operation, _operation(event))
 
 
 def _operation(event: Event) -> str:
-    """The operation that the user knows: the one that started this, even if another one finished it."""
+    """Return the operation that the user knows: the one that started this, even if another one finished it."""
     return str(event.payload.get("operation", event.operation))
 
 
 def _operation_name(services: Services, event: Event) -> str:
-    """The operation of the event, with its command if the log has it."""
+    """Return the operation of the event, with its command if the log has it."""
     operation = _operation(event)
     begun = services.log.events(operation=operation, kind="operation.started", limit=1)
     command = next((f" ({one.payload['command']})" for one in begun), "")
@@ -107,7 +107,7 @@ def _operation_name(services: Services, event: Event) -> str:
 
 
 def _newest_operation(services: Services, own: str) -> Event | None:
-    """The start event of the newest command in this working tree that changed something, except `own`."""
+    """Return the start event of the newest command in this working tree that changed something, except `own`."""
     for begun in services.log.events(kind="operation.started", newest_first=True):
         if (
             begun.payload.get("worktree") == services.worktree
@@ -119,7 +119,7 @@ def _newest_operation(services: Services, own: str) -> Event | None:
 
 
 def _changed_something(services: Services, begun: Event) -> bool:
-    """Whether an operation may have changed anything. Rollback and undo record their intent before a change."""
+    """Return whether an operation may have changed anything. Rollback and undo record their intent before a change."""
     events = tuple(services.log.events(operation=begun.operation))
     kinds = {event.kind for event in events}
     if _is_undo_command(begun):
@@ -133,7 +133,7 @@ def _changed_something(services: Services, begun: Event) -> bool:
 
 
 def _belongs(services: Services, last: Event, event: Event) -> bool:
-    """Whether the newest operation is that of the event, or ended an attempt that it started, as submit does."""
+    """Return whether the newest operation is that of the event, or ended an attempt that it started, as submit does."""
     if _belongs_to_operation(event, last.operation):
         return True
     if event.kind != "attempt.started":
@@ -145,7 +145,7 @@ def _belongs(services: Services, last: Event, event: Event) -> bool:
 
 
 def _find_operation(services: Services, operation: str) -> tuple[RunState, Event | None]:
-    """The run whose newest undoable event belongs to this operation. Later ones of the same run would block it."""
+    """Return the run whose newest undoable event belongs to this operation; a later one of the run would block it."""
     for _, state, event in _undoable(services):
         if event is not None and _belongs_to_operation(event, operation):
             return state, event
@@ -164,7 +164,7 @@ def _no_such(services: Services, operation: str) -> Refusal:
 
 
 def _other_operation(services: Services, state: RunState, event: Event, last: Event | None, command: str) -> Refusal:
-    """`--yes` confirms the undo of the last operation only, and this would undo another one."""
+    """Return the refusal: `--yes` confirms the undo of the newest operation only, and this would undo another one."""
     newer = "" if last is None else f" Your newest operation is {_described(services, last)}; it cannot be undone."
     what, operation = _describe(services, state, event), _operation(event)
     return Refusal(
@@ -182,7 +182,7 @@ def _other_operation(services: Services, state: RunState, event: Event, last: Ev
 
 
 def _described(services: Services, begun: Event) -> str:
-    """An operation in words."""
+    """Return an operation in words."""
     runs = (e.run for e in services.log.events(operation=begun.operation) if e.run is not None)
     run = next(runs, None)
     of = f" of phase {run_lookup.run_of(services, run).phase}" if run is not None else ""
@@ -194,7 +194,7 @@ def _is_undo_command(begun: Event) -> bool:
 
 
 def _is_finished_undo(operations: set[str], event: Event) -> bool:
-    """Whether the event ends an undo that was killed or failed midway: running undo again only finishes it.
+    """Return whether the event ends an undo that was killed or failed midway; running undo again only finishes it.
 
     Several may have been killed, one of them while it finished another.
     """
@@ -202,7 +202,7 @@ def _is_finished_undo(operations: set[str], event: Event) -> bool:
 
 
 def _is_undo(event: Event) -> bool:
-    """Whether the event is an undo. The undo of a run is recorded as a rollback with `what`."""
+    """Return whether the event is an undo. The undo of a run is recorded as a rollback with `what`."""
     return event.kind == "undo.completed" or (event.kind == "rollback.completed" and "what" in event.payload)
 
 
@@ -250,7 +250,7 @@ def _undo_restore(
 
 
 def _require_same_tasks(services: Services, state: RunState, event: Event) -> None:
-    """Refusal `undo.amended` if an amendment changed a task since."""
+    """Refuse (`undo.amended`) if an amendment changed a task since."""
     if event.kind == "attempt.started":
         return
     tasks = state.operations.get(_operation(event), {}).get("tasks", {})
@@ -265,7 +265,7 @@ def _require_same_tasks(services: Services, state: RunState, event: Event) -> No
 
 
 def _describe(services: Services, state: RunState, event: Event) -> str:
-    """What would be undone, with its phase."""
+    """Return what would be undone, with its phase."""
     if event.kind == "attempt.started":
         to = _task_before(services, state, event)
         return f"run {state.number} of phase {state.phase}" + (f" after {to}" if to != START else "")
@@ -276,7 +276,7 @@ def _describe(services: Services, state: RunState, event: Event) -> str:
 
 
 def _task_before(services: Services, state: RunState, event: Event) -> str:
-    """The last task that was done before the operation of the event attempted its first task."""
+    """Return the last task that was done before the operation of the event attempted its first task."""
     first = next(iter(services.log.events(run=state.id, operation=event.operation, kind="attempt.started", limit=1)))
     done_before = [
         (k.checkpoint.seq, k.id)
@@ -298,13 +298,13 @@ def _undo_run(
 
 
 def newest(services: Services) -> tuple[RunState, Event | None] | None:
-    """The run with the newest undoable event or an interrupted restore."""
+    """Return the run with the newest undoable event or an interrupted restore."""
     best = max(_undoable(services), key=lambda one: one[0], default=None)
     return None if best is None else best[1:]
 
 
 def _undoable(services: Services) -> Iterator[tuple[int, RunState, Event | None]]:
-    """For each phase: the sequence number of its newest undoable event, the run, and the event."""
+    """Yield, for each phase, the sequence number of its newest undoable event, the run, and the event."""
     for phase in services.runs.phases():
         state = run_lookup.latest_run(services, phase)
         if state is None:

@@ -53,7 +53,7 @@ class PhaseContext:
 
     @property
     def digest(self) -> str:
-        """The hash of everything that research depends on. Research made from another hash is stale."""
+        """Return the hash of everything that research depends on. Research made from another hash is stale."""
         return _digest(self.roadmap, self.project, self.requirements, self.context)
 
     def values(self) -> Mapping[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from idumb.app.core.result import Result
@@ -41,31 +40,32 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """`answers` map question ids to answers. `more` asks for further questions; `usual` asks the built-in ones."""
+def discuss(
+    services: Services,
+    phase: str,
+    answers: Mapping[str, str],
+    read: Reader | None,
+    *,
+    more: bool,
+    usual: bool,
+    approve: Collection[str],
+) -> Result:
+    """Ask open questions and write the answers down. Exit code 5 if questions wait and nobody could be asked.
 
-    phase: str
-    answers: Mapping[str, str] = field(default_factory=dict)
-    more: bool = False
-    usual: bool = False
-    approve: tuple[str, ...] = ()
-
-
-def discuss(services: Services, request: Request, read: Reader | None) -> Result:
-    """Ask open questions and write the answers down. Exit code 5 if questions wait and nobody could be asked."""
+    `answers` map question ids to answers. `more` asks for further questions; `usual` asks the built-in ones.
+    """
     preconditions.require_initialised(services)
-    where = phase_context.locate(services, request.phase)
+    where = phase_context.locate(services, phase)
     context = phase_context.gather(services, where)
     warnings: list[str] = []
-    if request.answers:
-        _require_open(context, request.answers)
-        _write(services, where, (), request.answers)
-    elif request.more or not context.questions:
-        questions, warnings = _new_questions(services, context, request)
+    if answers:
+        _require_open(context, answers)
+        _write(services, where, (), answers)
+    elif more or not context.questions:
+        questions, warnings = _new_questions(services, context, more=more, usual=usual, approve=approve)
         _write(services, where, number_questions(context.questions, questions), {})
-    answered = list(request.answers)
-    if read is not None and not request.answers:
+    answered = list(answers)
+    if read is not None and not answers:
         answered += _interview(services, where, read)
     return _result(services, where, answered, warnings)
 
@@ -95,14 +95,14 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
 
 
 def _new_questions(
-    services: Services, context: PhaseContext, request: Request
+    services: Services, context: PhaseContext, *, more: bool, usual: bool, approve: Collection[str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Return (text, why) of new questions, from the researcher if one is bound, and warnings."""
     usual_questions = list(standard_questions(context.roadmap, context.project, context.requirements))
-    if request.usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
+    if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return usual_questions, []
-    command = f"idumb discuss {context.location.phase}{' --more' if request.more else ''}"
-    role_consent.ensure(services, [agent.RESEARCHER], approve=request.approve, command=command)
+    command = f"idumb discuss {context.location.phase}{' --more' if more else ''}"
+    role_consent.ensure(services, [agent.RESEARCHER], approve=approve, command=command)
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase}
     result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))

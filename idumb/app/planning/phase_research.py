@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -25,24 +24,16 @@ Tell = Callable[[str], None]
 """Report progress to the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Flags of `research`. `again` asks even if the research is current; `approve` is consent to the agent.
+def research(
+    services: Services, phase: str, tell: Tell, *, again: bool, ask: bool, offered: str | None, approve: Collection[str]
+) -> Result:
+    """Write the research of a phase; Refusal `research.own` if the file was written by hand.
 
-    `prompt` shows the researcher's prompt; `offered` is a finished report to take instead.
+    `again` asks even if the research is current; `approve` is consent to the agent. `ask` shows the researcher's
+    prompt; `offered` is a finished report to take instead.
     """
-
-    phase: str
-    again: bool = False
-    prompt: bool = False
-    offered: str | None = None
-    approve: tuple[str, ...] = ()
-
-
-def research(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
-    """Write the research of a phase; Refusal `research.own` if the file was written by hand."""
     preconditions.require_initialised(services)
-    location = phase_context.locate(services, request.phase)
+    location = phase_context.locate(services, phase)
     context = phase_context.gather(services, location)
     path = location.path("RESEARCH")
     data = {
@@ -59,22 +50,21 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
             details={"phase": location.phase},
         )
     unchanged = {"written": False, "standing": context.research_state, "kept": None, "binding": None}
-    if request.prompt:
+    if ask:
         take_command = f"idumb research {location.phase} --from FILE"
         return Result(
             {**data, **unchanged, "prompt": role_calls.prompt(services, _role_request(context)), "next": [take_command]}
         )
-    if request.offered is not None:
-        _require_text(request.offered)
+    if offered is not None:
+        if not offered.strip():
+            raise InputError("research.empty", "The report is empty.", hint="idumb research --help")
         with operation.owned(services, "research") as owned:
             owned.record()
-            written = _write(services, context, request.offered, None, None)
+            written = _write(services, context, offered, None, None)
         return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
-    if context.research_state == phase_context.CURRENT and not request.again:
+    if context.research_state == phase_context.CURRENT and not again:
         return Result({**data, **unchanged})
-    role_consent.ensure(
-        services, [agent.RESEARCHER], approve=request.approve, command=f"idumb research {location.phase}"
-    )
+    role_consent.ensure(services, [agent.RESEARCHER], approve=approve, command=f"idumb research {location.phase}")
     with operation.owned(services, "research") as owner:
         owner.record()
         tell(ASKING)
@@ -87,11 +77,6 @@ def research(services: Services, request: Request, tell: Tell = lambda _: None) 
             failure_report(services, outcome_of_call, agent.RESEARCHER, f"idumb research {location.phase}"),
         )
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **outcome_of_call})
-
-
-def _require_text(text: str) -> None:
-    if not text.strip():
-        raise InputError("research.empty", "The report is empty.", hint="idumb research --help")
 
 
 def _role_request(context: PhaseContext) -> RoleRequest:
@@ -121,14 +106,12 @@ def _write(
         "model": model,
     }
     path = where.path("RESEARCH")
-    previous = services.reports.read(path)
-    kept = None if previous is None else services.backups.keep(BACKUP_FOLDER, path.rsplit("/", 1)[-1], _bytes(previous))
+    previous, kept = services.reports.read(path), None
+    if previous is not None:
+        data = previous.encode("utf-8", "surrogateescape")
+        kept = services.backups.keep(BACKUP_FOLDER, path.rsplit("/", 1)[-1], data)
     services.reports.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def failure_report(services: Services, result: AgentResult, role: str, go_on: str) -> tuple[str, str, str]:

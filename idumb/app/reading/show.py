@@ -135,12 +135,10 @@ def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
     return drift.nested_place(snapshot, path) if line.get("within") else kept_at(snapshot, path)
 
 
-def _was_there(line: dict[str, Any]) -> bool:
-    return line["status"] in {"undeclared", "protected"} and _has_bytes(line)
-
-
-def _has_bytes(line: Mapping[str, Any]) -> bool:
-    return "symbol" not in line and line["actual"] != "created" and line.get("kept", True)
+def _was_there(line: Mapping[str, Any]) -> bool:
+    if line["status"] not in {"undeclared", "protected"} or "symbol" in line:
+        return False
+    return line["actual"] != "created" and bool(line.get("kept", True))
 
 
 def diff(services: Services, task: str) -> Result:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.app.attempt import builder_commits
-from idumb.app.contract import (
-    carried_tasks,
-    contract_versions,
-    loading,
-)
+from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent

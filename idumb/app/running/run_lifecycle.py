@@ -8,12 +8,7 @@ from typing import TypeVar
 
 from idumb.app.attempt import projections
 from idumb.app.consent import approvals
-from idumb.app.contract import (
-    carried_tasks,
-    changed_contract,
-    plan_answers,
-    run_lock,
-)
+from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result

@@ -6,9 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.contract import (
-    run_lock,
-)
+from idumb.app.contract import run_lock
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services

@@ -36,7 +36,7 @@ class Request:
 
 
 def deinit(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> Result:
-    """Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held` or `backup.exists`.
+    """Remove idumb. Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held` or `backup.exists`.
 
     If the backup fails, nothing is removed.
     """
@@ -64,7 +64,7 @@ def deinit(services: Services, kept: KeptRefs, own: LocalData, request: Request)
 
 
 def _going(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> dict[str, Any]:
-    """What will be removed and what stays."""
+    """Return what will be removed and what stays."""
     files = services.reports.files(FILES)
     stays = [
         *STAYS,
@@ -158,7 +158,7 @@ def _back_up(
 
 
 def _next(going: Mapping[str, Any], backup: str | None) -> list[str]:
-    """The commands that restore everything, to run at the root of the working tree."""
+    """Return the commands that restore everything, to run at the root of the working tree."""
     if not backup:
         return []
     refs = shlex.quote(f"{backup}/{BUNDLE}")

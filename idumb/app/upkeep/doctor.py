@@ -43,7 +43,7 @@ def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> R
 
 
 def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
-    """Without a usable repository: report why, and check the machine."""
+    """Report why the repository cannot be used, and check the machine."""
     symptom = health.problem(refusal.message, means="nothing can run here", mend=refusal.hint or "")
     place = Check("git.repository", "the repository is usable", lambda: [symptom])
     return _result(_look([place, *machine_checks]), [], ())
@@ -89,7 +89,7 @@ def _is_fixable(seen: CheckResult) -> bool:
 
 
 def _mend(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tuple[str, ...]]:
-    """What was done, one line each, and what could not be. The event log comes first: all else is recorded in it."""
+    """Return what was fixed, one line each, and what could not be. The event log comes first: it records the rest."""
     done: list[str] = []
     failed: list[str] = []
     todo = [one for one in seen if _is_fixable(one)]
@@ -116,7 +116,7 @@ def _try_to_keep(services: Services, journal: Journal, failed: list[str]) -> Non
 
 
 def _log_fails(services: Services, failed: list[str]) -> bool:
-    """Whether the log cannot record a fix; then nothing else is fixed."""
+    """Return whether the log cannot record a fix; then nothing else is fixed."""
     try:
         services.log.head()
     except StoreError as error:
@@ -150,7 +150,7 @@ def _result(seen: Sequence[CheckResult], mended: list[str], warnings: tuple[str,
 
 
 def _next(seen: Sequence[CheckResult]) -> list[str]:
-    """The next steps, problems first; all that `--fix` can do is one step."""
+    """Return the next steps, problems first; everything that `--fix` can do is one step."""
     symptoms = [symptom for one in seen for symptom in one.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
     steps = [FIX if symptom.mends else symptom.mend for symptom in ordered]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from idumb.app.attempt import agent_client
 from idumb.app.core.services import Services
@@ -18,33 +18,30 @@ from idumb.domain.runs.run import RunState
 
 
 def checks(services: Services) -> tuple[Check, ...]:
-    look = _Look(services)
-    # `close` acquires ownership itself, so that a check without a fix records nothing.
-    return (Check("agents.breakers", "every agent can be called", look.breakers, look.close, alone=True),)
+    look, close = partial(_breakers, services), partial(_close, services)
+    # `_close` acquires ownership itself, so that a check without a fix records nothing.
+    return (Check("agents.breakers", "every agent can be called", look, close, alone=True),)
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    services: Services
+def _breakers(services: Services) -> Iterator[Symptom]:
+    """Yield a warning for each open breaker, and one line for the others."""
+    rule, now = _rule(services), services.clock.now()
+    allowed = []
+    for key, breaker_state in agent_client.breakers(services).items():
+        wait = breaker.before_call(breaker_state, now, rule)[1]
+        if wait:
+            yield _holding(key, breaker_state, datetime.fromisoformat(now) + timedelta(seconds=wait))
+        elif breaker_state != Breaker():
+            allowed.append(f"{_words(key, breaker_state)}; calls are allowed")
+    yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
 
-    def breakers(self) -> Iterator[Symptom]:
-        """A warning for each open breaker; one line for the others."""
-        rule, now = _rule(self.services), self.services.clock.now()
-        allowed = []
-        for key, breaker_state in agent_client.breakers(self.services).items():
-            wait = breaker.before_call(breaker_state, now, rule)[1]
-            if wait:
-                yield _holding(key, breaker_state, datetime.fromisoformat(now) + timedelta(seconds=wait))
-            elif breaker_state != Breaker():
-                allowed.append(f"{_words(key, breaker_state)}; calls are allowed")
-        yield health.passed("; ".join(allowed) if allowed else "no circuit breaker is open")
 
-    def close(self, symptom: Symptom) -> str:
-        """Close a breaker. Refuses while another process owns the working tree."""
-        with operation.owned(self.services, "doctor") as owned:
-            journal = owned.journal(RunState())
-            journal.write(journal.event("breaker.changed", key=symptom.subject, **Breaker().as_dict()))
-        return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
+def _close(services: Services, symptom: Symptom) -> str:
+    """Close a breaker. Refuses while another process owns the working tree."""
+    with operation.owned(services, "doctor") as owned:
+        journal = owned.journal(RunState())
+        journal.write(journal.event("breaker.changed", key=symptom.subject, **Breaker().as_dict()))
+    return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 
 def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
@@ -66,7 +63,7 @@ def _words(key: str, breaker_state: Breaker) -> str:
 
 
 def _rule(services: Services) -> Rule:
-    """The breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
+    """Return the breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
     try:
         return agent_client.rule(services.settings)
     except InputError:

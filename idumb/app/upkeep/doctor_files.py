@@ -87,7 +87,7 @@ class _Look:
             )
 
     def emptied(self) -> Iterator[Symptom]:
-        """A power failure can empty a file; then only git still has its bytes."""
+        """Yield files that a power failure emptied; only git still has their bytes."""
         for state in latest_runs(self.services):
             for path, kept in sorted(_last_checkpoints(state).items()):
                 if self._lost_its_bytes(path, kept):
@@ -121,7 +121,7 @@ class _Look:
         yield from self._state_file()
 
     def _wanted(self) -> dict[str, str]:
-        """Path to text of every file in `.idumb/brain` that the log describes, except `state.json`."""
+        """Return, by path, the text of every file in `.idumb/brain` that the log describes, except `state.json`."""
         head = self.services.log.head()
         if head not in self.made:
             self.made.clear()
@@ -140,7 +140,7 @@ class _Look:
             yield handoff_writer.path(document), services.documents.handoff(document)
 
     def _documents(self) -> dict[str, str]:
-        """Path to text of the documents about tasks; a later run replaces those of an earlier one."""
+        """Return, by path, the text of the documents about tasks; a later run replaces those of an earlier one."""
         documents: dict[str, str] = {}
         branch = self.services.history.head().branch
         for run in state_file.runs_here(self.services):
@@ -158,7 +158,7 @@ class _Look:
         return documents
 
     def _differs(self, path: str, expected: str) -> str:
-        """How a file differs from the log; "" if it does not. Git may have converted its line endings."""
+        """Return how a file differs from the log; "" if it does not. Git may have converted its line endings."""
         text, expected = self._read(path), self.services.redaction.redact(expected)
         if text is not None and expected in (text, text.replace("\r\n", "\n")):
             return ""
@@ -192,7 +192,7 @@ class _Look:
             return ""
 
     def _contract(self, state: RunState) -> Contract | None:
-        """The contract that the run locked; None if it can no longer be read."""
+        """Return the contract that the run locked; None if it can no longer be read."""
         try:
             return loading.locked_contract(self.services, state)
         except IdumbError:
@@ -237,13 +237,13 @@ def _origin(old: OldFile) -> str:
 
 
 def _last_checkpoints(state: RunState) -> dict[str, Checkpoint]:
-    """Path to the newest checkpoint of a completed task that changed this file."""
+    """Return, by path, the newest checkpoint of a completed task that changed the file."""
     done = [t.checkpoint for t in state.tasks.values() if t.status in outcome.DONE and t.checkpoint is not None]
     return {path: kept for kept in sorted(done, key=lambda kept: kept.seq) for path in kept.files}
 
 
 def damaged(text: str | None) -> str:
-    """Why a JSON projection cannot be read; "" if it can."""
+    """Return why a JSON projection cannot be read; "" if it can."""
     why = _emptied(text)
     if why:
         return why

@@ -45,7 +45,7 @@ class _Look:
     services: Services
 
     def refs(self) -> Iterator[Symptom]:
-        """Missing refs and objects. A ref can be restored while its commit exists."""
+        """Yield missing refs and objects. A ref can be restored while its commit exists."""
         present = self.services.history.refs(REFS)
         expected = list({kept.ref: kept for kept in self._expected()}.values())
         missing = [kept for kept in expected if kept.ref not in present]
@@ -79,7 +79,7 @@ class _Look:
         return True
 
     def _expected(self) -> Iterator[_Kept]:
-        """The refs that events name; a later event on the same ref replaces an earlier one."""
+        """Yield the refs that events name; a later event on the same ref replaces an earlier one."""
         prefixes: dict[str, str] = {}
         bases: dict[str, str] = {}
         for event in self.services.log.events():
@@ -113,7 +113,7 @@ class _Look:
             )
 
     def branch(self) -> Iterator[Symptom]:
-        """Commits whose run is not in the log, as in a clone, and commits of runs that no longer exist."""
+        """Yield commits whose run is not in the log, as in a clone, and commits of runs that no longer exist."""
         runs = {event.run for event in self.services.log.events(kind="run.started")}
         foreign: dict[str, int] = {}
         for _, trailers in self.services.history.trailers_since(None):
@@ -140,7 +140,7 @@ class _Look:
                 )
 
     def guarded(self) -> Iterator[Symptom]:
-        """Changes of git's configuration, hooks and attributes, which decide what the next commit runs."""
+        """Yield changes of git's configuration, hooks and attributes, which decide what the next commit runs."""
         own = {state.id for state in latest_runs(self.services)}
         runs = self.services.log.events(kind="run.started", newest_first=True)
         started = next((event for event in runs if event.run in own), None)
@@ -158,7 +158,7 @@ class _Look:
             )
 
     def killed(self) -> Iterator[Symptom]:
-        """Active runs without an owner: they were killed."""
+        """Yield active runs without an owner, which were killed."""
         if self.services.owner.holder() is not None:
             return
         for state in latest_runs(self.services):
@@ -172,7 +172,7 @@ class _Look:
                 )
 
     def _ended(self, state: RunState) -> bool:
-        """Whether the last command that wrote to the run finished. Work in an editor may still be in progress."""
+        """Return whether the last command that wrote to the run finished. Work in an editor may continue."""
         log = self.services.log
         last = next(iter(log.events(run=state.id, newest_first=True, limit=1)))
         return any(log.events(operation=last.operation, kind="operation.finished", limit=1))
@@ -189,7 +189,7 @@ class _Look:
 
 
 def latest_runs(services: Services) -> Iterable[RunState]:
-    """The newest run of each phase in this working tree."""
+    """Yield the newest run of each phase in this working tree."""
     for phase in services.runs.phases():
         state = run_lookup.latest_run(services, phase)
         if state is not None:

@@ -29,7 +29,7 @@ def user_checks(machine: Machine) -> tuple[Check, ...]:
 
 
 def repository_checks(machine: Machine, owned: Callable[[], bool]) -> tuple[Check, ...]:
-    """`owned` tells whether any working tree of the repository has a live owner; its processes are not orphaned."""
+    """Return the checks. `owned` tells whether a live process owns a working tree; its processes are not orphaned."""
     look = _Look(machine, owned)
     return (
         Check("disk.kind", "the file systems are local and permanent", look.kinds),

@@ -63,7 +63,7 @@ delete them without losing anything. Plans are in `.planning/phases/`.
 
 
 def pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
-    """Files whose history is not in the event log, with their bytes."""
+    """Return files whose history is not in the event log, with their bytes."""
     imported = {
         (f["path"], f["digest"])
         for event in services.log.events(kind=legacy_claims.IMPORTED)

@@ -94,7 +94,7 @@ def _shipped(place: Place, texts: Mapping[str, str], version: str) -> dict[str, 
 
 
 def _ours(place: Place) -> tuple[str, ...]:
-    """Files in the host's folder with the names of idumb's commands."""
+    """Return files in the host's folder with the names of idumb's commands."""
     depth = place.host.file.count("/")
     return tuple(f for f in place.files.below(place.folder, depth) if hosts.is_named_like_ours(place.host, f))
 

@@ -52,7 +52,7 @@ def archive(services: Services, *, before: str | None, keep_runs: int) -> Result
 
 
 def _last(services: Services, before: str | None, keep_runs: int) -> int:
-    """The number of the newest event to move."""
+    """Return the number of the newest event to move."""
     starts = services.log_files.starts()
     kept = live(starts, lambda run: _carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
     if not starts or starts[0][0] in kept:
@@ -65,7 +65,7 @@ def _last(services: Services, before: str | None, keep_runs: int) -> int:
 
 
 def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
-    """The newest run of each phase in each working tree, and the runs that they took over tasks from."""
+    """Return the newest run of each phase in each working tree, and the runs that they took over tasks from."""
     newest = {(phase, worktree): run for run, phase, worktree, _ in starts}
     runs: set[str] = set()
     rest = list(newest.values())

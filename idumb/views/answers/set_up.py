@@ -79,7 +79,7 @@ def _place(row: phrases.Data) -> str:
 
 
 def doctor(data: phrases.Data) -> str:
-    """One line a check; under it what was found, what it means, and the next step."""
+    """Return a line for each check, with its findings, their meaning and the next step below it."""
     checks = data["checks"]
     width = max((len(check["code"]) for check in checks), default=0)
     skipped = [check for check in checks if any(one["found"] == health.NOT_EXAMINED for one in check["symptoms"])]
@@ -94,7 +94,7 @@ def doctor(data: phrases.Data) -> str:
 
 
 def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
-    """Checks that another cause keeps from being made, one line for each cause; its own check names it."""
+    """Return a line for each cause that prevented checks; the cause has a check of its own."""
     causes: dict[str, list[str]] = {}
     for check in skipped:
         causes.setdefault(check["symptoms"][0]["means"], []).append(check["code"])
@@ -102,7 +102,7 @@ def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
 
 
 def _check(check: phrases.Data, width: int) -> list[str]:
-    """One line for each thing found; what it means and the next step once for those that share them."""
+    """Return a line for each finding; findings with the same meaning and next step share them."""
     seen = check["symptoms"]
     reported = [one for one in seen if one["state"] != "ok"]
     if not reported:

@@ -56,7 +56,7 @@ def render(
     now: str,
     links: Mapping[str, str],
 ) -> str:
-    """The whole document.
+    """Return the whole document.
 
     `statuses` are those of `schedule.statuses`. `evidence` maps task id to the payloads of its last attempt's
     `evidence.recorded` events, `line_counts` path to lines added and removed (None:
@@ -374,7 +374,7 @@ def _next_steps(facts: _Facts) -> list[str]:
         steps.append("- Decide what to do about tasks that have no attempts left: `idumb decisions`")
     if result == "partial":
         steps.append(f"- Verify what is done so far: `idumb verify-work {phase}`")
-    return steps or [f"- `idumb status {phase}` shows the state of the phase."]
+    return steps or ["- `idumb status` shows the state of the phase."]
 
 
 def _remediation(phase: str, task_id: str, ended: str | None) -> str:
