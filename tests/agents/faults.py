@@ -1,4 +1,4 @@
-"""What faults of a server or an agent come to, with real agents: `python -m tests.agents.faults` prints the table."""
+"""Results of server and agent faults with real agents: `python -m tests.agents.faults` prints the table."""
 
 from __future__ import annotations
 

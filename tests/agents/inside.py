@@ -43,7 +43,7 @@ def run(folder: str, agent: str, rules: str, command: list[str]) -> dict[str, ob
 
 @contextlib.contextmanager
 def _served(rules: Path) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """The address of the model, and what it was asked, complete when it has ended."""
+    """The address of the model and its requests, complete after the model has ended."""
     if rules.suffix == ".md":
         with _program(rules) as served:
             yield served

@@ -57,7 +57,7 @@ class Ended:
 
 
 def program(name: str) -> str:
-    """The path of an agent's program, installed where it is missing; skips the test where that cannot be."""
+    """Return the path of an agent's program; install it if it is missing, or skip the test."""
     folder = KEPT / name
     place = folder / "node_modules" / ".bin" / (ACP if name in ACP_PACKAGES else name)
     if not place.exists():
@@ -73,7 +73,7 @@ def program(name: str) -> str:
 
 
 def configure(project: Project, name: str, more: dict[str, Any] | None = None, **of_binding: Any) -> None:
-    """The agent builds everything; `more` are settings beside its binding."""
+    """Return a configuration in which the agent builds everything; `more` are settings beside its binding."""
     if name == "codex" and project.folder.is_relative_to("/dev"):
         pytest.skip("the sandbox of Codex has a /dev of its own: set TMPDIR to a folder elsewhere")
     binding = {"adapter": name, "argv": [program(name)], "model": MODELS[name], "environment": list(KEYS[name])}
@@ -82,7 +82,7 @@ def configure(project: Project, name: str, more: dict[str, Any] | None = None, *
 
 
 def configure_acp(project: Project, name: str = ACP) -> None:
-    """Claude Code over the Agent Client Protocol builds everything."""
+    """Return a configuration in which Claude Code builds everything over the Agent Client Protocol."""
     names = [*KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
     binding = {"adapter": "acp", "argv": [program(name)], "model": MODELS["claude"], "environment": names}
     project.configure(json.dumps({"builder": "real", "bindings": {"real": binding}}))

@@ -61,13 +61,13 @@ def plan() -> str:
 
 
 def tokens(title: str) -> tuple[int, int]:
-    """What a rule says it used, over all its answers."""
+    """Return the usage that a rule reports, summed over its answers."""
     answers = _rule(title).answers
     return sum(a.tokens_in or 0 for a in answers), sum(a.tokens_out or 0 for a in answers)
 
 
 def changes(task: str) -> list[Call]:
-    """What the scripted builder changes in a task, in order."""
+    """Return the changes that the scripted builder makes in a task, in order."""
     calls = [call for answer in _rule(task).answers for call in answer.calls]
     return [call for call in calls if call.action in {model_script.WRITE, model_script.EDIT}]
 

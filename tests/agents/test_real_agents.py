@@ -79,7 +79,7 @@ answers:
 
 @pytest.mark.parametrize("agent", installed.ACP_PACKAGES)
 def test_a_real_agent_builds_a_phase_of_two_tasks_over_its_protocol(agent: str, project: Project, home: Path) -> None:
-    """R-ADAPT-2: what it asks to write outside of its task is vetoed as it asks, and it goes on."""
+    """R-ADAPT-2: a write outside the task is vetoed on request, and the agent continues."""
     installed.configure_acp(project, agent)
     consent = project.approval()
     before = {*home.iterdir(), home / "state"}
@@ -120,7 +120,7 @@ answers:
 
 @pytest.mark.parametrize("name", installed.PACKAGES)
 def test_a_real_agent_continues_its_conversation(name: str, project: Project) -> None:
-    """R-ADAPT-2: with `resume: true`; the model hears what was said in the first attempt too."""
+    """R-ADAPT-2: with `resume: true` the model also gets the messages of the first attempt."""
     installed.configure(project, name, options={"resume": True})
     project.plan([task("T1-01", files="create `words.txt`, create `count.txt`", check="grep -qx 1 count.txt")])
     ended = installed.alone(
@@ -158,7 +158,7 @@ RAN = "touch ran.txt; rm kept.txt; sed -i s/old/new/ text.txt; touch ../outside.
 
 
 def limits(name: str, folder: Path) -> list[str]:
-    """A builder, and then a validator, that tries what its limits do not allow, by the names of its own tools."""
+    """A builder, and then a validator, that tries forbidden actions with its own tools."""
     tool, argument = COMMANDS[name]
     more = {} if name == "codex" else {"description": "x", "is_background": False}
     tries = [call(tool, {argument: RAN, **more}), call(tool, {argument: "cat text.txt", **more})]
@@ -321,7 +321,7 @@ answers:
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("name", faults.AGENTS)
 def test_a_real_agent_works_in_every_private_copy(name: str, copy: str, project: Project) -> None:
-    """R-GIT-7, R-RUN-11: some agents refuse to write below a git folder, so no copy lies there."""
+    """R-GIT-7, R-RUN-11: some agents refuse to write below a git folder, so no copy is there."""
     settings, flags = COPIES[copy]
     installed.configure(project, name, settings, options={"shell": True})
     project.plan([task("T1-01", files="create `words.txt`", check="grep -q two words.txt")])

@@ -19,7 +19,7 @@ ROLES = ("planner", "plan-checker", "verifier")
 
 
 def beside(project: Project, *command: str) -> Ended:
-    """Run a command beside the scripted model; nothing may look for another host."""
+    """Run a command beside the scripted model; fail if anything looks up another host."""
     ended = installed.alone(project, "claude", rehearsal.SCRIPT, *command, "--json")
     assert ended.unrouted == 0
     return ended
@@ -37,7 +37,7 @@ def approved(project: Project) -> None:
 
 
 def outside(home: Path) -> set[str]:
-    """What is in the home of the user beside idumb's own state."""
+    """Return the files in the user's home outside idumb's own state."""
     found = {p.relative_to(home).as_posix() for p in home.rglob("*") if p.is_file()}
     return {name for name in found if not name.startswith("state/idumb/")}
 

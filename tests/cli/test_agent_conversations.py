@@ -1,4 +1,4 @@
-"""A builder that is asked again about its task: in its own conversation or in a new one, by its binding (R-ADAPT-2)."""
+"""A retried builder continues its own conversation or starts a new one, as its binding says (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 class Scene:
-    """Tasks that are built by an agent that does, call by call, what a script says."""
+    """Tasks built by an agent that follows a script, call by call."""
 
     def __init__(
         self, project: Project, home: Path, *script: dict[str, Any], options: str = ON, tasks: int = 1, head: str = ""
@@ -82,7 +82,7 @@ class Scene:
 
     @property
     def sessions(self) -> list[str | None]:
-        """Which conversation each call was to go on in."""
+        """Return the conversation that each call should continue."""
         return [call["session"] for call in self.calls]
 
     def payloads(self, kind: str) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ def test_another_contract_version_starts_another_conversation(project: Project, 
 
 
 def test_a_conversation_id_from_an_agent_is_never_used_as_an_option(project: Project, home: Path) -> None:
-    """An agent chooses the id, and could smuggle permissions in; what is no plain word is not handed on."""
+    """The agent chooses the id and could smuggle options in; an id that is not a plain word is not passed on."""
     scene = Scene(project, home, {"write": "half ", "session": "--dangerously-skip-permissions"}, {"write": "done"})
     assert project.execute().code == 0
     assert scene.sessions == [None, None]

@@ -1,4 +1,4 @@
-"""Agents that cannot work, that cost too much, or whose context is full: what the run does then."""
+"""Agents that cannot work, exceed a ceiling or exhaust their context: how the run reacts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 class Scene:
-    """A project whose one task is built by a program that does, call by call, what a script says."""
+    """A project with one task, built by a program that follows a script, call by call."""
 
     def __init__(self, project: Project, home: Path, *script: dict[str, Any], settings: str = "",
                  calls: int = 1, head: str = "", fields: str = "") -> None:  # fmt: skip
@@ -66,7 +66,7 @@ class Scene:
 
 
 def test_a_transient_failure_stops_the_run_and_counts_no_attempt(project: Project, home: Path) -> None:
-    """R-ADAPT-3: the next command goes on."""
+    """R-ADAPT-3: the next command continues."""
     scene = Scene(project, home, {"state": "rate-limited", "message": "429"})
     stopped = project.execute()
     assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
@@ -86,7 +86,7 @@ LIMITED = {"state": "rate-limited", "message": "429"}
 
 
 def test_a_call_is_retried_while_the_tree_is_unchanged(project: Project, home: Path) -> None:
-    """R-ADAPT-3: the second call follows one that changed nothing; the third would follow one that did."""
+    """R-ADAPT-3: the second call follows one without changes; the third would follow one with changes."""
     scene = Scene(project, home, LIMITED, {"write": "half ", **LIMITED}, {"write": "done"}, calls=3)
     stopped = project.execute()
     assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
@@ -119,7 +119,7 @@ def test_a_strict_run_calls_its_builder_once(project: Project, home: Path) -> No
 def test_after_a_crash_the_next_attempt_starts_from_the_task_base(
     project: Project, home: Path, crash: dict[str, Any], workspace: str
 ) -> None:
-    """R-ADAPT-3, R-RUN-5: what a crash left is not what the builder meant to leave."""
+    """R-ADAPT-3, R-RUN-5: files left by a crash are not the builder's intended result."""
     scene = Scene(project, home, {"write": "half ", **crash}, {"write": "done"}, settings=PLACE.format(workspace))
     answer = project.execute()
     assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
@@ -246,7 +246,7 @@ def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: 
 
 
 def test_a_ceiling_that_is_not_raised_ends_the_task(project: Project, home: Path) -> None:
-    """R-ADAPT-3: and what nobody reports is told to be unknown."""
+    """R-ADAPT-3: unreported usage is shown as unknown."""
     scene = Scene(
         project, home, {"write": "a"}, {"write": "b"}, settings="ceilings: {task: {attempts: 1, tokens: 5}}\n"
     )
@@ -259,7 +259,7 @@ def test_a_ceiling_that_is_not_raised_ends_the_task(project: Project, home: Path
 
 @pytest.mark.parametrize("handover", ["The header is there.", ""])
 def test_a_fresh_agent_continues_after_a_full_context(project: Project, home: Path, handover: str) -> None:
-    """R-RUN-10: with the agent's own summary, or with one that idumb made; it counts as no failed attempt."""
+    """R-RUN-10: with the agent's own summary or one made by idumb; it counts as no failed attempt."""
     full = {"state": "context-exhausted", "handover": handover, "write": "half "}
     scene = Scene(project, home, full, {"write": "done"}, settings="run: {max_attempts: 1}\n")
     assert project.execute().code == 0
@@ -294,7 +294,7 @@ pathlib.Path(os.environ["HOME"], "judged").write_text(sys.stdin.read())
 
 
 def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Path) -> None:
-    """R-ADAPT-3, R-RUN-4, R-OPS-1; what it used is counted beside what the builder used, for its adapter too."""
+    """R-ADAPT-3, R-RUN-4, R-OPS-1: its usage is counted beside the builder's, for its adapter too."""
     (home / "judge.py").write_text(JUDGE, encoding="utf-8")
     Scene(project, home, {"write": "done\n"})
     known = project.read(".idumb/config.yaml")

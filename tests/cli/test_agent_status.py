@@ -1,4 +1,4 @@
-"""What an agent says of itself while it works: told as the run goes on, kept in bounds, and never believed."""
+"""Status that a working agent reports: shown at once, bounded, and never trusted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def built_by(project: Project, home: Path, script: str, *, adapter: str = "command", settings: str = "") -> None:
-    """A project with one task, whose agent does what a script says."""
+    """A project with one task, whose agent follows a script."""
     (home / "agent.py").write_text(AGENT + script, encoding="utf-8")
     argv = json.dumps(["python3", str(home / "agent.py")])
     project.configure(f"builder: coder\nbindings:\n  coder: {{adapter: {adapter}, argv: {argv}}}\n{settings}")
@@ -50,7 +50,7 @@ def built_by(project: Project, home: Path, script: str, *, adapter: str = "comma
 
 
 def test_a_working_agent_s_status_is_reported_at_once_and_shown_by_other_commands(project: Project, home: Path) -> None:
-    """R-ADAPT-2: to who follows the events, and by `status` in another terminal, until the attempt has ended."""
+    """R-ADAPT-2: in the events and by `status` in another terminal, until the attempt has ended."""
     script = """
 say(state="working", message="reads the code")
 wait_for("one")
@@ -111,7 +111,7 @@ work()
 
 
 def test_a_killed_run_continues_after_status_reports(project: Project, home: Path) -> None:
-    """R-RUN-6, R-ADAPT-2: what was said last is said to be of its moment, and of no attempt afterwards."""
+    """R-RUN-6, R-ADAPT-2: the last status is shown with its time, and not after the attempt."""
     script = """
 say(state="working")
 if os.environ["IDUMB_ATTEMPT"] == "1":

@@ -142,7 +142,7 @@ def test_an_invalid_added_task_is_refused_with_findings(project: Project, text: 
 
 @pytest.mark.parametrize("flags", [(), ("--from-file",)])
 def test_an_added_task_that_conflicts_with_completed_work_is_refused(project: Project, flags: tuple[str, ...]) -> None:
-    """R-PLAN-10: it would create what a completed task left."""
+    """R-PLAN-10: the added task would create a file that a completed task left."""
     text = making("T1-04", "a.txt", after="T1-03")
     if flags:
         place = project.folder / PLAN

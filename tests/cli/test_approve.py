@@ -335,7 +335,7 @@ CHANGES_WHILE_RUNNING = {
 
 
 def _changing(project: Project, command: str, *, head: str = "") -> None:
-    """A plan of two tasks, and a change of what is locked right after the first commit."""
+    """A plan of two tasks, and a change of a locked file right after the first commit."""
     fields = FIELDS if head else ""
     project.plan(
         [making("T1-01", "a.txt", fields=fields), making("T1-02", "b.txt", after="T1-01", fields=fields)], head=head

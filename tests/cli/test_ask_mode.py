@@ -35,7 +35,7 @@ def ask(project: Project, *flags: str) -> list[dict[str, object]]:
 
 
 def test_the_shown_prompt_is_the_one_that_the_builder_gets(project: Project, home: Path) -> None:
-    """R-ADAPT-2: of the first attempt, and of the one after a failure with what was wrong."""
+    """R-ADAPT-2: for the first attempt, and for the one after a failure with its cause."""
     first = ask(project)
     assert project.execute("--max-attempts", "1").code == 1
     assert (home / "prompt-0").read_text(encoding="utf-8") == first[0]["prompt"]

@@ -38,7 +38,7 @@ def test_an_untouched_log_verifies_up_to_its_head(project: Project) -> None:
 
 
 def test_an_event_changed_outside_the_program_is_detected(project: Project) -> None:
-    """R-LOG-3: the triggers are dropped as somebody with a database shell could."""
+    """R-LOG-3: the triggers are dropped, as a person with a database shell could do."""
     store = project.repo.git_dir / "idumb/store.db"
     with sqlite3.connect(store) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():

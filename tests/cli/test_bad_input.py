@@ -1,4 +1,4 @@
-"""Bad input and bad repository states, from the command line: one clear line, an exit code, nothing touched."""
+"""Bad input and bad repository states on the command line: one clear line, an exit code, nothing changed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def whole(repo: GitSandbox) -> tuple[ByteLedger, Mapping[str, str]]:
 
 
 def refused(project: Project, *arguments: str, exit: int, code: str) -> tuple[dict[str, object], str]:
-    """The command refuses with this code and a next step, in words and in JSON, and changes nothing."""
+    """Assert that the command refuses with this code and a next step, as text and JSON, and changes nothing."""
     before = whole(project.repo)
     answer = project.quick(*arguments, "--json")
     words = project.quick(*arguments)
@@ -215,7 +215,7 @@ def test_a_link_that_leads_out_is_refused_before_anything_starts(project: Projec
 
 
 def test_a_builder_that_writes_through_a_link_is_detected_at_the_link(project: Project, tmp_path: Path) -> None:
-    """A link made by a step is a link in the commit, and nothing of idumb's follows it."""
+    """A link made by a step is committed as a link, and idumb never follows it."""
     outside = tmp_path / "outside"
     outside.mkdir()
     steps = [shell(f"ln -s '{outside}' door"), write("door/x.txt", "x\n")]
@@ -287,7 +287,7 @@ def dubious_to_git_alone(place: Path) -> GitSandbox:
 def test_nothing_is_written_in_a_place_where_later_commands_would_refuse(
     tmp_path: Path, make: Callable[[Path], GitSandbox], code: str, arguments: tuple[str, ...]
 ) -> None:
-    """R-GIT-7: a SHA-256 repository and one that git calls dubious are refused in one line, before anything else."""
+    """R-GIT-7: a SHA-256 repository and one with dubious ownership are refused in one line, before anything else."""
     project = Project(made := make(tmp_path / "repo"), made.root)
     answer = project.quick(*arguments, "--json")
     assert (answer.code, answer.error["code"]) == (4, code), answer
@@ -315,7 +315,7 @@ def cherry_pick(repo: GitSandbox) -> None:
 
 
 def unmerged(repo: GitSandbox) -> None:
-    """What a conflicted `stash apply` leaves: unmerged entries and no operation."""
+    """The state after a conflicted `stash apply`: unmerged entries and no operation."""
     merge(repo)
     (repo.git_dir / "MERGE_HEAD").unlink()
 
@@ -339,7 +339,7 @@ STATES: Mapping[str, Callable[[GitSandbox], None]] = {
 
 @pytest.mark.parametrize("code", STATES)
 def test_an_operation_in_progress_stops_every_command_that_writes(project: Project, code: str) -> None:
-    """R-GIT-7: refused with one clear line before anything is touched."""
+    """R-GIT-7: refused with one clear line before anything changes."""
     project.plan(
         [making("T1-01", "a.txt"), task("T1-02", check="false", files="create `b.txt`", steps=[write("b.txt", "b\n")])]
     )
@@ -416,7 +416,7 @@ def staged(repo: GitSandbox) -> None:
 
 
 def staged_only(repo: GitSandbox) -> None:
-    """The index has a change that the work tree no longer has."""
+    """The index has a change that the working tree no longer has."""
     staged(repo)
     repo.write("a.txt", "old\n")
 
@@ -435,7 +435,7 @@ def untracked(repo: GitSandbox) -> None:
 def test_uncommitted_user_changes_in_a_declared_path_are_refused(
     project: Project, dirty: Callable[[GitSandbox], None], files: str
 ) -> None:
-    """R-GIT-6, F1: the user's change is kept, and the way out is named."""
+    """R-GIT-6, F1: the user's change is kept, and the next step is named."""
     project.repo.write("a.txt", "old\n")
     project.repo.commit("a", "a.txt")
     project.plan([making("T1-01", "first.txt"), task("T1-02", files=files, steps=[write("a.txt", "new\n")])])
@@ -454,7 +454,7 @@ def test_uncommitted_user_changes_in_a_declared_path_are_refused(
 
 
 def test_after_the_change_is_committed_the_run_continues(project: Project) -> None:
-    """R-GIT-6: the way out that the refusal names works."""
+    """R-GIT-6: the next step that the refusal names works."""
     project.repo.write("a.txt", "old\n")
     project.repo.commit("a", "a.txt")
     project.plan([task("T1-01", files="modify `a.txt`", check="grep -q new a.txt", steps=[write("a.txt", "new\n")])])
@@ -465,7 +465,7 @@ def test_after_the_change_is_committed_the_run_continues(project: Project) -> No
 
 
 def test_a_second_executor_gets_the_name_of_the_running_one(project: Project, tmp_path: Path) -> None:
-    """R-LOG-5, F40: pid, host and since of the holder, and nothing is touched."""
+    """R-LOG-5, F40: pid, host and start time of the owner are shown, and nothing changes."""
     door = tmp_path / "door"
     os.mkfifo(door)
     project.plan([making("T1-01", "a.txt", steps=[shell(f"read line < {door}"), write("a.txt", "a\n")])])
@@ -486,7 +486,7 @@ def test_a_second_executor_gets_the_name_of_the_running_one(project: Project, tm
 
 
 def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox) -> None:
-    """R-RUN-1: each entry check names the command that mends it."""
+    """R-RUN-1: each entry check names the command that fixes the problem."""
     sandbox.write("README.md", "x\n")
     sandbox.write(PLAN, projects.plan_text([making("T1-01", "a.txt")]))
     sandbox.commit("first")
@@ -498,7 +498,7 @@ def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox)
 
 
 def test_consent_to_another_contract_is_refused(project: Project) -> None:
-    """R-LOCK-4, R-LOCK-2 in guided mode: what was approved is what runs."""
+    """R-LOCK-4, R-LOCK-2 in guided mode: only approved content runs."""
     place = project.plan([making("T1-01", "a.txt")])
     consent = project.approval()
     error, _ = refused(project, "execute-phase", "1", "--approve", "0" * 64, exit=4, code="consent.other-contract")
@@ -516,7 +516,7 @@ def test_a_changed_configuration_voids_the_consent(project: Project) -> None:
 
 
 def test_without_consent_and_terminal_nothing_runs_and_the_option_is_named(project: Project) -> None:
-    """R-ASK-1, R-ASK-2: never a prompt without a terminal; the evidence and the flag that consents are told."""
+    """R-ASK-1, R-ASK-2: no prompt without a terminal; the refusal has the evidence and the option that consents."""
     project.plan([making("T1-01", "a.txt")])
     error, _ = refused(project, "execute-phase", "1", exit=5, code="consent.missing")
     assert error["hint"] == f"idumb execute-phase 1 --approve {project.approval()}"
@@ -589,7 +589,7 @@ def test_idumb_without_a_command_prints_the_help(project: Project) -> None:
 
 @pytest.mark.parametrize("command", [("status",), ("roadmap", "--json"), ("graph", "1"), ("check-plan", "1", "--json")])
 def test_an_unwritable_standard_output_gives_no_traceback(project: Project, command: tuple[str, ...]) -> None:
-    """T15: full, closed, and read by somebody who has gone."""
+    """T15: full, closed, and with a reader that has exited."""
     project.plan([making("T1-01", "a.txt")])
     project.idumb("status")  # from here on there is a kept view
     argv = shlex.join([*projects.IDUMB, *command])
@@ -631,7 +631,7 @@ def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project, pha
 
 
 def as_somebody_else(project: Project, *arguments: str) -> Answer:
-    """Run as an ordinary user, where this process is root and nothing would be refused."""
+    """Run as an ordinary user, because root would be refused nothing."""
     argv = [*projects.IDUMB, *arguments]
     if os.geteuid() == 0:
         argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
@@ -641,7 +641,7 @@ def as_somebody_else(project: Project, *arguments: str) -> Answer:
 
 @pytest.fixture
 def read_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A project that nobody but root can write to, reachable by everybody, with a home that is not."""
+    """A project that only root can write, accessible for everyone, with a home that is not."""
     with tempfile.TemporaryDirectory(prefix="idumb-read-only-") as name:
         place = Path(name)
         place.chmod(0o755)

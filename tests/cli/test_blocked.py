@@ -1,4 +1,4 @@
-"""Tasks that wait for one that failed or was left out: why, and commands that let them run."""
+"""Tasks blocked by a failed or skipped task: the reason, and commands that unblock them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was approved is what runs: one changed byte anywhere in it voids the approval, and the message says where."""
+"""Only approved content runs: one changed byte voids the approval, and the message says where."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RULES = "# what steps may use\nallow: [write_file, run]\n"
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """The text `old`, which stands in `path` once, becomes `new`: one byte differs. `part` is what is named."""
+    """Replace `old`, which occurs once in `path`, by `new`: one byte differs. `part` is the name in the message."""
 
     path: str
     old: str
@@ -179,7 +179,7 @@ def test_there_are_at_least_fifty_places_of_one_byte_each() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", dict.fromkeys(flip.path for flip in FLIPS))
 def test_one_changed_byte_voids_the_approval_and_its_part_is_named(project: Project, path: str) -> None:
-    """R-LOCK-4, S2: nothing runs; put back, the same approval counts again."""
+    """R-LOCK-4, S2: nothing runs; after the byte is restored, the same approval is valid again."""
     _approve(project)
     text = project.read(path)
     for flip in (one for one in FLIPS if one.path == path):
@@ -201,7 +201,7 @@ def test_a_program_at_another_path_voids_the_approval(
 
 
 def test_the_approved_phase_runs(project: Project) -> None:
-    """What the fifty refusals stand against: with nothing changed it runs to the end."""
+    """The counterpart of the fifty refusals: without a change the phase runs to the end."""
     _approve(project)
     answer = project.quick("execute-phase", "1", "--json")
     assert answer.code == 0, answer

@@ -1,4 +1,4 @@
-"""One plan, built by declared steps, by a model behind a server, by an agent of the protocol: one tree (R-ADAPT-2)."""
+"""One plan, built by declared steps, a model behind a server and an ACP agent: the same tree (R-ADAPT-2)."""
 
 from __future__ import annotations
 

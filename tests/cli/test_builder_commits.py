@@ -107,7 +107,7 @@ def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbo
 
 
 def test_a_retry_continues_from_its_own_commits(sandbox: GitSandbox) -> None:
-    """R-GIT-2: what a failed attempt committed soundly is the start of the next one."""
+    """R-GIT-2: valid commits of a failed attempt are the start of the next one."""
     script = (
         "if [ -e a.txt ]; then git log --format=%s -1 > ../seen; echo good >> a.txt; git commit -qam 'Mend a';"
         " else " + PLAIN + "; fi"
@@ -201,7 +201,7 @@ def test_a_task_that_changes_nothing_needs_no_commit(sandbox: GitSandbox) -> Non
 
 
 def test_commits_that_no_longer_fit_are_rebased_onto_the_new_ones(sandbox: GitSandbox) -> None:
-    """R-GIT-6: somebody commits on the branch while the builder works."""
+    """R-GIT-6: the user commits on the branch while the builder works."""
     script = f"(cd {sandbox.root}; [ -e theirs ] || {{ touch theirs; git add theirs; git commit -qm Theirs; }}); "
     project = project_with(sandbox, script + PLAIN)
     first = execute(project)

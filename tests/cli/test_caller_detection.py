@@ -1,4 +1,4 @@
-"""What only a person says is refused inside an agent or check that idumb started."""
+"""Commands reserved for a person are refused inside an agent or check that idumb started."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_cancelling_without_a_run_says_so(project: Project) -> None:
 def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
     project: Project, busy: tuple[subprocess.Popen[str], int]
 ) -> None:
-    """R-RUN-9: the run is recorded as interrupted, by whom, before cancel ends; nothing is left running."""
+    """R-RUN-9: the run is recorded as interrupted, with the person, before cancel ends; no process is left."""
     process, sleeper = busy
     answer = cancel(project)
     assert answer.code == 0, answer.out
@@ -133,7 +133,7 @@ def test_an_external_signal_is_not_called_a_cancellation(
 
 
 def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
-    """F22, R-GIT-2: git and its hook are stopped; what was proven is committed by resume."""
+    """F22, R-GIT-2: git and its hook are stopped; resume commits the proven work."""
     door = tmp_path / "door"
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -180,7 +180,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
 def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     project: Project, busy: tuple[subprocess.Popen[str], int]
 ) -> None:
-    """F41: nobody here can tell whether that process lives, so a person must say it; then it can write no more."""
+    """F41: idumb cannot tell whether that process lives, so a person must confirm; then it can write nothing more."""
     process, sleeper = busy
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -207,7 +207,7 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
 
 
 def test_a_dead_owner_from_another_machine_needs_confirmation_too(project: Project) -> None:
-    """A lock that is free here proves nothing there."""
+    """A lock that is free on this machine proves nothing there."""
     card = owner_file(project, "owner.json")
     card.parent.mkdir(parents=True, exist_ok=True)
     known = {"pid": 1, "started": 1, "boot": "another", "host": "elsewhere", "since": "then", "command": "resume"}
@@ -218,7 +218,7 @@ def test_a_dead_owner_from_another_machine_needs_confirmation_too(project: Proje
 
 
 def test_a_second_interrupt_exits_at_once_and_resume_recovers(project: Project, tmp_path: Path) -> None:
-    """F36: nothing is cleared up, nothing is left running, nothing is lost."""
+    """F36: there is no cleanup, no process is left and nothing is lost."""
     note, door = tmp_path / "note", tmp_path / "door"
     stubborn = f"trap 'echo stop > {door}' TERM; echo $$ > {door}; while :; do sleep 600 & wait; done"
     step = shell(f"test -e {note} || {{ touch {note}; {stubborn}; }}; echo whole > b.txt")
@@ -269,7 +269,7 @@ def test_a_second_signal_gives_a_complete_error_answer() -> None:
 
 
 def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, tmp_path: Path) -> None:
-    """F36: SIGHUP, and nobody left to tell."""
+    """F36: SIGHUP, without any terminal to print to."""
     consent = project.approval()
     child, terminal = pty.fork()
     if child == 0:
@@ -287,7 +287,7 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stream: str) -> None:
-    """F36, R-RUN-7: a run whose watcher leaves goes on to its end and exits as it would have, on either stream."""
+    """F36, R-RUN-7: a run whose reader goes away completes and exits as usual, for either stream."""
     project.plan([making(f"T1-{n:02}", f"f{n}.txt") for n in range(1, 6)])
     events = ["--events"] if stream == "stdout" else []
     ended = gone_after_a_line(project, stream, "execute-phase", "1", "--approve", project.approval(), *events)
@@ -320,7 +320,7 @@ def test_an_interrupted_start_ends_quietly_if_standard_error_is_closed() -> None
 
 
 def gone_after_a_line(project: Project, stream: str, *arguments: str) -> tuple[int, str]:
-    """(exit code, what the other stream says) of a command whose reader of `stream` leaves after one line."""
+    """Return exit code and the other stream of a command whose reader of `stream` closes after one line."""
     # Python that does not buffer has nothing left to flush when it exits.
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     process = subprocess.Popen(

@@ -142,7 +142,7 @@ def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project:
 
 
 def test_consent_covers_a_contract_under_its_policy(project: Project) -> None:
-    """R-LOCK-5: a policy that comes, changes or goes makes another contract."""
+    """R-LOCK-5: adding, changing or removing a policy makes another contract."""
     project.plan([projects.making("T1-01", "a.txt")])
     hashes = [project.approval()]
     place = write_policy(project, "deny: [run]\n")
@@ -280,7 +280,7 @@ def test_gaps_of_a_strict_plan_are_reported_together_with_format_errors(project:
 
 
 def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-5: links are followed before a path is judged."""
+    """R-LOCK-5: links are resolved before a path is judged."""
     (tmp_path / "away").mkdir()
     (project.folder / "out").symlink_to(tmp_path / "away")
     (project.folder / "in").symlink_to(".")
@@ -311,7 +311,7 @@ def test_next_suggests_the_check_of_a_plan_that_became_invalid(project: Project)
 
 
 def test_format_and_graph_errors_are_reported_at_once(project: Project) -> None:
-    """R-PLAN-5, R-PLAN-6. An id that stands in a line that cannot be read is not called unknown."""
+    """R-PLAN-5, R-PLAN-6. An id in an unreadable line is not called unknown."""
     tasks = [
         projects.making("T1-01", "a.txt", after="T1-02"),
         projects.making("T1-02", "b.txt", after="T1-01, T1-09"),

@@ -60,7 +60,7 @@ def test_the_user_s_environment_moves_clones_and_its_folder_stays(
 def test_an_unusable_clone_folder_is_refused_at_once_and_the_variable_named(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, flags: tuple[str, ...]
 ) -> None:
-    """As inside the sandbox of an agent, where the user's state cannot be written."""
+    """As in the sandbox of an agent, in which the user's state cannot be written."""
     (tmp_path / "file").write_text("x", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path)
     places = {
@@ -87,7 +87,7 @@ def test_an_unusable_clone_folder_is_refused_at_once_and_the_variable_named(
 def test_if_the_state_directory_is_in_the_working_tree_clones_are_in_the_git_folder(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A home that is a repository: a clone in the work tree would be seen as its files."""
+    """A home that is a repository: a clone in the working tree would be one of its files."""
     project.repo.write(".gitignore", "node_modules/\n.state/\n")
     project.repo.commit("ignore", ".gitignore")
     monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / ".state"))

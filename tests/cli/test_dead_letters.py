@@ -1,4 +1,4 @@
-"""What failed for good is parked, tried again under the same checks, or taken off the list; nothing is lost."""
+"""Dead letters: failed tasks are listed, retried under the same checks, or removed; nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_t
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    """T1-01 and T1-02 failed with all their attempts, T1-03 is done; T1-01 succeeds once `ready` is there."""
+    """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` exists."""
     made = projects.create(sandbox)
     made.plan(
         [
@@ -135,7 +135,7 @@ def test_a_removed_letter_of_a_completed_task_is_settled_and_not_retried(project
 
 
 def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitSandbox) -> None:
-    """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its kind and what mends it are told all the same."""
+    """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its failure kind and the fix are shown all the same."""
     project = projects.create(sandbox)
     away = "{adapter: http, model: m, options: {base_url: 'http://127.0.0.1:9/v1'}}"
     project.configure(f"builder: b\nretry: {{calls: 1}}\nbindings:\n  b: {away}\n")

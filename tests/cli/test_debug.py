@@ -1,4 +1,4 @@
-"""debug tells all that is known of a failed task; a plan that it is offered is kept only where it can be taken."""
+"""`debug` reports all that is known about a failed task and keeps an offered plan only if it can be used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BROKEN = task(
 
 
 def replying(project: Project) -> str:
-    """An agent that works in a copy elsewhere, and answers with what is written in the project."""
+    """An agent that works in a copy and answers with text from the project."""
     return f"REPLY = {str(project.folder / 'reply.md')!r}\n{AGENT}"
 
 

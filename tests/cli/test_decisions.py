@@ -1,4 +1,4 @@
-"""Questions and answers: the plan tells of every answer, and a remembered one is given only where that is safe."""
+"""Questions and answers: every answer is in the plan, and a saved answer is given only if that is safe."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_a_damaged_saved_answer_does_not_count(project: Project, home: Path, tex
 
 
 def test_refusals_and_deviations_carry_choices_with_consequences(project: Project) -> None:
-    """R-ASK-1: an amendment is not offered where the changed task is done."""
+    """R-ASK-1: an amendment is not offered if the changed task is completed."""
     project.plan([making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])])
     missing = project.quick("execute-phase", "1", "--json")
     deviated = run(project)
@@ -301,7 +301,7 @@ def test_an_undeclared_change_waits_for_an_answer(project: Project) -> None:
 
 
 def test_acceptance_covers_the_change_of_the_files_that_were_shown(project: Project) -> None:
-    """R-ASK-3, R-GIT-5: what the next attempt changes besides is asked about again."""
+    """R-ASK-3, R-GIT-5: further undeclared changes of the next attempt are asked about again."""
     straying(project, command="if test -e .git/second; then echo d > d.txt; fi; touch .git/second; echo b > b.txt")
     decide(project, STRAYED, "accept")
     again = project.quick("resume", "1", "--json")
@@ -372,14 +372,14 @@ def approve(project: Project, *flags: str) -> None:
 
 
 def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:
-    """Of the present contract: whether it has an end, what it accepts and whether it is signed."""
+    """Return whether the current contract's approval expires, what it accepts and whether it is signed."""
     read = [json.loads(p.read_text(encoding="utf-8")) for p in home.rglob(f"consent/*/{contract(project)}.*.json")]
     found = [(r["approval"]["expires"], tuple(r["approval"]["accepted"]), r["signature"]) for r in read]
     return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in found)
 
 
 def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(project: Project, home: Path) -> None:
-    """R-ASK-3, R-LOCK-4: an answer is no consent without an end."""
+    """R-ASK-3, R-LOCK-4: an answer does not make an expiring approval permanent."""
     project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
     approve(project, "--expires", "90m")
     assert project.quick("execute-phase", "1", "--json").code == 5
@@ -403,7 +403,7 @@ def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(project:
 
 
 def of_no_return(project: Project) -> None:
-    """T1-01 waits for a judgement; T1-02 cannot be taken back."""
+    """T1-01 waits for a judgement; T1-02 is irreversible."""
     last = making("T1-02", "b.txt", after="T1-01", fields="- **Rollback:** irreversible: it tells the world\n")
     project.plan([making("T1-01", "a.txt", criteria=JUDGED), last])
 
@@ -420,7 +420,7 @@ def test_a_person_s_acceptance_expires_with_its_approval(project: Project, home:
 
 
 def test_acceptances_of_a_signed_approval_enter_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
-    """R-ASK-3, R-LOCK-9: the plan stays as it was signed, and the run goes on with the answer."""
+    """R-ASK-3, R-LOCK-9: the plan stays as signed, and the run continues with the answer."""
     of_no_return(project)
     approve(project)
     approve(project, "--accept-irreversible", "T1-02", "--sign", str(make_key(tmp_path / "key")))

@@ -43,7 +43,7 @@ def test_questions_are_written_to_the_context_file_and_answered_once(desk: Desk)
 
 
 def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(desk: Desk) -> None:
-    """R-ADAPT-4: what is still open is told as open."""
+    """R-ADAPT-4: open questions are shown as open."""
     desk.answers(researcher=[ASKED, "# Found"], planner=["no"])
     asked = desk.run("discuss", "2")
     assert [(q["text"], q["why"]) for q in asked.data["questions"]] == [

@@ -61,7 +61,7 @@ def found(project: Project, code: str, state: str) -> list[dict[str, Any]]:
 
 
 def mended(project: Project, code: str) -> list[str]:
-    """What `--fix` did. Afterwards the check is ok, and a second `--fix` does nothing."""
+    """Return what `--fix` did. Afterwards the check is ok, and a second `--fix` does nothing."""
     before = user_and_git(project)
     answer = doctor(project, "--fix")
     assert answer.data["mended"], answer.out
@@ -72,7 +72,7 @@ def mended(project: Project, code: str) -> list[str]:
 
 
 def user_and_git(project: Project) -> tuple[object, ...]:
-    """What `--fix` may never touch: the user's files, index, branches, HEAD and configuration."""
+    """Return what `--fix` may never change: the user's files, index, branches, HEAD and configuration."""
     ledger = project.repo.ledger()
     files = {p: e for p, e in ledger.entries.items() if not p.startswith(".idumb")}
     return files, ledger.index, ledger.refs, ledger.head, ledger.config
@@ -475,7 +475,7 @@ def test_a_damaged_copy_is_kept_and_rebuilt(project: Project) -> None:
 
 
 def test_files_unpacked_by_an_agent_are_reported_and_removed_by_fix(project: Project) -> None:
-    """R-ADAPT-2, R-OPS-3: it is no problem, and removing it loses nothing."""
+    """R-ADAPT-2, R-OPS-3: the files are not a problem, and removing them loses nothing."""
     place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0"
     place.mkdir(parents=True)
     (place / "app.js").write_bytes(b"x" * 2_000_000)

@@ -18,7 +18,7 @@ WHO = "git -c user.name=Pat -c user.email=pat@example.invalid"
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    """The user has a branch of their own, an edit, something staged and a note; the second task does as it is told."""
+    """The user has a branch, an edit, a staged change and a note; the second task runs the given script."""
     made = projects.create(sandbox, files={"README.md": "one\n", "src.txt": "one\n"})
     sandbox.git("tag", "v1")
     sandbox.git("update-ref", "refs/heads/feature", other_commit(sandbox))
@@ -63,7 +63,7 @@ def goes_on(project: Project) -> None:
 
 @pytest.mark.parametrize("ref", ["refs/heads/feature", "refs/tags/v1", "refs/notes/mine"])
 def test_a_ref_moved_by_a_builder_is_named_and_the_printed_command_restores_it(project: Project, ref: str) -> None:
-    """R-GIT-6, F58: also when its only commit stands in no reflog any more and garbage is collected."""
+    """R-GIT-6, F58: also if its only commit is in no reflog any more and garbage is collected."""
     project.repo.git("update-ref", ref, other_commit(project.repo))
     was, now = project.repo.git("rev-parse", ref), project.repo.git("rev-parse", "HEAD~1")
     answer = run(project, f"git update-ref {ref} {now}", "git reflog expire --expire=now --all")
@@ -79,7 +79,7 @@ def test_a_ref_moved_by_a_builder_is_named_and_the_printed_command_restores_it(p
 
 
 def test_new_refs_and_a_fast_forwarded_branch_are_reported_and_stop_nothing(project: Project) -> None:
-    """R-GIT-6: people and other runs make these in other work trees."""
+    """R-GIT-6: people and other runs create these in other working trees."""
     forward = f"$({WHO} commit-tree -p feature -m x HEAD^{{tree}})"
     answer = run(project, "git branch new", f"git update-ref refs/heads/feature {forward}")
     assert answer.code == 0, answer
@@ -154,7 +154,7 @@ def test_changes_staged_by_the_user_during_a_task_stay_and_are_in_no_commit(
 
 
 def committed(project: Project) -> set[str]:
-    """What commits of idumb's changed."""
+    """Return the paths that idumb's commits changed."""
     return set(project.repo.git("log", "--grep=^Idumb-", "--name-only", "--format=").split())
 
 
@@ -164,7 +164,7 @@ def told_of_index(answer: Answer) -> str:
 
 
 def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_index(project: Project) -> None:
-    """R-GIT-6, F5: nobody can prove whose it is; the task's commit stays, and no garbage collection takes a blob."""
+    """R-GIT-6, F5: its author is unknown; the task's commit stays, and garbage collection removes no blob."""
     repo = project.repo
     repo.write("src.txt", "one half\n")
     repo.git("add", "src.txt")
@@ -201,7 +201,7 @@ def index_of(project: Project) -> dict[str, str]:
 def test_a_task_file_staged_with_other_content_can_be_staged_again(
     project: Project,
 ) -> None:
-    """R-GIT-6, F5: the commit has what the task left, and so has the index, so that the next task finds it clean."""
+    """R-GIT-6, F5: commit and index have the task's result, so that the next task finds a clean index."""
     after = task("T1-03", files="modify `b.txt`", after="T1-02", steps=[write("b.txt", "c\n")])
     steps = [write("b.txt", "half\n"), shell("git add b.txt"), write("b.txt", "b\n")]
     made = task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)
@@ -239,7 +239,7 @@ def test_deleted_or_moved_refs_of_idumb_are_restored_and_the_run_stops(project: 
 
 
 def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: Project) -> None:
-    """R-RUN-14: where somebody deleted the refs when nobody looked."""
+    """R-RUN-14: the refs were deleted between two commands."""
     assert run(project).code == 0
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     project.repo.git("pack-refs", "--all")
@@ -251,7 +251,7 @@ def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: P
 
 
 def test_a_commit_of_declared_files_alone_is_reported_and_stops_nothing(project: Project) -> None:
-    """R-GIT-6: nothing of the user's is in it, and idumb's own commit says what was proven."""
+    """R-GIT-6: the commit contains nothing of the user, and idumb's own commit names the proof."""
     answer = run(project, f"git add b.txt; {WHO} commit -qm mine -- b.txt")
     assert answer.code == 0, answer
     assert [words for words in answer.object["warnings"] if "commits of its declared files were made" in words]

@@ -1,4 +1,4 @@
-"""`idumb execute-phase N --dry-run`: the run in a throw-away copy; nothing of the user's is changed (R-RUN-11)."""
+"""`idumb execute-phase N --dry-run`: a run in a temporary copy that changes nothing of the user (R-RUN-11)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
 
 
 def everything(project: Project) -> dict[str, Any]:
-    """Every byte, mode and link of the work tree, of git's folder with its objects, and of the state directory."""
+    """Every byte, mode and link of the working tree, the git folder with its objects, and the state directory."""
     found: dict[str, Any] = {f"tree/{path}": entry for path, entry in work_tree(project.folder).items()}
     found |= {f"git/{path}": entry for path, entry in work_tree(project.repo.common_dir).items()}
     state = Path(os.environ["XDG_STATE_HOME"])
@@ -63,7 +63,7 @@ def statuses(answer: Answer) -> dict[str, str]:
 
 
 def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(project: Project) -> None:
-    """R-RUN-11: work tree, git folder with objects, index, refs and log, and state directory are as before."""
+    """R-RUN-11: working tree, git folder with objects, index, refs, log and state directory are unchanged."""
     project.repo.write("mine.txt", "not committed\n")
     project.repo.write("noise.log", "ignored\n")
     project.repo.write("README.md", "# Changed by hand\n")
@@ -101,7 +101,7 @@ def test_the_prediction_is_what_the_run_then_does(project: Project) -> None:
 
 
 def test_a_dry_run_needs_consent_and_records_none(project: Project) -> None:
-    """R-RUN-11: it runs commands, so it asks as a run does; what was said counts for this once."""
+    """R-RUN-11: a dry run runs commands, so it asks like a run; the consent counts only this once."""
     refused = rehearse(project, approve=False)
     assert (refused.code, refused.error["code"]) == (4, "consent.missing")
     assert rehearse(project).code == 0
@@ -149,7 +149,7 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
 
 
 def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
-    """R-RUN-11: a dry run of an unfinished run goes on where that run stands."""
+    """R-RUN-11: a dry run of an unfinished run continues from the state of that run."""
     project.repo.write("hold.txt", "x\n")
     project.plan(
         [
@@ -271,7 +271,7 @@ def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
 
 
 def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: Project) -> None:
-    """R-RUN-11, R-ASK-1: whoever pastes the hint gets the dry run, not the run; the words of a run stay as they are."""
+    """R-RUN-11, R-ASK-1: pasting the hint starts the dry run and not the run; a run keeps its own hint."""
     refused = project.json("execute-phase", "1", "--dry-run")
     details = refused.error["details"]
     pasted = f"idumb execute-phase 1 --dry-run --approve {project.approval()}"

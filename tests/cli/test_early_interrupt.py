@@ -1,4 +1,4 @@
-"""Ctrl-C in commands that take no signal over: 130 and one line, wherever it comes (docs/exit-codes.md)."""
+"""Ctrl-C in commands without their own signal handling: exit code 130 and one line (docs/exit-codes.md)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_ctrl_c_before_the_command_was_resolved_exits_the_same_way(project: Proj
 
 
 def said(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
-    """Exit code, output and what a person sees; a blank line only ends the one in which the terminal shows ^C."""
+    """Return exit code, output and the visible text; a blank line only ends the one in which the terminal shows ^C."""
     found = subprocess.run(
         [sys.executable, "-c", PRESSING, moment, *arguments],
         cwd=project.folder,

@@ -1,4 +1,4 @@
-"""The builder drives idumb: next, start, submit, give-up. What is judged is bytes, whoever made them."""
+"""The builder drives idumb: next, start, submit, give-up. The changed files are judged, whoever wrote them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINE = "builder: editor\n"
 
 
 def follows(answer: Answer, name: str) -> dict[str, Any]:
-    """The data of an answer, held against its schema."""
+    """Return the data of an answer after validating it against its schema."""
     parts = ((p.name, json.loads(p.read_text(encoding="utf-8"))) for p in SCHEMAS.glob("*.json"))
     known = {file: referencing.Resource.from_contents(text) for file, text in parts}
     schema = known[f"{name}.json"].contents
@@ -58,7 +58,7 @@ def put(project: Project, path: str, text: str) -> None:
 
 
 def files(project: Project) -> list[str]:
-    """What HEAD has, without idumb's own files."""
+    """Return the files in HEAD except idumb's own."""
     lines = project.repo.git("ls-tree", "-r", "HEAD").splitlines()
     return [line for line in lines if line.split("\t")[1].split("/")[0] not in (".idumb", ".planning")]
 
@@ -104,7 +104,7 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
 
 
 def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> None:
-    """R-ADAPT-7: before anything is begun, and with the reason why the others wait."""
+    """R-ADAPT-7: before any task starts, and with the reason why the others wait."""
     data = follows(project.json("next", "1"), "upcoming")
     assert (data["task"]["id"], data["open"], data["next"]) == ("T1-01", None, ["idumb start T1-01"])
     assert data["task"]["acceptance"][0]["command"] == "grep -q right a.txt"
@@ -114,7 +114,7 @@ def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> Non
 
 
 def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one: Project) -> None:
-    """R-ADAPT-7: one open attempt, which others' commands name with the ways out."""
+    """R-ADAPT-7: one open attempt, which other commands name with its next actions."""
     put(open_one, "a.txt", "ri")
     shown = follows(open_one.json("status"), "status")
     row = shown["phases"][0]
@@ -172,7 +172,7 @@ def test_work_accepted_into_the_task_by_option_is_committed_with_it(open_one: Pr
 
 
 def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Project) -> None:
-    """R-ADAPT-7, R-LOCK-1: the checks of the task are those that were locked."""
+    """R-ADAPT-7, R-LOCK-1: the task's checks are the locked ones."""
     put(open_one, "a.txt", "wrong\n")
     plan = open_one.folder / ".planning/phases/1/01-PLAN.md"
     kept = plan.read_text()
@@ -206,7 +206,7 @@ def test_commits_by_the_builder_are_judged_like_any_change(open_one: Project) ->
 def test_a_redirected_repository_is_refused_until_it_is_restored(
     open_one: Project, before: tuple[str, ...], code: str, after: tuple[str, ...]
 ) -> None:
-    """R-ADAPT-7: nothing of the work is recorded there; the attempt stays open, and the hint leads on."""
+    """R-ADAPT-7: nothing of the work is recorded there; the attempt stays open, and the hint helps."""
     put(open_one, "a.txt", "right\n")
     open_one.repo.git(*before)
     refused = open_one.json("submit", "T1-01")
@@ -245,7 +245,7 @@ def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) ->
 
 
 def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project) -> None:
-    """R-ADAPT-7: what refused is said in git's words, and every command names the one that goes on."""
+    """R-ADAPT-7: the refusal has git's message, and every command names the one that continues."""
     hook = project.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\ntest ! -e .git/held || { echo not so >&2; exit 1; }\n")
@@ -272,7 +272,7 @@ def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project
 
 
 def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbox) -> None:
-    """R-ADAPT-7: a start goes on with the work as it is; before the first attempt nobody's changes are taken."""
+    """R-ADAPT-7: `start` continues with the existing work; before the first attempt it accepts no user changes."""
     made = projects.create(sandbox)
     put(made, "old.txt", "old\n")
     sandbox.commit("old")
@@ -299,7 +299,7 @@ def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbo
 
 @pytest.mark.parametrize("text", ["right\n", "wrong\n"])
 def test_after_a_pause_submit_suggests_resume(open_one: Project, text: str) -> None:
-    """R-ADAPT-7: whatever became of the work, `start` is refused until the run goes on."""
+    """R-ADAPT-7: `start` is refused until the run continues, whatever happened to the work."""
     assert open_one.json("pause", "1").code == 0
     put(open_one, "a.txt", text)
     assert open_one.json("submit", "T1-01").data["next"] == ["idumb resume 1"]
@@ -315,7 +315,7 @@ def test_a_task_of_another_builder_cannot_be_started_here(sandbox: GitSandbox) -
 
 
 def test_execute_phase_stops_at_a_task_for_the_editor(sandbox: GitSandbox) -> None:
-    """What others build is run; the command that goes on is named."""
+    """Tasks for other builders run; the command that continues is named."""
     made = projects.create(sandbox)
     mine = task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", fields="- **Builder:** editor\n")
     made.plan([making("T1-01", "a.txt"), mine, making("T1-03", "c.txt", after="T1-02")])
@@ -337,7 +337,7 @@ def test_a_failed_precondition_opens_no_attempt(sandbox: GitSandbox) -> None:
 
 
 def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None:
-    """R-ADAPT-7: exit code 5, and the run goes on with the answer."""
+    """R-ADAPT-7: exit code 5, and the run continues with the answer."""
     made = projects.create(sandbox)
     made.plan([task("T1-01", files="create `a.txt`", criteria="  - [ ] it is liked — human\n")], head=MINE)
     assert made.json("start", "T1-01", "--approve", made.approval()).code == 0
@@ -350,7 +350,7 @@ def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None
 
 
 def test_the_audit_compares_a_run_s_result_with_the_working_tree(open_one: Project) -> None:
-    """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the work tree, and a bundle that claims no signature."""
+    """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the working tree, and a bundle that claims no signature."""
     put(open_one, "a.txt", "right\n")
     assert open_one.json("submit", "T1-01").code == 0
     whole = follows(open_one.json("audit", "workspace", "1"), "audit")
@@ -370,7 +370,7 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(open_one: Proje
 
 
 def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-ADAPT-7: nothing of it was judged; it is said again."""
+    """R-ADAPT-7: nothing was judged; `submit` can be run again."""
     made = projects.create(sandbox)
     os.mkfifo(tmp_path / "at-work")
     script = tmp_path / "check.sh"
@@ -398,7 +398,7 @@ def test_work_from_an_editor_can_be_rolled_back_and_restored(open_one: Project) 
 
 
 def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox) -> None:
-    """R-ADAPT-7: in strict mode the checks start only under a word that holds."""
+    """R-ADAPT-7: in strict mode the checks start only under a valid approval."""
     made = projects.create(sandbox)
     head = "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'true'}]\n"
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"

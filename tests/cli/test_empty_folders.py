@@ -1,4 +1,4 @@
-"""Folders that a task's steps make go with its rollback where they are empty, and come back with the undo."""
+"""Rollback removes empty folders that a task's steps made, and undo restores them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) 
 
 
 def test_tasks_that_read_different_files_differ_in_their_context(project: Project) -> None:
-    """R-ENV-1: references count, except those that are no file of the repository."""
+    """R-ENV-1: references count, except those to files outside the repository."""
     project.plan(
         [
             making("T1-01", "a.txt", fields="- **References:** `README.md`, `nothing.md`\n"),
@@ -302,7 +302,7 @@ def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(pro
 
 @pytest.fixture
 def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program on PATH that checks two tasks; the second one fails until `ok.txt` is there."""
+    """A program on PATH that checks two tasks; the second one fails until `ok.txt` exists."""
     made = tmp_path / "bin" / "prove"
     made.parent.mkdir()
     rewrite(made, PROVE)

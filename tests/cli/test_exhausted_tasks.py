@@ -1,4 +1,4 @@
-"""A task that failed with all its attempts asks what is to follow, while independent tasks go on; answers are done."""
+"""A task without attempts left asks how to continue, independent tasks continue, and answers are applied."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_question_about_a_failed_task_blocks_no_other_task(sandbox: GitSandbox
 
 
 def echoing(sandbox: GitSandbox, *, fields: str = "") -> Project:
-    """The builder of T1-02 writes down what it is told; only the right words make the check hold."""
+    """The builder of T1-02 records its prompt; its check passes only with the right guidance."""
     project = projects.create(sandbox)
     argv = '[sh, -c, "cat > b.txt; echo $IDUMB_ATTEMPT >> b.txt"]'
     project.configure(f"bindings:\n  echo: {{adapter: command, argv: {argv}}}\n")
@@ -145,7 +145,7 @@ def test_guidance_stays_in_the_prompts_until_the_task_is_completed(sandbox: GitS
 
 @pytest.mark.parametrize("flags", [(), ("--retry-failed",)])
 def test_resume_passes_guidance_to_the_following_attempts(sandbox: GitSandbox, flags: tuple[str, ...]) -> None:
-    """R-RUN-5: to tasks that are tried again, and nothing is said where no attempt follows."""
+    """R-RUN-5: for retried tasks; nothing is printed if no attempt follows."""
     project = echoing(sandbox)
     assert run(project).code == 1
     before = len(project.events())
@@ -159,7 +159,7 @@ def test_resume_passes_guidance_to_the_following_attempts(sandbox: GitSandbox, f
 
 
 def test_guidance_reaches_an_interrupted_task(sandbox: GitSandbox) -> None:
-    """R-RUN-5, R-RUN-9: its next attempt is told."""
+    """R-RUN-5, R-RUN-9: its next attempt gets the guidance."""
     project = echoing(sandbox)
     dies_at(project, agent_client.call, "execute-phase", "1", "--approve", project.approval())
     project.quick("resume", "1", "--max-attempts", "1", "--guidance", "use blue", "--json")
@@ -182,7 +182,7 @@ def test_guidance_to_a_task_with_undeclared_changes_reaches_its_next_attempt(san
 
 
 def test_guidance_reaches_a_task_without_attempts(sandbox: GitSandbox) -> None:
-    """R-RUN-5: where no task is tried again, the next one is told."""
+    """R-RUN-5: if no task is retried, the next one gets the guidance."""
     project = projects.create(sandbox)
     project.configure("bindings:\n  echo: {adapter: command, argv: [sh, -c, 'cat > b.txt']}\nrun: {halt_after: 1}\n")
     first = task("T1-01", check="false", steps=[shell("true")])
@@ -221,7 +221,7 @@ def test_skip_omits_the_task_and_its_dependents_stay_blocked(project: Project) -
 
 
 def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None:
-    """R-ASK-2, R-GIT-3: what was done before it stays, and undo brings the work back with its question."""
+    """R-ASK-2, R-GIT-3: earlier work stays, and undo restores the work with its question."""
     answer = decide(project, QUESTION, "roll-back")
     assert answer.code == 0, answer
     assert answer.data["result"]["to"] == "T1-01"
@@ -234,7 +234,7 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
 
 
 def test_a_refused_answer_leaves_the_question_open(project: Project) -> None:
-    """R-ASK-2: a rollback over somebody's change does nothing, and the answer is not recorded."""
+    """R-ASK-2: a rollback over a user's change does nothing, and the answer is not recorded."""
     (project.folder / "b.txt").write_text("mine\n", encoding="utf-8")
     refused = decide(project, QUESTION, "roll-back")
     assert (refused.code, refused.error["code"]) == (4, "rollback.conflict")
@@ -345,7 +345,7 @@ def test_an_edited_plan_keeps_the_question_and_refuses_impossible_choices(projec
 def test_at_a_terminal_the_question_comes_after_all_other_tasks(
     sandbox: GitSandbox, answer: str, left: list[str]
 ) -> None:
-    """R-ASK-2, R-RUN-5: the run goes on with the answer; without one the question waits."""
+    """R-ASK-2, R-RUN-5: the run continues with the answer; without one the question waits."""
     project = echoing(sandbox)
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), answer)
     assert (code == 0) == answer.startswith("retry"), screen

@@ -1,4 +1,4 @@
-"""What a reviewer found by putting features together: each test was a fault once."""
+"""Combinations of features that once failed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
-    """A task that writes a file in which its check does not find what it wants."""
+    """A task that writes a file in which its check does not find the expected text."""
     return task(id, files=f"create `{path}`", check=f"grep -q good {path}", steps=[write(path, content)], **more)
 
 
 def straying(id: str, *, path: str = "a.txt", stray: str = "notes.txt", **more: str) -> str:
-    """A task whose builder is beside a change of somebody else's, made while it works."""
+    """A task during which another person's change appears beside its builder's."""
     return task(
         id,
         files=f"create `{path}`",
@@ -48,7 +48,7 @@ def test_a_retry_never_reverts_an_undeclared_change(project: Project) -> None:
 
 
 def test_an_undeclared_change_that_the_user_committed_is_settled(project: Project) -> None:
-    """R-GIT-6: the way out that the refusal names works, and the commit is not taken back in the work tree."""
+    """R-GIT-6: the next step that the refusal names works, and the commit's files stay in the working tree."""
     project.repo.write("notes.txt", "first\n")
     project.repo.commit("notes", "notes.txt")
     project.plan([straying("T1-01")])
@@ -81,7 +81,7 @@ def test_files_left_by_a_test_before_the_work_are_not_the_builder_s(project: Pro
 
 
 def test_a_failed_file_that_the_user_fixed_and_committed_does_not_stop_the_retry(project: Project) -> None:
-    """R-RUN-5: the hint says commit, and then it goes on; the user's bytes stay."""
+    """R-RUN-5: the hint says to commit, and then the run continues; the user's bytes stay."""
     project.plan([task("T1-01", files="modify `README.md`", check="grep -q good README.md",
                        steps=[shell("grep -q good README.md || echo bad >> README.md")])])  # fmt: skip
     assert project.execute().code == 1
@@ -95,7 +95,7 @@ def test_a_failed_file_that_the_user_fixed_and_committed_does_not_stop_the_retry
 
 
 def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(project: Project) -> None:
-    """R-GIT-3: what was accepted is what the task left."""
+    """R-GIT-3: the accepted result is what the task left."""
     project.plan([failing("T1-01", "a.txt")])
     assert project.execute().code == 1
     project.repo.write("a.txt", "good, by hand\n")
@@ -108,7 +108,7 @@ def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(project: Projec
 
 
 def test_a_plan_fixed_after_a_failure_can_be_run(project: Project) -> None:
-    """R-RUN-12: what the failed attempt of the run before left is not taken for the user's."""
+    """R-RUN-12: files left by a failed attempt of the previous run are not taken for the user's."""
     project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt")])
     assert project.execute().code == 1
     project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt", "good\n")])
@@ -131,7 +131,7 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
 
 
 def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(project: Project) -> None:
-    """R-RUN-12: it is refused with the way out, and the way out leads to the end."""
+    """R-RUN-12: the refusal names the next step, and that leads to the end."""
     first, second = making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")
     project.plan([first, second])
     assert project.execute().code == 0
@@ -220,7 +220,7 @@ def test_commits_by_the_user_after_a_kill_are_not_reverted(project: Project) -> 
 
 
 def test_the_printed_command_restores_the_files_of_a_killed_attempt(project: Project) -> None:
-    """R-LOG-6, R-GIT-2: whose bytes they are nobody knows, so the place where they are kept is named."""
+    """R-LOG-6, R-GIT-2: the owner of these bytes is unknown, so the message names where they are kept."""
     steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
     project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
     killed(project)
@@ -251,7 +251,7 @@ def test_a_plan_fixed_after_a_kill_can_be_run(project: Project) -> None:
 
 
 def test_accepted_work_of_a_clone_reaches_the_user_s_tree(project: Project) -> None:
-    """R-RUN-5: accepted work is there."""
+    """R-RUN-5: accepted work is in the working tree."""
     project.plan([failing("T1-01", "a.txt")])
     assert project.execute("--workspace", "clone").code == 1
     assert project.json("accept", "T1-01", "--why", "good enough").code == 0
@@ -266,7 +266,7 @@ HUMAN = "### {id}: A person does it\n\n- **Kind:** {kind}\n{fields}\n"
 
 
 def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
-    """R-PLAN-12, R-GIT-3: an answer about work that was taken back does not count for the new one."""
+    """R-PLAN-12, R-GIT-3: an answer about rolled-back work does not count for the new work."""
     project.plan(
         [making("T1-01", "a.txt"), HUMAN.format(id="T1-02", kind="human-verify", fields="- **Depends on:** T1-01\n")]
     )
@@ -317,7 +317,7 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
 
 
 def test_a_person_who_denied_a_success_criterion_is_asked_again(project: Project) -> None:
-    """R-ADAPT-5: after the mend the old answer is about something else."""
+    """R-ADAPT-5: after the fix the old answer is about different files."""
     project.plan([making("T1-01", "a.txt")], tail="\n## Success criteria\n\n- [ ] it reads well — human\n")
     assert project.execute().code == 5
     question = project.json("decisions").data["decisions"][0]["id"]
@@ -330,7 +330,7 @@ def test_a_person_who_denied_a_success_criterion_is_asked_again(project: Project
 
 
 def test_a_skipped_task_is_named_and_can_be_resumed(project: Project) -> None:
-    """R-RUN-5: what a person left out is named as the obstacle, and the commands that are offered take it away."""
+    """R-RUN-5: the skipped task is named as the obstacle, and the suggested commands remove it."""
     project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute().code == 1
     assert project.json("skip", "T1-01", "--why", "later").code == 0
@@ -347,7 +347,7 @@ def test_a_skipped_task_is_named_and_can_be_resumed(project: Project) -> None:
 
 
 def test_work_of_a_builder_that_switches_the_branch_is_not_committed_there(project: Project) -> None:
-    """R-GIT-6: the run stops where it stands; nothing is completed on another branch."""
+    """R-GIT-6: the run stops; nothing is completed on another branch."""
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git checkout -q -b other")])])
     answer = project.execute()
     assert answer.code == 4, answer.out
@@ -358,7 +358,7 @@ def test_work_of_a_builder_that_switches_the_branch_is_not_committed_there(proje
 
 
 def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None:
-    """R-GIT-6, F24: a user's commit that fell off the branch is no base for a task's commit."""
+    """R-GIT-6, F24: a user's commit that left the branch is no base for a task's commit."""
     project.repo.write("mine.txt", "mine\n")
     mine = project.repo.commit("mine", "mine.txt")
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git reset -q --soft HEAD~2")])])

@@ -1,4 +1,4 @@
-"""A run is a session: it is closed with a look at the workspace, and its calls have derived ids (R-RUN-2)."""
+"""The final check of a run: workspace state and derived call ids (R-RUN-2)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def workspace(project: Project) -> dict[str, object]:
 def test_a_run_ends_with_every_file_as_its_tasks_left_it(
     project: Project, busy: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    """R-RUN-2: the session is closed; files that git ignores are looked at where a task declares them."""
+    """R-RUN-2: the workspace is checked; ignored files are checked if a task declares them."""
     answer = ended(project, busy, tmp_path)
     assert (answer.code, answer.data["session"]) == (0, "closed")
     assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}
@@ -63,7 +63,7 @@ def test_a_run_ends_with_every_file_as_its_tasks_left_it(
 
 
 def test_files_that_no_task_changed_are_named_and_stay(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """R-RUN-2, R-GIT-6: somebody works in another file between two tasks; nothing fails, and it is told."""
+    """R-RUN-2, R-GIT-6: the user edits another file between two tasks; nothing fails, and it is reported."""
     project = projects.create(sandbox)
     mine = project.folder / "mine.txt"
     hook = project.repo.git_dir / "hooks" / "post-commit"
@@ -102,7 +102,7 @@ def test_a_file_that_differs_from_its_task_s_result_is_reported(sandbox: GitSand
 
 
 def test_the_id_of_each_call_is_derived_from_run_task_attempt_and_index(sandbox: GitSandbox) -> None:
-    """R-RUN-2: nothing is drawn by lot, so the same run names the same calls."""
+    """R-RUN-2: ids are not random, so the same run gives the same calls."""
     project = projects.create(sandbox)
     project.plan(
         [task("T1-01", files="create `a.txt`, create `b.txt`", steps=[write("a.txt", "a"), write("b.txt", "b")])]
@@ -116,7 +116,7 @@ def test_the_id_of_each_call_is_derived_from_run_task_attempt_and_index(sandbox:
 
 
 def test_an_existing_ignored_file_that_a_task_declares_is_not_unexpected(sandbox: GitSandbox) -> None:
-    """R-RUN-2: no snapshot of the base has it, so its being there says nothing."""
+    """R-RUN-2: no snapshot of the base has the file, so its presence proves nothing."""
     project = projects.create(sandbox)
     project.repo.write("local.log", "mine\n")
     project.plan(

@@ -1,4 +1,4 @@
-"""What a new user is shown next can be done: no hint leads to a refusal (R-RUN-1, R-ADAPT-4)."""
+"""Every command that a new user gets suggested works: no hint leads to a refusal (R-RUN-1, R-ADAPT-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that got the work tree while its owner still lived is told when the run goes on (R-LOG-5)."""
+"""A run reports commands that took over the working tree while its owner was alive (R-LOG-5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
 
 @pytest.fixture
 def busy(project: Project, tmp_path: Path) -> Iterator[Running]:
-    """A run whose first task waits until somebody writes to the door."""
+    """A run whose first task waits until the test writes to the named pipe."""
     with project.running("execute-phase", "1", "--approve", project.approval()) as run:
         run.wait_for("attempt.started", "T1-01")
         yield run

@@ -1,4 +1,4 @@
-"""Files of git's own that changed while a task ran are held against what was recorded until a person says so."""
+"""Git's own files that changed during a task are refused until a person accepts or reverts the change."""
 
 from __future__ import annotations
 

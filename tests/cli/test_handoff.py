@@ -1,4 +1,4 @@
-"""Work that finished tasks pass on: made, saved, looked up, changed, and never in the way of the run."""
+"""Handoffs of completed tasks: written, saved, listed and updated, without ever blocking the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL = (
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """T1-01 is handed on to two, T1-02 to somebody who is not there, T1-03 to nobody on purpose."""
+    """T1-01 has two receivers, T1-02 one that does not exist, T1-03 none on purpose."""
     project = projects.create(GitSandbox.create(tmp_path_factory.mktemp("handoff") / "repo"))
     project.plan(
         [
@@ -113,7 +113,7 @@ def test_an_unknown_handoff_and_an_invalid_status_are_refused(ran: Project) -> N
 
 
 def test_a_document_that_cannot_be_written_stops_nothing(sandbox: GitSandbox) -> None:
-    """R-HAND-1: a failure in a handoff is told and never breaks the run."""
+    """R-HAND-1: a failed handoff is reported and never stops the run."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt", fields="- **Handoff to:** human\n")])
     (project.folder / ".idumb/brain/handoffs").write_text("in the way", encoding="utf-8")

@@ -101,7 +101,7 @@ def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(pr
 
 
 def test_an_old_answer_is_not_reused_for_the_same_failure(project: Project) -> None:
-    """R-ADAPT-2: each attempt asks anew, also after `--retry-failed`; none is spent on what failed already."""
+    """R-ADAPT-2: each attempt asks again, also after `--retry-failed`; no attempt repeats a known failure."""
     assert execute(project).code == 5
     folder = next((project.folder / ".git").rglob("handoffs"))
     names: set[str] = set()
@@ -137,7 +137,7 @@ def test_a_handoff_folder_in_the_repository_is_refused(project: Project) -> None
 
 
 def test_the_next_step_of_a_waiting_task_is_its_answer(project: Project) -> None:
-    """R-ADAPT-2: nothing failed, and no question waits; every command that shows it says so."""
+    """R-ADAPT-2: nothing failed and no decision is pending; every command says so."""
     answer = execute(project)
     asked = next(next((project.folder / ".git").rglob("handoffs")).glob("T1-01-builder-*.md"))
     assert answer.error["hint"] == "Write the answer, then idumb resume 1"

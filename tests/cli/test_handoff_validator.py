@@ -77,7 +77,7 @@ def test_a_negative_verdict_fails_the_attempt(project: Project) -> None:
 
 
 def test_a_verdict_is_bound_to_the_bytes_that_were_shown(project: Project) -> None:
-    """Another file that changed meanwhile makes another candidate, and a question of its own."""
+    """Another file that changed since makes another candidate, with its own question."""
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project)
     assert project.execute().code == 5
@@ -101,7 +101,7 @@ def test_a_clone_s_work_cannot_wait_for_a_handoff_and_is_refused_at_once(project
 
 
 def test_a_verdict_is_requested_under_an_unpredictable_name(project: Project) -> None:
-    """R-ADAPT-2: what is asked may be foreseen; its name ends with a ticket that the log alone knows beforehand."""
+    """R-ADAPT-2: the request may be predictable; its name ends with a random ticket known only to the log."""
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project)
     assert project.execute().code == 5

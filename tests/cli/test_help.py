@@ -161,7 +161,7 @@ def test_a_mistyped_word_gets_the_nearest_one_suggested(project: Project, case: 
 def test_a_word_without_a_near_one_leads_to_the_help(
     project: Project, typed: tuple[str, ...], message: str, hint: str
 ) -> None:
-    """Hidden options are near to nothing."""
+    """Hidden options are never suggested."""
     error = project.quick(*typed, "--json").error
     assert (error["message"], error["hint"]) == (message, hint)
     assert "nearest" not in error["details"]

@@ -1,7 +1,4 @@
-"""What git is made to ignore while a task runs proves nothing: it is found, told and, if accepted, delivered.
-
-R-GIT-5.
-"""
+"""Files that become ignored during a task are detected, reported and, if accepted, delivered. R-GIT-5."""
 
 from __future__ import annotations
 

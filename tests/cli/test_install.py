@@ -1,4 +1,4 @@
-"""`idumb install` writes slash commands where a host looks, and touches nothing else of the host."""
+"""`idumb install` writes slash commands to a host's folder and changes nothing else of the host."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_pat
 
 
 def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> None:
-    """R-GATE-6, R-GATE-1: what the gate of limits means is for the configuration to say."""
+    """R-GATE-6, R-GATE-1: the configuration decides how strict the limits gate is."""
     two = task(
         "T1-01",
         files="create `a.txt`, create `b.txt`",

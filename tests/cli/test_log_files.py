@@ -13,7 +13,7 @@ from tests.support.project import Project, making
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    """Phase 1 ran twice; the second run carried nothing over."""
+    """Phase 1 ran twice; the second run carried no task over."""
     made = projects.create(sandbox)
     made.plan([making("T1-01", "a.txt", "x\n")])
     assert made.execute().code == 0

@@ -1,4 +1,4 @@
-"""The main job from the command line: every command on real projects, in words and in JSON."""
+"""The main job on the command line: every command on real projects, as text and JSON."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_no_verify_stops_after_the_tasks_and_verify_work_continues(project: Proj
 
 
 def test_a_mismatch_at_the_end_fails_the_run(project: Project) -> None:
-    """R-RUN-13: a later task may break what an earlier one promised."""
+    """R-RUN-13: a later task may break the result of an earlier one."""
     project.plan(
         [
             making("T1-01", "a.txt"),
@@ -196,7 +196,7 @@ def test_a_mismatch_at_the_end_fails_the_run(project: Project) -> None:
 
 
 def test_each_of_three_attempts_gets_the_feedback_of_the_previous_one(project: Project, tmp_path: Path) -> None:
-    """R-RUN-5, R-RUN-4: the third attempt succeeds; attempts are counted and told apart."""
+    """R-RUN-5, R-RUN-4: the third attempt succeeds; attempts are counted and distinguished."""
     calls = tmp_path / "calls"
     agent = (
         "import os,pathlib,sys\n"
@@ -704,7 +704,7 @@ def test_rollback_over_a_user_s_change_names_the_path_and_changes_nothing(ran: P
 
 
 def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
-    """R-GIT-3, R-GIT-6: staged bytes of a path that the work tree and HEAD do not have; undo is refused alike."""
+    """R-GIT-3, R-GIT-6: staged bytes that neither working tree nor HEAD has; undo is refused too."""
     made = ran.read("a.txt")
     ran.repo.write("a.txt", "precious\n")
     ran.repo.git("add", "a.txt")
@@ -722,7 +722,7 @@ def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
 
 
 def test_rollback_accepts_filtered_staged_content_of_the_same_file(ran: Project) -> None:
-    """R-GIT-3: nothing stands only in the index, though its bytes are not those of the file."""
+    """R-GIT-3: no content is only in the index, though its bytes differ from the file."""
     ran.repo.write(".gitattributes", "a.txt filter=upper\n")
     ran.repo.git("config", "filter.upper.clean", "tr a-z A-Z")
     ran.repo.git("add", "--renormalize", "a.txt")
@@ -757,7 +757,7 @@ def test_rollback_without_a_terminal_needs_the_option_and_shows_what_it_would_do
 
 
 def test_rollback_after_the_user_committed_on_top_keeps_their_commit(ran: Project) -> None:
-    """R-GIT-3, F24: the branch has moved on; a new commit takes back only the tasks' paths."""
+    """R-GIT-3, F24: the branch has moved on; a new commit reverts only the tasks' paths."""
     ran.repo.write("mine.txt", "mine\n")
     mine = ran.repo.commit("mine", "mine.txt")
     assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
@@ -767,7 +767,7 @@ def test_rollback_after_the_user_committed_on_top_keeps_their_commit(ran: Projec
 
 
 def test_a_changed_plan_starts_a_new_run_that_keeps_completed_work(ran: Project) -> None:
-    """R-ADAPT-2, R-RUN-12: done, unchanged tasks are carried; resume refuses what was not agreed."""
+    """R-ADAPT-2, R-RUN-12: unchanged completed tasks are carried; resume refuses an unapproved plan."""
     place = ran.folder / ".planning/phases/1/01-PLAN.md"
     place.write_text(place.read_text() + "\n" + making("T1-04", "d.txt", after="T1-03"))
     ran.commit_own()

@@ -1,4 +1,4 @@
-"""`idumb mcp`, as the official client library sees it; and what its tools do where that is not installed."""
+"""`idumb mcp` with the official client library, and its tools without the library."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
     ],
 )
 def test_answers_only_for_a_person_are_not_passed_on(kind: str, choice: str) -> None:
-    """R-ASK-2: no tool answers for a person, who is named with each answer."""
+    """R-ASK-2: no tool answers for a person, and each answer names the person."""
     said: list[tuple[str, ...]] = []
 
     async def run(*argv: str) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def test_an_answer_without_a_next_task_has_a_next_step(project: Project, opened:
 
 
 def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSandbox) -> None:
-    """R-OPS-6, R-ADAPT-5: that it counts as verified all the same is a person's word."""
+    """R-OPS-6, R-ADAPT-5: only a person can declare it verified all the same."""
     project = projects.create(sandbox)
     check = "success_criteria: ['checked — check: `test -s more.txt`', 'nice']\n"
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head=f"builder: editor\n{check}")

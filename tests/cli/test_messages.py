@@ -1,4 +1,4 @@
-"""What a stranger reads: no line says the same twice, and the next command works as it is printed."""
+"""Messages for a new user: no line repeats another, and the next command works as printed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_waiting_task_is_reported_in_one_line(project: Project) -> None:
 
 
 def test_consent_lists_the_tasks_that_ask_a_person(project: Project) -> None:
-    """R-ASK-1: a task for a person is no empty line in what one consents to."""
+    """R-ASK-1: the question for consent describes a task for a person too."""
     project.plan([making("T1-01", "a.txt"), CHOICE])
     refused = project.json("execute-phase", "1")
     assert refused.code == 5
@@ -103,7 +103,7 @@ def test_show_of_a_carried_task_shows_the_attempt_of_the_run_that_made_it(projec
 
 
 def test_undo_of_a_run_keeps_the_work_of_an_earlier_run(project: Project) -> None:
-    """R-GIT-3: undo goes back to where the newest run began, not to where the phase did."""
+    """R-GIT-3: undo returns to the start of the newest run, not of the phase."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
@@ -181,7 +181,7 @@ def test_log_accepts_a_day_as_a_time(project: Project) -> None:
 
 
 def test_show_of_a_failed_task_lists_the_next_actions(project: Project) -> None:
-    """R-RUN-5: the command that a halted run names first tells how to go on, also after an undeclared change."""
+    """R-RUN-5: the first command that a halted run names shows how to continue, also after an undeclared change."""
     project.plan([making("T1-01", "a.txt", steps=[shell("echo x > a.txt; echo y > stray.txt")])])
     ended = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert ended.code == 5
@@ -195,7 +195,7 @@ def test_show_of_a_failed_task_lists_the_next_actions(project: Project) -> None:
 
 
 def test_show_has_a_restore_command_for_every_undeclared_change(project: Project) -> None:
-    """They may be the user's own edits, so none of them is left out."""
+    """They may be the user's own edits, so none of them is omitted."""
     names = [f"own {i}.txt" for i in range(7)]
     project.repo.write_all({name: f"{name}\n" for name in names})
     project.plan([making("T1-01", "a.txt", steps=[shell('echo x > a.txt; for f in own*; do echo y > "$f"; done')])])
@@ -209,7 +209,7 @@ def test_show_has_a_restore_command_for_every_undeclared_change(project: Project
 
 
 def test_guidance_to_a_failed_task_reaches_the_next_attempt(project: Project) -> None:
-    """R-RUN-5: the builder writes down what it is told; only the person's words make the check hold."""
+    """R-RUN-5: the builder records its prompt; its check passes only with the person's guidance."""
     project.configure('builder: echo\nbindings:\n  echo: {adapter: command, argv: [sh, -c, "cat > a.txt"]}\n')
     asks = task("T1-01", files="create `a.txt`", check="grep -q 'use [b]lue' a.txt", fields="- **On failure:** ask\n")
     project.plan([asks])
@@ -231,7 +231,7 @@ def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(project
 
 
 def test_a_phase_that_creates_files_is_rolled_back_before_it_is_forced(project: Project) -> None:
-    """R-RUN-1: `--force` on top of a created file cannot succeed, so it says what comes first, and that succeeds."""
+    """R-RUN-1: `--force` fails over an existing created file; the message names the first step, and it works."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
     assert "--force fails: a task creates a.txt" in project.execute().error["hint"]
@@ -243,7 +243,7 @@ def test_a_phase_that_creates_files_is_rolled_back_before_it_is_forced(project: 
 
 
 def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> None:
-    """R-RUN-7: each of the six fields says what it promises."""
+    """R-RUN-7: each of the six fields has its documented content."""
     place = project.plan([task("T1-01", files="create `a.txt`", steps=[shell("echo x > a.txt"), shell("exit 3")])])
     failure = project.execute().data["failure"]
     assert failure["status"] == "failed"
@@ -256,7 +256,7 @@ def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> Non
 
 
 def test_a_file_that_differs_from_its_task_s_result_fails_the_verification(project: Project) -> None:
-    """R-RUN-13: the end is compared with what was proven, though no check looks at it."""
+    """R-RUN-13: the final state is compared with the proven one, even without a check of the file."""
     project.plan([making("T1-01", "a.txt")])
     assert project.execute("--no-verify").code == 0
     (project.folder / "a.txt").write_text("something else\n", encoding="utf-8")
@@ -273,7 +273,7 @@ def test_an_interrupted_phase_names_the_signal(project: Project) -> None:
 
 
 def test_a_phase_numbered_between_two_others_is_listed_there_and_runs(project: Project) -> None:
-    """R-PLAN-11: a folder named 1.1 is all it takes; its state comes from the log."""
+    """R-PLAN-11: a folder named 1.1 is enough; its status comes from the log."""
     for phase in ("2", "1.1", "1"):
         project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase)
     assert project.execute(phase="1.1").code == 0

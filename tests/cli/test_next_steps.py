@@ -1,4 +1,4 @@
-"""Whoever types what a refusal says comes out of it: no next step leads in a circle or names what is not there."""
+"""Following a refusal's next step works: it never leads in a circle or names something that does not exist."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_without_log_and_copy_doctor_names_the_remaining_option(project: Project
 
 
 def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Project) -> None:
-    """Moved back, it would land inside the one that was made."""
+    """Moved back, it would land inside the newly created one."""
     steps = [shell("mv .git away"), write("a.txt", "a\n")]
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
     place = project.repo.git_dir

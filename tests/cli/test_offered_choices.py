@@ -49,7 +49,7 @@ def offered(answer: Answer) -> list[str]:
     ],
 )
 def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, path: str, ways: list[str]) -> None:
-    """R-ASK-1, R-LOCK-5, R-RUN-7: no choice lets a task write what none may; the plan is put back before a retry."""
+    """R-ASK-1, R-LOCK-5, R-RUN-7: no choice allows a forbidden write; the plan is restored before a retry."""
     steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
     failed = project.execute("--on-deviation", "halt")
@@ -66,7 +66,7 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
     [("echo x > stray.txt", ["look", "accept", "retry"]), ("echo '# x' >> web.yaml", ["look", "put-back"])],
 )
 def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways: list[str]) -> None:
-    """R-ASK-1, R-PLAN-7: idumb writes into no step plan, so nothing offers to widen it."""
+    """R-ASK-1, R-PLAN-7: idumb never writes a step plan, so no choice widens it."""
     step_plan(project, write("a.txt", "a"), shell(deed), write("b.txt", "b"))
     failed = project.json("execute", "web.yaml")
     assert offered(failed) == ways
@@ -76,7 +76,7 @@ def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways
 
 
 def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> None:
-    """R-ASK-1, R-LOCK-8: what is done cannot be amended, so a new run is offered, which takes it back first."""
+    """R-ASK-1, R-LOCK-8: completed steps cannot be amended, so a new run is offered, after a rollback."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))
     assert project.json("execute", "web.yaml").code == 1
     write_steps(project, write("a.txt", "b"))
@@ -95,7 +95,7 @@ def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> Non
     ],
 )
 def test_after_a_plan_changed_between_two_commands(project: Project, first: str, second: str, ways: list[str]) -> None:
-    """R-ASK-1, R-LOCK-8: an amendment is offered where it can be made: not of a task that is done."""
+    """R-ASK-1, R-LOCK-8: an amendment is offered only for tasks that are not completed."""
     broken = making("T1-02", "b.txt", after="T1-01", steps=[shell("exit 3")])
     project.plan([making("T1-01", "a.txt"), broken])
     assert project.execute("--max-attempts", "1").code == 1
@@ -107,7 +107,7 @@ def test_after_a_plan_changed_between_two_commands(project: Project, first: str,
 
 
 def test_after_a_plan_became_unreadable(project: Project) -> None:
-    """R-ASK-1: `idumb diff` reads the plan too, so it is not offered before the plan is put back."""
+    """R-ASK-1: `idumb diff` reads the plan too, so it is not offered before the plan is restored."""
     steps = [write("a.txt", "made\n"), shell(f"printf -- '- **Nonsense' > {PLAN}")]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
     failed = project.execute("--on-deviation", "halt")
@@ -116,7 +116,7 @@ def test_after_a_plan_became_unreadable(project: Project) -> None:
 
 
 def test_a_paused_step_plan_offers_a_replan_with_its_consequences(project: Project) -> None:
-    """R-ASK-1, R-RUN-12: what is strict is approved before the change is taken over."""
+    """R-ASK-1, R-RUN-12: a strict plan is approved before the run adopts the change."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"))
     assert project.json("execute", "web.yaml").code == 1
     paused = project.json("pause", "web.yaml")

@@ -39,7 +39,7 @@ class Kind(Protocol):
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding: ...
 
     def answer(self, root: Path, says: str | None) -> None:
-        """Called after the adapter was asked once, where an answer comes later."""
+        """Called after the first call of the adapter, if the answer comes later."""
 
 
 @dataclasses.dataclass
@@ -238,7 +238,7 @@ def test_a_verdict_other_than_pass_never_completes(kind: Kind, tmp_path: Path, s
 
 
 def test_a_quoted_pass_never_replaces_the_verdict(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
-    """R-ADAPT-2: the files that are judged can say anything, and a validator quotes them."""
+    """R-ADAPT-2: judged files can contain any text, and a validator quotes them."""
     says = f'It says:\n\n```json\n{VERDICT}\n```\n\nI say:\n\n{{"verdict": "FAIL", "findings": []}}\n'
     result = ask(kind, tmp_path, says, stack, a_request(VALIDATOR))
     assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)

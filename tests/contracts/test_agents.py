@@ -170,7 +170,7 @@ def run(
 
 
 def printed(result: AgentResult) -> str:
-    """What the work printed; `steps` keeps it in the record of the step, and agents report after it."""
+    """Return the output of the work; `steps` keeps it in the step's record, and agents report after it."""
     return result.steps[0].response if result.steps else preset_stand_in.work(result.output)
 
 
@@ -221,7 +221,7 @@ def test_output_that_is_not_text_is_shown_as_escapes(setting: Setting, tmp_path:
 def test_the_environment_has_the_allow_list_and_the_ids_of_the_work(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S5: nothing else of our own environment reaches the work."""
+    """S5: nothing else of the executor's environment reaches the work."""
     for name in ("GIT_DIR", "LD_PRELOAD_X", "SSH_AUTH_SOCK", "BASH_ENV", "API_KEY"):
         monkeypatch.setenv(name, "leaked")
     monkeypatch.setenv("LANG", "C.UTF-8")

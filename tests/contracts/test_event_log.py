@@ -1,4 +1,4 @@
-"""What every event log promises, asked of the one in SQLite and of the one in memory (R-LOG-1, R-LOG-3)."""
+"""The contract of every event log, tested with SQLite and in memory (R-LOG-1, R-LOG-3)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_events_get_consecutive_numbers_and_each_is_chained_to_the_previous_one(
 
 
 def test_append_returns_the_events_that_are_read_later(store: Store) -> None:
-    """Else a live run and its replay could differ: a tuple goes in, a list comes out, both times."""
+    """Otherwise a live run and its replay could differ: a tuple is stored and read back as a list, both times."""
     fence = store.owner.acquire("test")
     payload = {"paths": ("a", "ü", "bad\udcff"), "none": None, "nested": {"number": 1.5}}
     written = store.log.append([NewEvent("step.finished", payload, run="r", attempt=2)], operation="o", fence=fence)
@@ -139,7 +139,7 @@ def test_an_append_after_an_outdated_event_of_its_run_is_refused(store: Store) -
 
 @pytest.mark.parametrize("kind", ["handoff.updated", "handoff.completed"])
 def test_events_of_a_handoff_name_its_run_and_do_not_advance_it(store: Store, kind: str) -> None:
-    """R-LOG-1, R-HAND-1: another work tree may say it while the run goes on."""
+    """R-LOG-1, R-HAND-1: another working tree may record the event while the run is active."""
     fence = store.owner.acquire("test")
     first = store.log.append([started("r1"), note("r1")], operation="o", fence=fence)
     store.log.append([NewEvent(kind, {"handoff_id": "h"}, run="r1", task="T1-01")], operation="p", fence=fence)

@@ -65,7 +65,7 @@ MODELS = {"claude": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
 
 
 def variables(name: str, address: str) -> dict[str, str]:
-    """What the agent's environment says of its server and key."""
+    """Return the variables that give the agent its server and key."""
     return {k: "dummy" if v == "k" else address + v for k, v in ADDRESSES[name].items()}
 
 
@@ -129,7 +129,7 @@ def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentRe
 
 
 def _shorter(output: bytes) -> bytes:
-    """Long lists of tools and commands say nothing of how a report is read."""
+    """Remove long lists of tools and commands: they do not affect how a report is read."""
     lines = []
     for line in output.splitlines(keepends=True):
         try:
@@ -150,7 +150,7 @@ def _cut(value: object) -> object:
 
 
 def neutral(data: bytes) -> bytes:
-    """Folders, addresses and ports of this machine by names that mean nothing."""
+    """Replace folders, addresses and ports of this machine by neutral names."""
     data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+/project", b"/home/me/project", data)
     data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+/homes", b"/home/me/homes", data)
     data = re.sub(rb"/(?:tmp|var/tmp)/tmp\w+", b"/home/me", data)

@@ -1,4 +1,4 @@
-"""Agents that speak the Agent Client Protocol, played by a script: vetoes, endings, and nothing left (R-ADAPT-2)."""
+"""Scripted agents that speak the Agent Client Protocol: vetoes, endings and cleanup (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_link_is_written_only_if_it_leads_to_a_declared_file(tmp_path: Path) -
 
 
 def permission(client: Client, kind: str, *choices: str, **call: Any) -> Any:
-    """What a client answers to one permission, which may be answered with `choices`."""
+    """Return the client's answer to one permission request that offers `choices`."""
     options = [{"optionId": choice, "name": choice, "kind": choice} for choice in choices]
     params = {"toolCall": {"toolCallId": "1", "title": "t", "kind": kind, **call}, "options": options}
     message = {"id": 9, "method": "session/request_permission", "params": params}
@@ -151,7 +151,7 @@ def test_the_user_s_home_is_used_only_on_request(tmp_path: Path, home: Path) -> 
 
 
 def test_the_version_is_that_of_the_agent_s_package(tmp_path: Path) -> None:
-    """R-ENV-1: read, and not asked for: nothing is started."""
+    """R-ENV-1: the version is read from a file, and nothing is started."""
     (tmp_path / "node_modules/agent").mkdir(parents=True)
     (tmp_path / "node_modules/agent/package.json").write_text('{"version": "1.2.3"}', encoding="utf-8")
     program = tmp_path / "node_modules/agent/run"
@@ -180,7 +180,7 @@ def test_the_model_is_selected_in_the_way_the_agent_offers(tmp_path: Path, way: 
 
 
 def test_an_agent_without_a_choice_of_models_is_not_asked_for_one(tmp_path: Path) -> None:
-    """R-ADAPT-1: no other model stands in unseen."""
+    """R-ADAPT-1: no other model is used silently."""
     result = ask(tmp_path, "fixed", "write", "a.txt", model="big")
     assert (result.outcome, result.failure, result.model) == (outcome.ERRORED, agent.UNKNOWN_MODEL, None)
     assert "the model big" in result.message
@@ -197,7 +197,7 @@ def test_an_unlisted_model_is_refused_with_the_list_of_models(tmp_path: Path) ->
 
 
 def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
-    """R-ADAPT-2: its newer versions list aliases only, and refuse any other word for a model afterwards."""
+    """R-ADAPT-2: newer versions list only aliases and refuse any other model id afterwards."""
     client = Client(str(tmp_path), "x", str, model="claude-sonnet-4-5")
     begun = {"protocolVersion": 1, "agentInfo": {"name": "@agentclientprotocol/claude-agent-acp", "version": "0.49.0"}}
     new = json.loads(client.heard(json.dumps({"id": 1, "result": begun}).encode() + b"\n"))
@@ -366,7 +366,7 @@ def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None
     ],
 )
 def test_impossible_usage_is_unknown(said: dict[str, Any]) -> None:
-    """R-ADAPT-3: no agent lifts a ceiling by what it says."""
+    """R-ADAPT-3: an agent cannot raise a ceiling by its report."""
     assert acp.usage_of(said) == agent.Usage()
 
 

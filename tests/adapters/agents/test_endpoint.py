@@ -1,4 +1,4 @@
-"""The address of a model's server: what is refused before anything is sent, and that the time holds."""
+"""The address of a model server: what is refused before anything is sent, and the deadline of the lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers from elsewhere: what is taken, what is waited for, and what fails the attempt (R-ADAPT-2)."""
+"""Handoff answers: which are accepted, which are waited for, and which fail the attempt (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_usage_is_unknown_and_a_task_without_files_accepts_no_edit(tmp_path: Pat
 
 
 def test_an_answer_without_a_ticket_is_named_and_not_read(tmp_path: Path) -> None:
-    """R-ADAPT-2: nobody answers before it is asked, not even who can tell what will be asked."""
+    """R-ADAPT-2: an answer written before the request does not count, even if the request was predictable."""
     who, request = away(tmp_path), a_request(tmp_path, VALIDATOR)
     (tmp_path / "handoffs").mkdir()
     for foreseen in ("T1-01-validator-{}", "T1-01-validator-{}-0000"):

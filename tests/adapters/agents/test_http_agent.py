@@ -76,7 +76,7 @@ def test_edits_are_made_by_tool_calls_and_recorded(server: ChatServer, tmp_path:
 
 @pytest.mark.parametrize("tokens", [-5, 10**400, 10**13, True, "3"])
 def test_impossible_usage_is_unknown(server: ChatServer, tmp_path: Path, tokens: Any) -> None:
-    """R-ADAPT-3: no server lifts a ceiling, or breaks the log, by what it says was used."""
+    """R-ADAPT-3: a server cannot raise a ceiling or break the log by the usage that it reports."""
     usage = {"prompt_tokens": tokens, "completion_tokens": 4}
     result = ask(server, tmp_path, PLANNER, chat_server.text("Done.", usage))
     assert (result.outcome, result.usage.tokens_in, result.usage.tokens_out) == (outcome.COMPLETED, None, 4)

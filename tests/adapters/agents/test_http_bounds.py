@@ -1,4 +1,4 @@
-"""What a model behind a server may ask for in one turn, in number and in time; and who may read what is handed on."""
+"""Limits for a model behind a server: calls per turn, time, and who can read its handoff files."""
 
 from __future__ import annotations
 

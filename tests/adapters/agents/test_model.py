@@ -118,7 +118,7 @@ def test_a_server_with_only_chat_completions_gets_a_hint_what_to_configure(
 
 @needs_extra
 def test_a_proxy_of_the_environment_is_used_only_if_the_binding_allows_it(server: ChatServer, tmp_path: Path) -> None:
-    """R-ADAPT-2: prompts and keys do not go where nobody said."""
+    """R-ADAPT-2: prompts and keys go only to the configured server."""
     others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
     for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
         made = registry.build(

@@ -1,4 +1,4 @@
-"""The tools of models without hands: what they see, what they may not write back, and how much they are told."""
+"""The tools of models: what they show, what the model may not write back, and their size limits."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_only_the_start_of_a_large_file_is_read(
 def test_a_file_that_was_shown_altered_is_not_overwritten_as_a_whole(
     root: Path, work: model_tools.ModelTools, old: bytes
 ) -> None:
-    """R-ADAPT-2: what the model did not see would be lost."""
+    """R-ADAPT-2: content that the model did not see would be lost."""
     (root / "conf.json").write_bytes(old)
     _, seen = work.call("read_file", {"path": "conf.json"})
     made, words = work.call("write_file", {"path": "conf.json", "content": seen, "intent": "more"})

@@ -1,4 +1,4 @@
-"""Command-line agents that idumb knows, played by small programs: homes, options, and what an end means (R-ADAPT-2)."""
+"""Presets for command-line agents, tested with small programs: homes, options and results (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_prompt_is_standard_input_and_the_rest_are_arguments(tmp_path: Path)
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_codex_may_write_the_git_folder_of_its_clone_if_it_commits(*, commits: bool) -> None:
-    """It keeps `.git` read-only in all that it may write, so nothing could be committed."""
+    """Codex keeps `.git` read-only even in writable folders, so nothing could be committed."""
     preset = importlib.import_module("idumb.agents.presets.codex").PRESET
     given = preset.arguments(Invocation(writes=True, git_folder="/clone/.git" if commits else None))
     assert ('sandbox_workspace_write.writable_roots=["/clone/.git"]' in given) is commits
@@ -113,7 +113,7 @@ def test_qwen_edits_only_below_its_workspace(version: str, mode: list[str]) -> N
 
 
 def test_copilot_finds_folders_of_declared_files_and_empty_ones_are_removed(tmp_path: Path) -> None:
-    """R-ADAPT-2: it writes no file into a folder that is not there."""
+    """R-ADAPT-2: Copilot writes no file into a folder that does not exist."""
     work, outside = tmp_path / "work", tmp_path / "outside"
     (work / "old").mkdir(parents=True)
     outside.mkdir()
@@ -142,7 +142,7 @@ def test_copilot_finds_folders_of_declared_files_and_empty_ones_are_removed(tmp_
 
 
 def test_homes_share_what_copilot_unpacks(tmp_path: Path) -> None:
-    """R-ADAPT-2: it is 240 MB, and who judges has a new home each time."""
+    """R-ADAPT-2: the unpacked files are 240 MB, and a judging role has a new home each time."""
     script = 'echo "$COPILOT_PKG_CACHE_HOME" >> seen; test -d "$COPILOT_PKG_CACHE_HOME" && echo there >> seen'
     for role in (BUILDER, VALIDATOR):
         as_one("copilot", tmp_path, script, role)
@@ -348,7 +348,7 @@ LOGGED = {
 
 @pytest.mark.parametrize("line", LOGGED)
 def test_the_cause_of_an_unexpected_opencode_error_comes_from_its_log(line: str, tmp_path: Path) -> None:
-    """R-ADAPT-2: and while it asks a dead server again it reports nothing at all."""
+    """R-ADAPT-2: while the agent retries a dead server, it reports nothing at all."""
     (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN["opencode"][0]) + "\n", encoding="utf-8")
     (tmp_path / "errors").write_text(f"timestamp=2026-11-23T12:00:00Z {line}\n", encoding="utf-8")
     result = as_one("opencode", tmp_path, f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1")

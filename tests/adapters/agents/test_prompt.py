@@ -1,4 +1,4 @@
-"""What builder and validator are told (R-RUN-4)."""
+"""The prompts of builder and validator (R-RUN-4)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_builder_s_prompt_has_everything_it_is_judged_by() -> None:
 
 
 def test_a_validator_is_asked_for_evidence_with_any_template() -> None:
-    """R-RUN-3: once, and in the same words."""
+    """R-RUN-3: once, and with the same text."""
     form = prompt.render(dataclasses.replace(REQUEST, role=VALIDATOR, template="Judge $id.")).rpartition("\n\n")[2]
     assert form.startswith("`evidence` says what each criterion rests on")
     for template in (None, 'Judge. Show your "evidence" as told.'):

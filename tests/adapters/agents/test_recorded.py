@@ -1,4 +1,4 @@
-"""What real agents printed, read again: two versions of each, six endings and a good one (R-ADAPT-2)."""
+"""Recorded output of real agents, parsed again: two versions of each, six failures and a success (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_success_has_reply_session_and_usage(place: Path) -> None:
 
 @pytest.mark.parametrize("place", recordings("denied"), ids=shown)
 def test_a_refused_permission_is_not_a_failure_of_the_agent(place: Path) -> None:
-    """What it may not do it does not do, says so, and ends well; the claim is judged by bytes."""
+    """The agent skips the denied action, says so and ends normally; its claim is judged by the files."""
     said = read(place)
     assert (said.reply, said.failure) == ("It was not permitted.", None)
     if place.parts[-3] in {"claude", "copilot"}:

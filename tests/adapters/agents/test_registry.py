@@ -1,4 +1,4 @@
-"""Which adapter a name means, who sees which variables, and how people are asked (R-ADAPT-1, R-ADAPT-2)."""
+"""Which adapter a name selects, which variables a role sees, and how a person is asked (R-ADAPT-1, R-ADAPT-2)."""
 
 from __future__ import annotations
 

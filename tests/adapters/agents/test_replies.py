@@ -1,4 +1,4 @@
-"""What a reply means, however hostile it is (R-ADAPT-2)."""
+"""Parsing replies, including hostile ones (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_reply_is_read_in_linear_time() -> None:
 
 @pytest.mark.parametrize("own", ["FAIL", "PARTIAL", "pass"])
 def test_a_verdict_next_to_a_quoted_one_does_not_count(own: str) -> None:
-    """R-ADAPT-2: what the judged files say must not decide."""
+    """R-ADAPT-2: text inside the judged files must not decide."""
     ended, message, failure = answers.judged(f'They say:\n```json\n{PASS}\n```\nI say:\n{{"verdict": "{own}"}}')
     assert (ended, failure) == (outcome.ERRORED, agent.MALFORMED)
     assert "two different answers" in message

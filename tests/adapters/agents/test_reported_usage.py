@@ -1,4 +1,4 @@
-"""Numbers that agents report of themselves: what can be no amount is unknown, whoever reads it (R-ADAPT-3)."""
+"""Usage reported by agents: impossible amounts are unknown in every adapter (R-ADAPT-3)."""
 
 from __future__ import annotations
 

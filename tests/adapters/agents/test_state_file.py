@@ -1,4 +1,4 @@
-"""What programs say of themselves while they work, heard through the file of IDUMB_STATE_FILE (R-ADAPT-2)."""
+"""States that working agents report through the file in IDUMB_STATE_FILE (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def redact(text: str) -> str:
 
 
 def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[AgentResult, list[Claim]]:
-    """The answer of an agent that runs a script, and what it said meanwhile; each claim leaves a file `heard-N`."""
+    """Run an agent script; return its answer and its reported states; each state leaves a file `heard-N`."""
     (root / "work").mkdir()
     if adapter == "command":
         binding = Binding("it", adapter, ("sh", "-c", SAY + script))
@@ -53,7 +53,7 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
 
 @pytest.mark.parametrize("adapter", ["command", *registry.PRESETS])
 def test_each_state_is_reported_while_the_agent_works(tmp_path: Path, adapter: str) -> None:
-    """Every one of them goes on only when the one before was heard."""
+    """The agent writes each state only after the one before was read."""
     said = [Claim("working", "reads"), Claim("waiting", "for [redacted]"), Claim("working", "writes"), Claim("done")]
     script = "".join(
         f"say '{json.dumps({'state': claim.state, 'message': message})}'\nn={n}; {HEARD}"
@@ -78,7 +78,7 @@ def test_a_state_of_done_does_not_turn_a_failure_into_a_success(tmp_path: Path) 
 
 
 def test_a_full_context_is_recognized_by_the_last_state(tmp_path: Path) -> None:
-    """It is told early, and it is no more true than it was: only what stands there in the end counts."""
+    """The state is reported early but proves nothing: only the files at the end count."""
     full, better = '{"state": "context-exhausted", "handover": "half"}', '{"state": "working"}'
     (tmp_path / "1").mkdir()
     result, heard = asked(tmp_path / "1", "command", f"say '{full}'; n=1; {HEARD}")
@@ -117,7 +117,7 @@ class Scene:
         self.listening = StateFileWatch(str(self.place), redact, hear or self.heard.append, lambda: self.now)
 
     def says(self, content: str | bytes) -> bool:
-        """What a look finds when the file holds this."""
+        """Return the state that is read from this content."""
         self.place.write_bytes(content.encode() if isinstance(content, str) else content)
         return self.listening.look()
 

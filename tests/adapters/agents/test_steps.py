@@ -28,7 +28,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """The workspace, beside a folder that nothing may reach."""
+    """The workspace, next to a folder that no step may reach."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/victim").write_text("safe", encoding="utf-8")
     folder = tmp_path / "work"
@@ -458,7 +458,7 @@ def test_many_large_steps_are_recorded_as_digests(work: Path) -> None:
 
 
 def test_deleting_or_moving_a_file_removes_its_empty_folders(work: Path) -> None:
-    """A file can then stand where the folder was, as in the histories that git keeps."""
+    """A file can then replace the folder, as happens in git histories."""
     for name in ("gone/deep/a", "moved/deep/b", "kept/c", "kept/d"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text("x", encoding="utf-8")

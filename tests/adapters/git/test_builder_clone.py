@@ -1,4 +1,4 @@
-"""What an agent leaves in the clone it committed in is taken as objects or refused in words (R-GIT-6)."""
+"""Commits in a builder's clone are fetched as objects or refused with a reason (R-GIT-6)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Made:
         self.root = Path(self.clone.trees.root)
 
     def offered(self, script: str) -> BuilderCommits:
-        """What is offered after an agent ran this script."""
+        """Return the commits that the clone offers after an agent ran this script."""
         subprocess.run(["sh", "-c", script], cwd=self.root, check=False, capture_output=True, timeout=60)
         return self.commits.take()
 

@@ -53,7 +53,7 @@ def test_a_commit_holds_exactly_the_given_paths(sandbox: GitSandbox, history: Gi
 def test_an_index_that_git_could_not_write_follows_its_commit(
     sandbox: GitSandbox, history: GitHistory, kind: str
 ) -> None:
-    """F14: also where the index has a form that libgit2 does not read; what the user staged stays staged."""
+    """F14: also with an index format that libgit2 cannot read; the user's staged changes stay staged."""
     sandbox.write_all({"a": "1\n", "gone": "1\n", "mine": "1\n", "far/away/x": "1\n"})
     sandbox.commit()
     if kind == "split":
@@ -202,7 +202,7 @@ def test_a_refusal_in_a_repository_without_index_creates_none(sandbox: GitSandbo
 def test_a_refused_commit_is_not_confused_with_an_earlier_one_of_the_same_message(
     sandbox: GitSandbox, history: GitHistory
 ) -> None:
-    """The reports of a run are committed with the same words each time."""
+    """The reports of a run are committed with the same message each time."""
     sandbox.write("a", "1")
     assert commit(history, ["a"], message="reports").commit == sandbox.head()
     sandbox.write(".git/hooks/pre-commit", "#!/bin/sh\necho no >&2\nexit 1\n", mode=0o755)
@@ -326,7 +326,7 @@ def test_a_staged_deletion_is_committed(sandbox: GitSandbox, history: GitHistory
 def test_a_head_that_moves_during_a_commit_is_reported(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F24: nothing is lost, and the run learns that it is not alone."""
+    """F24: nothing is lost, and the run learns of the concurrent change."""
     sandbox.commit()
     sandbox.write("a", "1")
     add = index_file.announce

@@ -1,4 +1,4 @@
-"""What a process leaves is judged by its number, which means nothing in another container."""
+"""A process id from a lock means nothing in another container."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cleared(sandbox: GitSandbox, before: str | None) -> tuple[str, ...]:
-    """`before`: where the killed operation ran, as its card told the present owner."""
+    """`before`: the place where the killed operation ran, as recorded in its owner file."""
     place = discover.find(str(sandbox.root))
     os.makedirs(place.state_dir, exist_ok=True)
     Path(place.state_dir, "owner.json").write_text(json.dumps({"namespace_before": before}))

@@ -1,4 +1,4 @@
-"""Room for a snapshot is looked at before anything of it is written. F21, F34."""
+"""The free space for a snapshot is checked before any of it is written. F21, F34."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def objects(sandbox: GitSandbox) -> str:
 def test_a_scan_that_does_not_fit_is_refused_before_any_object_is_written(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F34: the file system, what is needed, what is left, and the largest of the files are named."""
+    """F34: the error names the file system, the required and free space, and the largest of the files."""
     sandbox.write_all({"small": "1", "large": os.urandom(40_000)})
     before = objects(sandbox)
     leave(monkeypatch, pages=9)

@@ -96,7 +96,7 @@ def test_no_cache_remembers_objects_that_were_not_stored(
 
 
 def test_an_object_that_is_missing_after_its_write_is_an_error(sandbox: GitSandbox) -> None:
-    """F34: on a disk without room for files libgit2 has been seen to give an id and to write nothing."""
+    """F34: on a disk without free inodes, libgit2 has returned an id without writing the object."""
     sandbox.write("a.txt", "one\n")
     trees = GitTrees(discover.find(str(sandbox.root)))
     trees.writer.blob(b"never seen before\n")

@@ -1,4 +1,4 @@
-"""What git runs by, held against what it was before: a file that may not be read, and one that once could not be."""
+"""Guarded git files compared with their recorded state, including files that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.gitrepo import GitSandbox
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
-    """Root may read everything, so that the system would refuse nothing here."""
+    """Root can read everything, so the system would refuse nothing here."""
 
     def refused(path: Any, *_: Any) -> Any:
         raise PermissionError(13, "Permission denied", path)
@@ -34,7 +34,7 @@ def test_an_unreadable_file_is_recorded_as_unreadable_with_its_mode(
 
 
 def test_a_file_that_becomes_readable_is_not_a_change(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-LOG-5: the system's refusal is told as such, and nobody is blamed for a change that was none."""
+    """R-LOG-5: the system error is reported as such and not as a change."""
     refuse(monkeypatch, readable=True)
     with pytest.raises(PermissionError, match=r"\.git/config"):
         history.digests(discover.find(str(sandbox.root)))

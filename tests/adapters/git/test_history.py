@@ -20,7 +20,7 @@ from tests.support.gitrepo import GitSandbox
 def test_the_recorded_state_has_all_user_refs_and_none_of_idumb(
     sandbox: GitSandbox, history: GitHistory, tmp_path: Path, packed: str
 ) -> None:
-    """F23: in a linked work tree too; what is packed or points at another ref is the same ref."""
+    """F23: also in a linked worktree; a packed or symbolic ref counts as the same ref."""
     assert history.state().refs == {}
     first = sandbox.commit()
     sandbox.git("branch", "deep/er/one")
@@ -300,7 +300,7 @@ def test_any_difference_is_uncommitted(sandbox: GitSandbox, history: GitHistory,
 
 
 def test_the_tree_of_head_is_named_without_being_read(sandbox: GitSandbox, history: GitHistory) -> None:
-    """R-LOG-5: an unreadable tree is told by who looks into it, as what the system refused, and as no defect."""
+    """R-LOG-5: an unreadable tree is reported as a system error and not as a defect."""
     sandbox.write("a", "1")
     sandbox.commit()
     tree = sandbox.git("rev-parse", "HEAD^{tree}")

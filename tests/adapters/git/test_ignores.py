@@ -1,4 +1,4 @@
-"""Which rules decide what is ignored, and that rules hide neither themselves nor who wrote them. R-GIT-1, R-GIT-5."""
+"""Which ignore rules apply, and that rules cannot hide themselves or their author. R-GIT-1, R-GIT-5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a symbolic link leads: inside the work tree, or out of it."""
+"""Whether a symbolic link leads out of the working tree."""
 
 from __future__ import annotations
 

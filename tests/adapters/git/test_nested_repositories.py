@@ -1,4 +1,4 @@
-"""Uncommitted work in other repositories: found without git, kept beside the snapshot, compared with later."""
+"""Uncommitted work in nested repositories: detected without git, kept with the snapshot and compared later."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_ignored_files_are_distinguished_from_other_unsaved_files(
 def test_submodules_and_nested_repositories_are_listed_without_a_scan(
     sandbox: GitSandbox, history: GitHistory, inside: GitSandbox
 ) -> None:
-    """R-GIT-7: folders with tracked files are none, whatever lies in them."""
+    """R-GIT-7: a folder with tracked files is not a nested repository, whatever it contains."""
     sandbox.write("kept/a", "a")
     sandbox.commit()
     GitSandbox.create(sandbox.root / "kept")

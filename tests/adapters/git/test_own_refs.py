@@ -1,4 +1,4 @@
-"""Whether refs/idumb holds anything, whatever way git keeps refs (R-LOG-2)."""
+"""Whether refs/idumb has any ref, in every storage format of git (R-LOG-2)."""
 
 from __future__ import annotations
 

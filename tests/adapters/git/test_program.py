@@ -25,7 +25,7 @@ def test_large_input_and_output_do_not_deadlock(sandbox: GitSandbox) -> None:
 
 
 def test_a_git_program_inside_the_repository_is_skipped(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S4: neither the working folder nor the work tree decides which git runs."""
+    """S4: neither the current folder nor the working tree decides which git program runs."""
     marker = sandbox.root / "ran"
     for folder in ("", "bin/"):
         sandbox.write(f"{folder}git", f"#!/bin/sh\ntouch {marker}\n", mode=0o755)

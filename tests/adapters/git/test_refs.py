@@ -30,7 +30,7 @@ def commit(sandbox: GitSandbox, name: str) -> str:
 
 
 def flip(sandbox: GitSandbox, place: Repository, *arguments: str) -> None:
-    """Somebody else moves the ref between the look at it and the write."""
+    """Another process moves the ref between the check and the write."""
     place.guard = lambda: (sandbox.git("update-ref", *arguments), None)[1]
 
 
@@ -71,7 +71,7 @@ def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: 
 def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
     sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folders above the repository are not ours to open: one that may not be listed would stop every task."""
+    """Folders above the repository are not opened: an unlistable one would stop every task."""
     forced: list[str] = []
     force = durable_files.force
 

@@ -1,4 +1,4 @@
-"""The throw-away repository of a dry run: it is as the work tree is, and nothing of the user's changes (R-RUN-11)."""
+"""The temporary repository of a dry run equals the working tree and changes nothing of the user (R-RUN-11)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def files(root: Path) -> dict[str, Entry]:
 
 
 def test_the_copy_has_the_current_bytes_modes_and_links_and_a_clean_index_of_head(sandbox: GitSandbox) -> None:
-    """R-RUN-11: what is not committed is in it too, what git ignores is not, unless it is asked for by name."""
+    """R-RUN-11: uncommitted files are included; ignored files only if they are named."""
     sandbox.write_all({"a": "1\r\n", "d/gone": "1", ".gitignore": "*.log\nkept.cfg\n"})
     sandbox.write("run", "x", mode=0o755)
     sandbox.link("link", "a")

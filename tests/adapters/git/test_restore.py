@@ -253,7 +253,7 @@ def test_a_file_saved_while_the_restore_syncs_its_bytes_is_kept(
 def test_a_path_changed_during_the_restore_stops_it_there(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written before it stays written, and the next restore takes it for done."""
+    """Files written before the error stay written, and the next restore skips them."""
     sandbox.write_all({"a": "1", "b": "1", "c": "1"})
     base = trees.scan()
     sandbox.write_all({"a": "2", "b": "2", "c": "2"})
@@ -303,7 +303,7 @@ def test_unusual_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> Non
 
 
 def test_git_is_content_after_many_paths_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """R-GIT-3: after a rollback `git status` is what it was."""
+    """R-GIT-3: after a rollback `git status` is the same as before."""
     sandbox.write_all({f"d{n % 10}/f{n}": str(n) for n in range(200)})
     sandbox.commit()
     base = trees.scan()
@@ -327,7 +327,7 @@ _STEPS = ("rename", "unlink", "rmdir", "mkdir", "fsync", "symlink")
 
 
 def test_the_next_restore_finishes_one_killed_at_any_step(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """Killed before each call that changes the disk, in turn; the same restore then ends as if nothing had been."""
+    """The restore is killed before each call that changes the disk; repeating it completes the restore."""
     sandbox.write_all({"a": "file", "b/c/inner": "x", "mod": "1", "gone/deep": "1"})
     sandbox.link("link", "a")
     before, base = work_tree(sandbox.root), trees.scan()
@@ -383,7 +383,7 @@ def test_a_link_in_place_of_a_folder_does_not_block_a_deletion(sandbox: GitSandb
 
 
 def test_a_restored_file_has_the_mode_bits_of_the_snapshot(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F20: a private file does not come back readable for all, and nothing comes back with set-user-id."""
+    """F20: a private file does not become readable for others, and no file gets set-user-id."""
     sandbox.write("secret", "key\n", mode=0o600)
     sandbox.write("tool", "x\n", mode=0o4750)
     sandbox.write("plain", "x\n")
@@ -430,7 +430,7 @@ def test_each_folder_is_synced_once_however_many_paths_are_restored(
 def test_a_large_file_is_restored_in_pieces(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F21: also when git has packed it meanwhile."""
+    """F21: also if git has packed the object in the meantime."""
     monkeypatch.setattr(tree_objects, "LARGE", 1000)
     data = os.urandom(3000) * 700
     sandbox.write("big", data)

@@ -341,7 +341,7 @@ def test_a_linked_worktree_is_scanned_by_itself(sandbox: GitSandbox, tmp_path: P
 
 
 def test_a_scan_of_a_sparse_checkout_has_the_files_that_exist(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F14: absent paths are in neither of two trees, so they are no deletions."""
+    """F14: absent paths are in neither of the two trees, so they are not deletions."""
     sandbox.write_all({"in/a": "1", "out/b": "2"})
     sandbox.commit()
     sandbox.git("sparse-checkout", "set", "in")

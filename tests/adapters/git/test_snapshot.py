@@ -247,7 +247,7 @@ def _index(sandbox: GitSandbox, commit: str) -> bytes:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: fsync calls are NOT counted")
 def test_every_object_and_ref_of_a_snapshot_is_synced_to_disk(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """M1, M2: libgit2 forces nothing unless it is told to."""
+    """M1, M2: libgit2 syncs nothing unless it is configured to."""
     sandbox.write("a", "1")
     code = (
         "from idumb.git import discover, trees; t = trees.GitTrees(discover.find('.'));"

@@ -84,7 +84,7 @@ def test_lines_are_counted_and_binary_files_have_none(sandbox: GitSandbox, trees
 
 
 def test_attributes_in_the_working_tree_do_not_affect_stored_trees(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F19: a pipe would never be read to its end, and a task could make its own change count for nothing."""
+    """F19: reading a pipe would never end, and a task could hide its own change."""
     sandbox.write("a", "1\n")
     old = trees.scan()
     sandbox.write("a", "1\n2\n")

@@ -182,7 +182,7 @@ def test_only_the_repository_s_own_ignore_rules_apply_in_the_workspace(sandbox: 
 def test_a_clone_has_filtered_files_in_the_user_s_form_and_delivers_over_them(
     sandbox: GitSandbox, trees: GitTrees
 ) -> None:
-    """F13, F17: with line endings by attribute the committed bytes are others than those that are worked on."""
+    """F13, F17: with line-ending attributes, committed bytes differ from the bytes in the working tree."""
     sandbox.write_all({".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\r\n", "edited.txt": "one\r\n"})
     sandbox.commit()
     sandbox.write("edited.txt", "mine\r\n")

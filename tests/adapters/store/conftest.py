@@ -1,4 +1,4 @@
-"""What several tests of the store begin with."""
+"""Fixtures of the store tests."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class OpenedLog:
         self.owner = FileOwnership(self.log.database, worktree, FixedClock())
 
     def fill(self, count: int) -> int:
-        """Own the work tree and append `count` events one by one; the fencing token."""
+        """Own the working tree and append `count` events one by one; return the fencing token."""
         fence = self.owner.acquire("idumb test")
         for number in range(count):
             self.append(fence, number)
@@ -37,7 +37,7 @@ class OpenedLog:
         self.log.append([NewEvent("evidence.recorded", {"n": number}, run="r")], operation="o", fence=fence)
 
     def close(self) -> None:
-        """Let go of everything without setting the anchor, as the end of a process does."""
+        """Release everything without setting the anchor, as a process does when it dies."""
         self.log.database.close()
 
 
@@ -52,7 +52,7 @@ def outside(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def without_triggers(path: Path, *statements: str) -> None:
-    """What somebody can do who knows the schema."""
+    """Change the database as a person who knows the schema could."""
     with outside(path) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f"DROP TRIGGER {name}")

@@ -1,4 +1,4 @@
-"""Consent lies with the user, never in a repository (R-LOCK-3, R-LOCK-4)."""
+"""Consent is stored in the user's state directory and never in a repository (R-LOCK-3, R-LOCK-4)."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_garbage_in_place_of_the_database_is_a_clear_error(opened: OpenedLog) ->
 
 
 def test_every_flipped_byte_is_detected(opened: OpenedLog) -> None:
-    """R-LOG-2: Whatever byte it is: the events are the same, or it is said that they are not. Never a traceback."""
+    """R-LOG-2: After any flipped byte the events are unchanged or an error is reported, never a traceback."""
     opened.fill(12)
     opened.owner.release()
     opened.close()
@@ -296,7 +296,7 @@ def test_a_journal_left_by_a_crash_is_rolled_back(opened: OpenedLog) -> None:
 
 
 def test_a_removed_journal_is_detected_or_harmless(opened: OpenedLog) -> None:
-    """F43: pages of a transaction that never ended are in the file, and nothing can take them back."""
+    """F43: the file contains pages of an unfinished transaction, and nothing can roll them back."""
     opened.fill(8)
     opened.owner.release()
     opened.close()
@@ -444,7 +444,7 @@ print("done")
 
 
 def test_many_processes_append_at_once_and_no_event_is_lost(opened: OpenedLog) -> None:
-    """R-LOG-5: each from a work tree of its own, from the first moment on, when there is no database yet."""
+    """R-LOG-5: each process uses its own working tree, starting before a database exists."""
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, str(opened.folder), f"w{number}", "25"],
@@ -495,7 +495,7 @@ def test_events_appended_before_a_kill_survive_it(opened: OpenedLog) -> None:
 
 @pytest.mark.torture
 def test_a_hundred_kills_lose_no_event_and_break_no_chain(opened: OpenedLog) -> None:
-    """R-LOG-6: each writer goes on with what the one before it left."""
+    """R-LOG-6: each writer continues after the events of the previous one."""
     chosen = random.Random(20260102)
     count = 0
     for _ in range(100):
@@ -508,7 +508,7 @@ def test_a_hundred_kills_lose_no_event_and_break_no_chain(opened: OpenedLog) -> 
 
 
 def test_a_log_that_another_process_is_creating_is_not_called_missing(tmp_path: Path) -> None:
-    """F10: eight work trees begin at once; one finds no log, and then what another one has recorded in it."""
+    """F10: eight working trees start at once; one of them sees no log, then another one's events in it."""
     other = OpenedLog(tmp_path, "other")
 
     def made_meanwhile() -> bool:

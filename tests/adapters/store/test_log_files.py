@@ -1,4 +1,4 @@
-"""Backups and the archive: nothing is lost, nothing disappears from what is read (R-LOG-8)."""
+"""Backups and the archive: no event is lost or disappears for readers (R-LOG-8)."""
 
 from __future__ import annotations
 

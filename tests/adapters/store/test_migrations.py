@@ -60,7 +60,7 @@ def test_an_old_log_can_be_appended_to(golden: OpenedLog) -> None:
 
 
 def test_an_old_log_is_read_unchanged_and_migrated_by_the_first_write(golden: OpenedLog) -> None:
-    """A reading command does not own the work tree, so it changes nothing there."""
+    """A read-only command does not own the working tree, so it changes nothing there."""
     before = golden.path.read_bytes()
     assert golden.log.head()[0] == len(make_golden.story())
     assert golden.path.read_bytes() == before
@@ -72,7 +72,7 @@ def test_an_old_log_is_read_unchanged_and_migrated_by_the_first_write(golden: Op
 
 
 def test_an_old_log_can_be_read_on_read_only_storage(golden: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite's own immutable mode stands for read-only media, which hold for root too."""
+    """SQLite's immutable mode represents read-only media, which apply to root too."""
     read_only = functools.partial(sqlite3.connect, isolation_level=None, check_same_thread=False, uri=True)
     monkeypatch.setattr(connection, "_connect", lambda path: read_only(f"file:{path}?immutable=1"))
     monkeypatch.setattr(connection, "_cannot_write", lambda _: True)
@@ -88,7 +88,7 @@ def test_a_migrated_database_has_the_schema_of_a_new_one(golden: OpenedLog, tmp_
 
 
 def test_the_sample_database_of_the_first_version_has_that_version_s_schema(tmp_path: Path) -> None:
-    """Whoever edits VERSION_1 breaks the databases that users have."""
+    """Editing VERSION_1 breaks the databases that users have."""
     with outside(tmp_path / "made.db") as made, outside(GOLDEN / "v1.db") as golden:
         for statement in schema.VERSION_1:
             made.execute(statement)
@@ -112,7 +112,7 @@ def _in_a_child(action: object) -> int:
 def test_the_next_command_completes_a_killed_migration(
     tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F45: whatever statement it was at, the old schema or the new one is there, and every event."""
+    """F45: after a kill at any statement, the old or the new schema exists, with every event."""
     folder = tmp_path / "idumb"
     folder.mkdir()
     (folder / "store.db").write_bytes((GOLDEN / "v1.db").read_bytes())
@@ -137,7 +137,7 @@ def _deadly(connection: sqlite3.Connection) -> int:
 
 
 def test_a_truncated_old_log_is_refused(golden: OpenedLog) -> None:
-    """F43: an old copy of an old version is an old copy all the same."""
+    """F43: an old copy is detected in an old schema too."""
     before = golden.path.read_bytes()
     golden.append(golden.owner.acquire("idumb test"))
     golden.owner.release()

@@ -1,4 +1,4 @@
-"""One owner per work tree, told from real processes (R-LOG-5)."""
+"""One owner per working tree, tested with real processes (R-LOG-5)."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_failed_store_releases_the_lock(tmp_path: Path) -> None:
 
 
 def test_an_owner_that_lost_its_lock_notices_before_its_next_effect(tmp_path: Path) -> None:
-    """R-LOG-5, F38: from then on it writes nothing, and leaves card and anchor to the new owner."""
+    """R-LOG-5, F38: the old owner writes nothing more and leaves owner file and anchor to the new owner."""
     old, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
     fence = old.owner.acquire("old")
     old.owner.guard()
@@ -213,7 +213,7 @@ def test_an_owner_that_lost_its_lock_notices_before_its_next_effect(tmp_path: Pa
 
 
 def test_of_two_takeovers_the_earlier_one_gets_no_token(tmp_path: Path) -> None:
-    """One that was stopped between taking the lock and getting its token must not fence off the one that has both."""
+    """An owner suspended between lock and token must not fence off the owner that has both."""
     late, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
     lock = ownership.take(str(tmp_path / "lock"))
     assert lock is not None
@@ -280,7 +280,7 @@ def test_a_stop_request_is_only_for_the_owner_that_it_names(tmp_path: Path) -> N
 
 
 def test_only_the_exact_process_is_signalled(holder: subprocess.Popen[str]) -> None:
-    """A number that was used again belongs to somebody else."""
+    """A reused process id belongs to another process."""
     assert first_line(holder) == "1"
     started = host_identity.process_started(holder.pid)
     assert started is not None
@@ -291,7 +291,7 @@ def test_only_the_exact_process_is_signalled(holder: subprocess.Popen[str]) -> N
 
 
 def test_children_of_a_process_that_is_not_the_owner_are_not_ended(tmp_path: Path) -> None:
-    """Between the look at the card and the kill the owner may end, and its number be given to somebody else."""
+    """Between the check and the kill, the owner can end and its process id be reused."""
     opened = OpenedLog(tmp_path)
     fence = opened.owner.acquire("first")
     card = json.loads((tmp_path / "idumb/worktrees/main/owner.json").read_text())

@@ -1,4 +1,4 @@
-"""A log that is gone, older or damaged is made anew from its copy and from what is left of it (R-LOG-2, F43)."""
+"""A missing, outdated or damaged log is rebuilt from its copy and its remains (R-LOG-2, F43)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_an_old_owner_cannot_write_into_a_rebuilt_log(opened: OpenedLog) -> None
 
 
 def test_a_rebuilt_log_combines_copy_and_database(opened: OpenedLog) -> None:
-    """The copy fell behind after event 15, the database lost event 7: together they have everything."""
+    """The copy ends at event 15 and the database lost event 7: together they have every event."""
     copy = copy_of(opened)
     copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:15]))
     changed(opened.path)
@@ -127,7 +127,7 @@ def test_a_rebuilt_log_combines_copy_and_database(opened: OpenedLog) -> None:
 
 
 def test_events_that_a_witness_knows_are_never_dropped(opened: OpenedLog) -> None:
-    """The database is gone and the copy is behind the anchor: refused, and nothing is changed."""
+    """The database is missing and the copy is behind the anchor: refused, and nothing is changed."""
     copy = copy_of(opened)
     copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:15]))
     opened.path.unlink()
@@ -297,7 +297,7 @@ def test_a_moved_repository_starts_its_own_copy(opened: OpenedLog) -> None:
 
 
 def test_another_repository_at_the_same_path_is_new_and_the_old_copy_is_kept(opened: OpenedLog) -> None:
-    """A clone made anew can get the inode of the one before, and so its name in the state directory."""
+    """A new clone can get the inode of a deleted one, and with it the same name in the state directory."""
     copy = copy_of(opened)
     whole = copy.read_bytes()
     opened.path.unlink()
@@ -309,7 +309,7 @@ def test_another_repository_at_the_same_path_is_new_and_the_old_copy_is_kept(ope
 
 
 def test_refs_of_idumb_without_a_log_are_not_a_new_repository(tmp_path: Path) -> None:
-    """Neither anchor nor copy are left: a mirror clone, or a git folder that somebody tidied up."""
+    """Neither anchor nor copy exists, as in a mirror clone or a cleaned git folder."""
     opened = OpenedLog(tmp_path, kept_refs=lambda: True)
     assert code_of(opened.log.head) == "store.missing"
     assert code_of(lambda: opened.fill(1)) == "store.missing"

@@ -1,4 +1,4 @@
-"""What secrets are taken out of in an event's payload (R-LOG-3)."""
+"""Which fields of an event's payload are redacted (R-LOG-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status record is handed out only while everything it was made from is the same (R-LOG-4)."""
+"""The status record is used only while all its inputs are unchanged (R-LOG-4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VIEW = {"next": "T1-02", "tasks": {"completed": 1}}
 
 
 class Place:
-    """A work tree and its repository's common dir, with two events in the log."""
+    """A working tree and its repository's common git directory, with two events in the log."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
@@ -38,7 +38,7 @@ class Place:
         return status_view.read(str(self.folder), str(self.root))
 
     def age(self) -> None:
-        """Date every input back, so that its times alone tell a later change."""
+        """Set the times of every input back, so that its times alone reveal a later change."""
         for path in INPUTS:
             if (self.root / path).exists():
                 os.utime(self.root / path, (1_000_000_000, 1_000_000_000))

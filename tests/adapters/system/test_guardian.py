@@ -1,4 +1,4 @@
-"""What an executor was running ends with it, even when the executor is killed (R-RUN-8, F30, F59)."""
+"""Processes of an executor end with it, even if the executor is killed (R-RUN-8, F30, F59)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a repository may have put there are read to an end, and only where they are files."""
+"""Untrusted files are read up to a limit, and only if they are regular files."""
 
 from __future__ import annotations
 

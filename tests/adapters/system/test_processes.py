@@ -1,4 +1,4 @@
-"""Running processes: the end is noticed, the output bounded, and nothing is left running (R-RUN-8)."""
+"""Running processes: their end is detected, their output is bounded and no process is left (R-RUN-8)."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
 
 @LINUX_ONLY
 def test_an_interrupt_at_the_start_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process exists, and whoever asked for it does not know its id yet."""
+    """The process exists, but its creator does not know its id yet."""
     started: list[int] = []
 
     class Interrupted(subprocess.Popen[bytes]):
@@ -224,7 +224,7 @@ def test_a_signal_during_a_fork_is_not_lost(tmp_path: Path) -> None:
 
 @LINUX_ONLY
 def test_large_output_needs_little_memory(tmp_path: Path) -> None:
-    """F60: 300 MB go through; what is kept is bounded, and the digest is of the whole."""
+    """F60: 300 MB pass through; the kept part is bounded, and the digest covers everything."""
     program = (
         "import sys; from idumb.system.processes import child_process\n"
         "argv = ['/bin/sh', '-c', 'head -c 300000000 /dev/zero']\n"

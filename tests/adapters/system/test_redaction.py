@@ -1,4 +1,4 @@
-"""Secrets are gone before anything is stored (R-LOG-3)."""
+"""Secrets are redacted before anything is stored (R-LOG-3)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SURROUNDINGS = {
 
 
 def sample(kind: str) -> tuple[str, str]:
-    """(the secret, a text that it stands in)."""
+    """(the secret, a text that contains it)."""
     return SAMPLES[kind], SURROUNDINGS.get(kind, 'before "{}", after').format(SAMPLES[kind])
 
 
@@ -80,7 +80,7 @@ def test_a_token_split_between_chunks_is_redacted(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_a_token_is_redacted_anywhere_in_a_long_stream(kind: str) -> None:
-    """Each offset around the end of a piece, and around the place where a stream lets go of what it held back."""
+    """Each offset around the end of a chunk, and around the place where a stream emits what it held back."""
     secret, text = sample(kind)
     data = text.encode()
     for near in (LONGEST, 2 * LONGEST):
@@ -187,7 +187,7 @@ def test_a_private_key_without_its_end_is_redacted_too() -> None:
     "attack", ["sk-", "eyJa.", "://a:", "-----BEGIN PRIVATE KEY-----", "Authorization: Basic ", "AKIA", "ghp_", "://"]
 )
 def test_every_pattern_needs_linear_time_at_most(attack: str) -> None:
-    """The test's own time limit is the judge: what is not linear takes minutes here."""
+    """The time limit of the test decides: anything slower than linear takes minutes here."""
     Redactor().redact(attack * (400_000 // len(attack)))
     Redactor().redact(attack + "a" * 400_000)
     Redactor().redact((attack + "a" * 50) * 5_000)
@@ -257,7 +257,7 @@ def test_the_search_for_a_value_stops_at_the_first_hit(before: bytes, size: int)
 
 @pytest.mark.parametrize("before", ["line\n", "tab\t", "é", "\x07", 'Authorization: "'])
 def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
-    """In JSON, the letter or digit that ends an escape comes right before the token."""
+    """In JSON, the last character of an escape directly precedes the token."""
     text = before + "ghp_" + "a1b2" * 9
     assert Redactor().holds(text)
     assert Redactor().holds(json.dumps({"text": text}))

@@ -1,4 +1,4 @@
-"""Why stopped work had not ended: the table, and the same from real processes (R-RUN-8, F37, S19)."""
+"""The causes of stalled work: the table, and the same causes with real processes (R-RUN-8, F37, S19)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_silence_ends_an_idle_process(tmp_path: Path) -> None:
 
 
 def test_a_process_with_output_is_not_idle(tmp_path: Path) -> None:
-    """The script is three times as long as the silence that is allowed."""
+    """The script takes three times as long as the allowed silence."""
     script = "i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done"
     finished = run(script, tmp_path, idle=1.0)
     assert (finished.exit_code, finished.timed_out) == (0, False)

@@ -1,4 +1,4 @@
-"""A file that a running process writes: changes are seen, nothing is waited for, and silence is judged (R-ADAPT-2)."""
+"""A file that a running process writes: changes are detected without blocking, silence is judged (R-ADAPT-2)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_unchanged_file_is_not_opened_again(place: Path) -> None:
 
 
 class Says:
-    """A `Watch` that says what it is told to, look by look; the last of it again and again."""
+    """A `Watch` that returns the given results one by one, and the last one repeatedly."""
 
     def __init__(self, *looks: tuple[bool, bool], then: Callable[[], object] = lambda: None) -> None:
         self._looks: Iterator[tuple[bool, bool]] = iter(looks)
@@ -198,7 +198,7 @@ class Interrupted(Exception):
 
 
 def test_a_check_completes_when_a_signal_arrives(tmp_path: Path) -> None:
-    """What is written down in it is written whole, and known to who goes on."""
+    """A started write of the file is completed, and the next process can read it."""
     done: list[int] = []
 
     def come() -> None:

@@ -1,4 +1,4 @@
-"""The same conversation in each protocol: a prompt, an answer with a call of a tool, what the tool gave."""
+"""The same conversation in each protocol: a prompt, an answer with a tool call, and the result of the tool."""
 
 from __future__ import annotations
 

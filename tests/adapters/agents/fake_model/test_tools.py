@@ -1,4 +1,4 @@
-"""What the script wants done, in the tools that clients really offer (R-ADAPT-2)."""
+"""The actions of a script, expressed with the tools that real clients offer (R-ADAPT-2)."""
 
 from __future__ import annotations
 
