@@ -74,6 +74,55 @@ class ModelAdapter(Adapter):
         super().__init__(binding, equipment)
         self._environment = equipment.environment(binding.environment)
 
+    def _options(self, model: str | None) -> Any:
+        """Return the checked options; `model` is the model of a request. Raises AdapterError."""
+        raise NotImplementedError
+
+    def describe(self) -> Sequence[str]:
+        """Check the options and the key without sending a request. Raises AdapterError."""
+        self._options(None)
+        return ()
+
+    def _require_known(self, names: Sequence[str]) -> None:
+        for name in self._binding.options:
+            if name not in names:
+                near = nearest(name, names)
+                words = f"is not an option of {self._binding.adapter}"
+                raise self._wrong(name, words, f"Did you mean {near}?" if near else None)
+
+    def _option(self, name: str, kind: type, default: Any) -> Any:
+        """Return the value of an option. Raises AdapterError if it has another type."""
+        value = self._binding.options.get(name, default)
+        if (isinstance(value, Mapping) and kind is dict) or (isinstance(value, tuple) and kind is list):
+            return kind(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self._wrong(name, f"must be of type {kind.__name__}")
+        return value
+
+    def _wrong(self, name: str, words: str, hint: str | None = None) -> AdapterError:
+        place = f"bindings.{self._binding.name}.options.{name}"
+        hint = hint or "For the options, run `idumb help agents`."
+        return AdapterError("agent.bad-option", f"{place} {words}.", hint=hint)
+
+    def _key(self) -> str | None:
+        """Return the value of the key's variable; None if the configuration names none."""
+        variables = self._binding.environment
+        name = self._option("key", str, "") or next(iter(variables), "")
+        if not name:
+            return None
+        if name not in variables:
+            raise self._wrong("key", "must be one of the binding's variables", f"Add {name} to its `environment`.")
+        value = self._environment.get(name, "").strip()
+        if not value:
+            raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"Run `export {name}=...`, then retry.")
+        if not value.isascii() or not value.isprintable():
+            raise AdapterError(
+                "agent.no-key",
+                f"{name} contains characters that are not valid in a key.",
+                hint=f"Set {name} to the key again.",
+            )
+        return value
+
     def _talk(self, request: AgentRequest, until: float | None) -> Talk:
         """Begin a conversation. Raises AdapterError for unusable options, before anything is opened or sent."""
         raise NotImplementedError
@@ -175,47 +224,3 @@ def _error_words(body: bytes, longest: int = 300) -> str:
         said = " ".join(str(said[k]) for k in ("code", "type", "message") if said.get(k))
     words = " ".join("".join(c if c.isprintable() else " " for c in str(said)).split())
     return words if len(words) <= longest else words[:longest] + "..."
-
-
-def require_known(binding: Binding, options: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise AdapterError for an option that the binding's adapter does not have."""
-    for name in options:
-        if name not in names:
-            near = nearest(name, names)
-            words = f"is not an option of {binding.adapter}"
-            raise wrong(binding, name, words, f"Did you mean {near}?" if near else None)
-
-
-def of_type(binding: Binding, options: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
-    value = options.get(name, default)
-    if (isinstance(value, Mapping) and kind is dict) or (isinstance(value, tuple) and kind is list):
-        return kind(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise wrong(binding, name, f"must be of type {kind.__name__}")
-    return value
-
-
-def wrong(binding: Binding, name: str, words: str, hint: str | None = None) -> AdapterError:
-    place = f"bindings.{binding.name}.options.{name}"
-    return AdapterError(
-        "agent.bad-option", f"{place} {words}.", hint=hint or "For the options, run `idumb help agents`."
-    )
-
-
-def key_of(binding: Binding, options: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
-    """Return the value of the key's variable; None if the configuration names none."""
-    name = of_type(binding, options, "key", str, "") or next(iter(binding.environment), "")
-    if not name:
-        return None
-    if name not in binding.environment:
-        raise wrong(binding, "key", "must be one of the binding's variables", f"Add {name} to its `environment`.")
-    value = environment.get(name, "").strip()
-    if not value:
-        raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"Run `export {name}=...`, then retry.")
-    if not value.isascii() or not value.isprintable():
-        raise AdapterError(
-            "agent.no-key",
-            f"{name} contains characters that are not valid in a key.",
-            hint=f"Set {name} to the key again.",
-        )
-    return value

@@ -7,27 +7,16 @@ by the code that runs the steps of plans.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import answers, model_server
 from idumb.agents.model_server import Answer, Endpoint, NoAnswer
 from idumb.agents.models import model_tools
-from idumb.agents.models.conversation import (
-    Ended,
-    ModelAdapter,
-    Talk,
-    key_of,
-    of_type,
-    refused,
-    require_known,
-    unanswered,
-    wrong,
-)
+from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, refused, unanswered
 from idumb.domain import agent, canonical_json, outcome, reply
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, Usage
-from idumb.domain.settings import Binding
 
 _PATH = "/chat/completions"
 _LONGEST_TALK = 32 * 1024 * 1024  # bytes of one request
@@ -60,41 +49,33 @@ class Options:
     turns: int
     parameters: Mapping[str, Any]
 
-    @classmethod
-    def of(cls, binding: Binding, environment: Mapping[str, str]) -> Options:
-        options = dict(binding.options)
-        require_known(binding, options, _KNOWN)
-        address = of_type(binding, options, "base_url", str, "")
-        if not address:
-            raise wrong(binding, "base_url", "is missing", "For example http://127.0.0.1:8080/v1.")
-        proxy = of_type(binding, options, "proxy", str, "")
-        schema = of_type(binding, options, "schema", str, JSON_SCHEMA)
-        if schema not in {JSON_SCHEMA, JSON_OBJECT, IN_PROMPT}:
-            raise wrong(binding, "schema", f"must be {JSON_SCHEMA}, {JSON_OBJECT} or {IN_PROMPT}")
-        return cls(
-            Endpoint(address, plain=of_type(binding, options, "plain_http", bool, default=False), proxy=proxy or None),
-            key_of(binding, options, environment),
-            binding.model or of_type(binding, options, "model", str, "") or None,
-            schema,
-            of_type(binding, options, "tools", bool, default=True),
-            of_type(binding, options, "turns", int, _TURNS),
-            of_type(binding, options, "parameters", dict, {}),
-        )
-
 
 class HttpAgent(ModelAdapter):
     """Asks the server of `binding.options`."""
 
     name = "http"
 
-    def describe(self) -> Sequence[str]:
-        """Check options and key without sending a request. Raises AdapterError."""
-        Options.of(self._binding, self._environment)
-        return ()
+    def _options(self, _: str | None) -> Options:
+        self._require_known(_KNOWN)
+        address = self._option("base_url", str, "")
+        if not address:
+            raise self._wrong("base_url", "is missing", "For example http://127.0.0.1:8080/v1.")
+        proxy = self._option("proxy", str, "")
+        schema = self._option("schema", str, JSON_SCHEMA)
+        if schema not in {JSON_SCHEMA, JSON_OBJECT, IN_PROMPT}:
+            raise self._wrong("schema", f"must be {JSON_SCHEMA}, {JSON_OBJECT} or {IN_PROMPT}")
+        return Options(
+            Endpoint(address, plain=self._option("plain_http", bool, default=False), proxy=proxy or None),
+            self._key(),
+            self._binding.model or self._option("model", str, "") or None,
+            schema,
+            self._option("tools", bool, default=True),
+            self._option("turns", int, _TURNS),
+            self._option("parameters", dict, {}),
+        )
 
     def _talk(self, request: AgentRequest, until: float | None) -> Talk:
-        options = Options.of(self._binding, self._environment)
-        return _Talk(options, request, self._tools(request, until), until)
+        return _Talk(self._options(request.model), request, self._tools(request, until), until)
 
 
 class _Talk(Talk):

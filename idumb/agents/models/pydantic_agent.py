@@ -15,11 +15,10 @@ from typing import Any
 from idumb.agents import answers
 from idumb.agents.model_server import Answer, Endpoint
 from idumb.agents.models import model_tools
-from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, key_of, of_type, refused, require_known, wrong
+from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, refused
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, AgentRequest, Usage
 from idumb.domain.errors import AdapterError
-from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
 _KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")
@@ -51,58 +50,6 @@ class _Options:
     proxies: bool
 
 
-def _options(binding: Binding, environment: Mapping[str, str], model: str | None) -> _Options:
-    """Return the checked options of a binding. Raises AdapterError."""
-    options = dict(binding.options)
-    require_known(binding, options, _KNOWN)
-    if importlib.util.find_spec(_PACKAGE) is None:
-        raise AdapterError(
-            "agent.no-package",
-            "Adapter model requires pydantic-ai, which is not installed.",
-            hint="Run `pip install 'idumb[models]'`, or use the adapter http, which needs no library.",
-        )
-    first = model or binding.model or of_type(binding, options, "model", str, "")
-    names = (first, *map(str, of_type(binding, options, "fallback", list, [])))
-    if not all(name.partition(":")[2] for name in names):
-        raise wrong(binding, "model", "must name a provider and a model", "Write it as provider:model.")
-    address = of_type(binding, options, "base_url", str, "")
-    if address:
-        Endpoint(address, plain=of_type(binding, options, "plain_http", bool, default=False))
-    output = of_type(binding, options, "output", str, _OUTPUTS[0])
-    if output not in _OUTPUTS:
-        raise wrong(binding, "output", f"must be one of {', '.join(_OUTPUTS)}")
-    return _Options(
-        names,
-        address or None,
-        key_of(binding, options, environment),
-        of_type(binding, options, "turns", int, 50),
-        output,
-        of_type(binding, options, "parameters", dict, {}),
-        _proxies(binding, options, names),
-    )
-
-
-def _proxies(binding: Binding, options: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Return whether to use the environment's proxies.
-
-    Raises AdapterError if the library would use one without consent.
-    """
-    said = of_type(binding, options, "proxy", str, "")
-    if said not in {"", _OF_ENVIRONMENT}:
-        raise wrong(
-            binding, "proxy", f"must be {_OF_ENVIRONMENT}", "To name a proxy by its address, use the adapter http."
-        )
-    others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
-    variables = _proxy_variables()
-    if others and variables and not said:
-        raise AdapterError(
-            "agent.proxy",
-            f"The environment sets a proxy ({', '.join(variables)}), and requests to {others[0]} would go through it.",
-            hint=f"Run `unset {' '.join(variables)}`. To use the proxy, set `proxy: {_OF_ENVIRONMENT}` under options.",
-        )
-    return bool(said)
-
-
 def _proxy_variables() -> tuple[str, ...]:
     """Return the variables that name a proxy, as they are spelled."""
     names = tuple(each for name in _PROXIES for each in (name, name.lower()))
@@ -115,14 +62,59 @@ class ModelAgent(ModelAdapter):
 
     name = "model"
 
-    def describe(self) -> Sequence[str]:
-        """Check package, options and key without sending a request. Raises AdapterError."""
-        _options(self._binding, self._environment, None)
-        return ()
+    def _options(self, model: str | None) -> _Options:
+        """Check the package, too."""
+        self._require_known(_KNOWN)
+        if importlib.util.find_spec(_PACKAGE) is None:
+            raise AdapterError(
+                "agent.no-package",
+                "Adapter model requires pydantic-ai, which is not installed.",
+                hint="Run `pip install 'idumb[models]'`, or use the adapter http, which needs no library.",
+            )
+        first = model or self._binding.model or self._option("model", str, "")
+        names = (first, *map(str, self._option("fallback", list, [])))
+        if not all(name.partition(":")[2] for name in names):
+            raise self._wrong("model", "must name a provider and a model", "Write it as provider:model.")
+        address = self._option("base_url", str, "")
+        if address:
+            Endpoint(address, plain=self._option("plain_http", bool, default=False))
+        output = self._option("output", str, _OUTPUTS[0])
+        if output not in _OUTPUTS:
+            raise self._wrong("output", f"must be one of {', '.join(_OUTPUTS)}")
+        return _Options(
+            names,
+            address or None,
+            self._key(),
+            self._option("turns", int, 50),
+            output,
+            self._option("parameters", dict, {}),
+            self._proxies(names),
+        )
+
+    def _proxies(self, names: Sequence[str]) -> bool:
+        """Return whether to use the environment's proxies.
+
+        Raises AdapterError if the library would use one without consent.
+        """
+        said = self._option("proxy", str, "")
+        if said not in {"", _OF_ENVIRONMENT}:
+            raise self._wrong(
+                "proxy", f"must be {_OF_ENVIRONMENT}", "To name a proxy by its address, use the adapter http."
+            )
+        others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
+        variables = _proxy_variables()
+        if others and variables and not said:
+            proxies = ", ".join(variables)
+            unset = f"Run `unset {' '.join(variables)}`."
+            raise AdapterError(
+                "agent.proxy",
+                f"The environment sets a proxy ({proxies}), and requests to {others[0]} would go through it.",
+                hint=f"{unset} To use the proxy, set `proxy: {_OF_ENVIRONMENT}` under options.",
+            )
+        return bool(said)
 
     def _talk(self, request: AgentRequest, until: float | None) -> Talk:
-        options = _options(self._binding, self._environment, request.model)
-        return _Talk(options, request, self._tools(request, until))
+        return _Talk(self._options(request.model), request, self._tools(request, until))
 
 
 class _Talk(Talk):
