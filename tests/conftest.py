@@ -29,7 +29,7 @@ _DROPPED = ("EDITOR", "VISUAL", "PAGER", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "NO_
 
 
 def _home_environment(home: Path) -> dict[str, str]:
-    """The variables that say where a user's files are, all below `home`, and git with no configuration at all."""
+    """Return the variables that place a user's files below `home`, and git without any configuration."""
     return {
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
@@ -47,7 +47,7 @@ def _dropped(environment: Mapping[str, str]) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave the real home before anything is collected: libgit2 remembers the home it was first loaded in."""
+    """Change HOME before collection: libgit2 remembers the home in which it was first loaded."""
     # In the background of a shell without job control Ctrl-C is ignored, and so it would be in all that is started.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Path(tempfile.mkdtemp(prefix="idumb-tests-home-"))
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first: what is left for the end is short, so that no worker waits long for the other."""
+    """Run slow tests first: the tests at the end are short, so that no worker waits long for the other."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

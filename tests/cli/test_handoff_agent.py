@@ -117,7 +117,7 @@ def test_an_old_answer_is_not_reused_for_the_same_failure(project: Project) -> N
 
 @pytest.mark.parametrize("folder", ["answers", "/"])
 def test_check_plan_reports_a_handoff_folder_that_tasks_could_write(project: Project, folder: str) -> None:
-    """R-ADAPT-2: tasks could write their own answers there; nothing is started to learn it."""
+    """R-ADAPT-2: tasks could write their own answers there; nothing is started to detect it."""
     place = folder.replace("/", str(project.folder / "answers"))
     project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{place}'}}}}\n")
     answer = project.quick("check-plan", "1", "--json")

@@ -93,7 +93,7 @@ def test_a_glob_does_not_reach_into_a_submodule(project: Project) -> None:
     ],
 )
 def test_an_agent_that_changes_a_submodule_fails(project: Project, script: str, changed: list[str], kept: int) -> None:
-    """R-GIT-7: whatever is declared; what was there before is kept with the snapshot."""
+    """R-GIT-7: whatever is declared; the earlier content is kept with the snapshot."""
     command(project, f"echo a > vendor/a.txt; {script}")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
     before = files(project)
@@ -113,7 +113,7 @@ def test_an_agent_that_changes_a_submodule_fails(project: Project, script: str, 
 
 
 def test_an_agent_that_does_not_touch_a_dirty_submodule_passes(project: Project) -> None:
-    """R-GIT-7: and it is said beforehand that its uncommitted work is not brought back."""
+    """R-GIT-7: a warning says first that its uncommitted work cannot be restored."""
     command(project, "echo a > vendor/a.txt; touch vendor/sub/lib.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
     answer = project.execute()
@@ -133,7 +133,7 @@ def test_an_agent_that_changes_a_nested_repository_fails(project: Project) -> No
 
 
 def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(project: Project) -> None:
-    """R-GIT-7: and read it."""
+    """R-GIT-7: the agent only reads it."""
     GitSandbox.create(project.folder / "vendor/in").write("a.txt", "mine\n")
     before = files(project)
     intent = {"intent": "try"}

@@ -1,4 +1,4 @@
-"""A link that a task makes and that leads out of the working tree holds bytes that no commit has (R-GIT-5)."""
+"""A link that a task makes out of the working tree refers to bytes that no commit has (R-GIT-5)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def halted(sandbox: GitSandbox) -> Project:
-    """A run that stands still because a task failed."""
+    """A run that stopped because a task failed."""
     made = projects.create(sandbox)
     made.plan(
         [making("T1-01", "a.txt"), task("T1-02", check="test -e later.txt", after="T1-01", steps=[shell("true")])]
@@ -94,7 +94,7 @@ def test_a_run_pauses_after_the_current_task_and_resume_continues(
 def test_a_pause_request_to_a_killed_owner_does_not_pause_the_next_one(
     project: Project, busy: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    """R-RUN-12: the word names the owner's token."""
+    """R-RUN-12: the pause request names the owner's token."""
     pause(project)
     busy.kill()
     busy.wait(60)
@@ -107,7 +107,7 @@ def test_a_pause_request_to_a_killed_owner_does_not_pause_the_next_one(
 
 
 def test_a_stopped_run_waits_for_resume_and_shows_the_next_actions(halted: Project) -> None:
-    """R-RUN-12: execute-phase does not go on unawares, and each way is a command with its consequence."""
+    """R-RUN-12: execute-phase does not continue silently, and each next action is a command with its consequence."""
     before = halted.repo.ledger()
     answer = pause(halted, "--why", "think first")
     assert (answer.data["ended"], answer.data["paused"]) == ("paused", True)
@@ -144,7 +144,7 @@ def test_the_next_actions_of_a_paused_run_work(halted: Project) -> None:
 
 
 def test_a_run_that_cannot_be_paused_is_refused(halted: Project) -> None:
-    """R-RUN-12: a phase that is done, and one that is not there."""
+    """R-RUN-12: a completed phase, and one that does not exist."""
     (halted.folder / "later.txt").write_text("later\n")
     assert halted.resume("--retry-failed").code == 0
     assert pause(halted).error["code"] == "pause.done"
@@ -158,7 +158,7 @@ def test_a_reason_with_control_characters_is_escaped(halted: Project) -> None:
 
 
 def test_a_paused_run_adopts_the_changed_plan_and_continues_with_resume_alone(halted: Project) -> None:
-    """R-RUN-12: the way of replanning; the run stays the same, stays paused, and keeps what is done."""
+    """R-RUN-12: replanning; it stays the same run, stays paused and keeps completed work."""
     pause(halted, "--why", "the check was wrong")
     plan = halted.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text(encoding="utf-8").replace("later.txt", "a.txt"), encoding="utf-8")

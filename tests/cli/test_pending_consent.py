@@ -1,4 +1,4 @@
-"""Consent that nobody could be asked for: a decision that waits, for a person alone, and for exactly what it named."""
+"""Pending consent: a decision that waits for a person, for exactly the contract that it names."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def judged(project: Project) -> None:
 
 
 def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
-    """R-ASK-2: it is listed with what it names, answered once, and the phase runs."""
+    """R-ASK-2: it is listed with its contract, answered once, and the phase runs."""
     question = asked(project)
     assert question == f"consent.{question.partition('.')[2]}"
     assert len(question) == len("consent.") + 64
@@ -152,7 +152,7 @@ def test_consent_is_never_read_from_the_plan_or_the_log(project: Project) -> Non
 
 
 def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, home: Path) -> None:
-    """R-ASK-2: what lies in another repository's name, or is damaged, counts for nothing."""
+    """R-ASK-2: a record in another repository's name, or a damaged one, does not count."""
     question = asked(project)
     (place,) = home.rglob(f"{question}.json")
     assert project.folder not in place.parents
@@ -196,7 +196,7 @@ def test_no_option_saves_consent(project: Project) -> None:
 
 
 def test_if_the_question_cannot_be_stored_the_option_remains(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-ASK-1: nothing waits, and that is what the exit code says."""
+    """R-ASK-1: no decision is pending, and the exit code says so."""
     from idumb.store.consent import FileConsentStore
 
     def full(*_: object) -> None:
@@ -228,7 +228,7 @@ def test_a_question_that_times_out_at_the_terminal_stays_pending(
 
 
 def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) -> None:
-    """R-ASK-2: consent to a dry run is not kept, and whoever names a hash was not asked."""
+    """R-ASK-2: consent to a dry run is not kept, and a given hash is not a question."""
     assert run(project, "--dry-run").code == 4
     assert run(project, "--approve", "0" * 64).error["code"] == "consent.other-contract"
     words = ("quick", "Say it", "--files", "b.txt", "--check", "true", "--builder", "human")
@@ -274,7 +274,7 @@ def test_a_person_at_the_terminal_is_asked_once_for_both(project: Project) -> No
 
 
 def test_work_needs_no_consent_to_its_judges(project: Project) -> None:
-    """R-ADAPT-5: whoever agreed to the phase alone has it run; its judges are not asked."""
+    """R-ADAPT-5: with consent to the phase alone it runs, and its judges are not asked."""
     judged(project)
     done = run(project, "--approve", project.approval())
     assert done.data["tasks"][0]["status"] == "completed"
@@ -297,7 +297,7 @@ def test_consent_does_not_cover_agents_that_changed_since_the_question(project: 
 
 
 def test_status_and_next_show_pending_consent_as_a_decision(project: Project) -> None:
-    """R-ASK-2: until it is answered, and no longer than what it is about is there."""
+    """R-ASK-2: until it is answered or its subject disappears."""
     follows(project.quick("status", "--json"), "status")
     question = asked(project)
     for _ in range(2):  # no kept view hides it, or shows it later
@@ -330,7 +330,7 @@ def test_status_and_next_show_pending_consent_to_judges(project: Project) -> Non
 
 
 def test_a_state_directory_that_others_can_write_does_not_break_status(project: Project, home: Path) -> None:
-    """R-ASK-2: what nobody can trust is not listed there; who starts something is told why."""
+    """R-ASK-2: an untrusted record is not listed; a command that starts something reports the reason."""
     question = asked(project)
     (place,) = home.rglob(f"{question}.json")
     place.chmod(0o666)

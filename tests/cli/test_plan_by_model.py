@@ -1,4 +1,4 @@
-"""A phase planned by a model behind a loopback server: the whole chain, and what comes of answers that are none."""
+"""A phase planned by a model behind a loopback server: the whole chain, including unusable answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rule(when: str, answer: dict[str, object], times: int = 9) -> str:
 
 
 def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(desk: Desk) -> None:
-    """R-ADAPT-4: a malformed answer costs a round and nothing else."""
+    """R-ADAPT-4: a malformed answer costs one round and nothing else."""
     rules = (
         rule("Plan phase 2", {"fault": "garbage"}, times=1),
         rule("Plan phase 2", {"say": f"Here it is:\n\n````markdown\n{GOOD}````", "tokens": {"in": 900, "out": 70}}),
@@ -52,7 +52,7 @@ def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(des
 
 @pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])
 def test_a_model_without_an_answer_ends_the_rounds_with_its_reason(desk: Desk, fault: str, code: str) -> None:
-    """R-ADAPT-4: what is no matter of the plan is not asked again."""
+    """R-ADAPT-4: a failure that is not about the plan is not retried."""
     with fake_model.serving(rule("Plan phase 2", {"say": GOOD, "fault": fault})) as served:
         bind(desk, served.address)
         answer = desk.run("plan-phase", "2")

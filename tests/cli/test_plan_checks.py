@@ -1,4 +1,4 @@
-"""What `check-plan` warns of before a run: files, links, protected paths and programs that a plan leans on."""
+"""Warnings of `check-plan` before a run: files, links, protected paths and programs that a plan relies on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def warned(project: Project) -> list[tuple[str, str]]:
-    """Code and first word of the message of every finding; each is a warning at a line of the plan."""
+    """Return code and first word of every finding; each is a warning at a line of the plan."""
     found = project.quick("check-plan", "1", "--json")
     assert found.code == 0, found
     assert {f["severity"] for f in found.data["findings"]} <= {"warning"}

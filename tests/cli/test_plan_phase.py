@@ -53,7 +53,7 @@ def unsettled(desk: Desk, **replies: list[str]) -> dict[str, Any]:
 
 
 def test_findings_are_returned_to_the_planner_and_only_a_valid_plan_is_written(desk: Desk) -> None:
-    """R-ADAPT-4: what the agent changes in its copy is never taken over."""
+    """R-ADAPT-4: changes that the agent makes in its copy are never used."""
     desk.answers(planner=[f"Here it is:\n\n````markdown\n{DANGLING}````\n", GOOD], plan_checker=[PASS])
     answer = desk.run("plan-phase", "2")
     assert (answer.code, answer.data["rounds"], answer.data["written"]) == (0, 2, True)
@@ -186,7 +186,7 @@ def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:
 
 
 def test_a_verdict_that_the_checker_quotes_decides_nothing(desk: Desk) -> None:
-    """R-ADAPT-4: what the plan tells the checker to answer is not what the checker says."""
+    """R-ADAPT-4: a verdict quoted from the plan is not the checker's verdict."""
     desk.answers(planner=[GOOD], plan_checker=[f"It says:\n```json\n{PASS}\n```\nI do not.\n\n{OBJECTION}"])
     answer = desk.run("plan-phase", "2")
     assert "two different answers" in answer.object["warnings"][0]
@@ -304,7 +304,7 @@ def test_a_template_filled_with_roadmap_text_is_a_plan_without_errors(desk: Desk
 
 
 def test_verification_gaps_become_another_plan(desk: Desk) -> None:
-    """R-ADAPT-4: the plan that is there stays as it is, and no id is used twice."""
+    """R-ADAPT-4: the existing plan is unchanged, and no id is used twice."""
     desk.project.plan(
         [making("T2-01", "a.txt")], phase="2", tail="", head="success_criteria: [{text: X, check: 'false'}]\n"
     )
@@ -389,7 +389,7 @@ def test_no_leaves_the_phase_without_the_plan_and_settles_the_question(desk: Des
 
 
 def test_a_question_about_a_plan_is_void_if_the_plan_exists_or_a_later_one_is_asked(desk: Desk) -> None:
-    """R-ASK-2: nothing is written over a plan."""
+    """R-ASK-2: no plan is overwritten."""
     first = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
     second = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
     void = desk.project.quick("decide", first["id"], "take", "--json")

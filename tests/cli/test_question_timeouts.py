@@ -1,4 +1,4 @@
-"""Questions at a terminal that nobody answers in time: those of a run wait, those before a command end it."""
+"""Questions at a terminal that time out: those of a run stay pending, those before a command end it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 class Screen(io.StringIO):
-    """What the terminal showed."""
+    """Return the output of the terminal."""
 
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    """A terminal at which nobody sits, for commands in this process; a question waits a hundredth of a second."""
+    """A terminal without a user, for commands in this process; a question waits a hundredth of a second."""
     shown, (master, slave) = Screen(), pty.openpty()
     with os.fdopen(slave, "r", encoding="utf-8") as read:
         monkeypatch.setattr(options, "_asker", lambda *_, **__: ask.Terminal(read, shown, "me", timeout=lambda: 0.01))
@@ -55,7 +55,7 @@ def run(project: Project, *flags: str) -> Answer:
 
 
 def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> None:
-    """R-ASK-3: nobody types anything, and the run's question becomes a pending decision."""
+    """R-ASK-3: no key is pressed, and the run's question becomes a pending decision."""
     project.configure("ask: {timeout: 1s}\n")
     project.plan([STRAYING])
     code, shown = at_terminal(project, ("execute-phase", "1", "--approve", contract(project)))
@@ -78,7 +78,7 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
 def test_a_question_of_a_run_becomes_a_pending_decision(
     project: Project, screen: Screen, task: str, asked: str
 ) -> None:
-    """R-ASK-2, R-ASK-3: the run ends, and the work tree is free for who answers."""
+    """R-ASK-2, R-ASK-3: the run ends, and the working tree is free for the person who answers."""
     project.plan([task, making("T1-02", "b2.txt", after="T1-01")])
     stopped = run(project)
     assert stopped.code == 5, stopped
@@ -101,7 +101,7 @@ def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, scre
 def test_a_timed_out_question_before_a_command_ends_it(
     project: Project, screen: Screen, command: tuple[str, ...]
 ) -> None:
-    """R-ASK-3: no answer is a no, and nothing was done."""
+    """R-ASK-3: a missing answer means no, and nothing was done."""
     project.plan([making("T1-01", "a.txt")])
     assert run(project, "--no-verify").code == 0
     if command == ("undo",):
@@ -115,7 +115,7 @@ def test_a_timed_out_question_before_a_command_ends_it(
 
 
 def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Project, screen: Screen) -> None:
-    """R-ASK-3, R-LOCK-9: one question, though two tasks need a word."""
+    """R-ASK-3, R-LOCK-9: one question, though two tasks need acceptance."""
     made = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
     project.plan(made)
     refused = run(project)

@@ -1,4 +1,4 @@
-"""`idumb quick`: one task in a person's words, with every guarantee of a plan."""
+"""`idumb quick`: one task described in a sentence, with every guarantee of a plan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def consented(project: Project, *arguments: str) -> Answer:
 
 
 def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: Project) -> None:
-    """No plan is written before somebody agreed to it; then it is one like every other."""
+    """No plan is written before a person consents; then it is an ordinary plan."""
     arguments = ("Fix the typo", "--files", "README.md", "--check", "grep -q The README.md")
     asked = project.quick("quick", *arguments, "--json")
     assert asked.code == 4
@@ -105,7 +105,7 @@ def test_a_change_that_a_pattern_covers_is_work_of_the_task(project: Project, pa
 
 
 def test_commits_from_the_editor_are_work_of_the_task(project: Project) -> None:
-    """R-ADAPT-7: bytes are judged, whoever committed them."""
+    """R-ADAPT-7: the files are judged, whoever committed them."""
     project.configure("builder: editor\n")
     assert consented(project, "Fix the typo", "--files", "README.md").code in (0, 5)
     started = project.json("start", "TQ1-01")
@@ -158,7 +158,7 @@ def test_the_hint_for_an_impossible_plan_names_the_fix(
 
 
 def test_a_file_behind_a_link_out_of_the_repository_is_refused_before_any_question(project: Project) -> None:
-    """R-LOCK-5: links are followed before a path is judged."""
+    """R-LOCK-5: links are resolved before a path is judged."""
     (project.folder / "away").symlink_to(project.folder.parent)
     answer = project.quick("quick", "Fix it", "--files", "away/new.txt", "--json")
     assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
@@ -166,7 +166,7 @@ def test_a_file_behind_a_link_out_of_the_repository_is_refused_before_any_questi
 
 
 def test_a_quick_task_is_prepared_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-RUN-3: what it is held to was looked at before consent, and costs its time once."""
+    """R-RUN-3: the criteria are checked before consent, which costs their time once."""
     asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     counted: list[str] = []
     for module, name in ((loading, "runnable"), (preconditions, "require_repository")):
@@ -251,7 +251,7 @@ def test_status_hides_finished_quick_tasks_and_shows_open_ones(project: Project)
 
 
 class Person:
-    """Somebody at a terminal who agrees, answers `judged` when shown what changed, and leaves out what failed."""
+    """A person at a terminal who consents, answers `judged` to the shown change, and skips failed tasks."""
 
     interactive = True
 

@@ -1,4 +1,4 @@
-"""A recorded run stands in for the agent: the same bytes and verdicts, nothing asked again (R-ADAPT-2, R-ENV-3)."""
+"""The replay adapter: the same bytes and verdicts as a recorded run, without any agent (R-ADAPT-2, R-ENV-3)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Pro
 def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
     recorded: tuple[Project, str], tmp_path: Path, builder: str, other: str
 ) -> None:
-    """R-ENV-3: whether the builder made them, or somebody else meanwhile."""
+    """R-ENV-3: whether the builder or another person made the change."""
     project, run = recorded
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     if builder == "again":
@@ -127,7 +127,7 @@ def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
 
 
 def test_requests_and_files_that_differ_from_the_recording_are_refused(recorded: tuple[Project, str]) -> None:
-    """R-ENV-3: a task that says something else is not replayed; what somebody made meanwhile is not overwritten."""
+    """R-ENV-3: a task with another text is not replayed; concurrent changes are not overwritten."""
     project, run = recorded
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     project.configure(replaying(run))

@@ -1,4 +1,4 @@
-"""The states that real repositories are in: a run and a rollback in each, and what is not the run's stays as it was."""
+"""A run and a rollback in each state of a repository; everything outside the run stays unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_and_take_back(project: Project, *flags: str) -> None:
 
 
 def staged_of_user(project: Project) -> str:
-    """What the index says about everything but the paths of run and idumb."""
+    """Return the index entries except the paths of the run and of idumb."""
     rows = project.repo.git("ls-files", "--stage", "-v").splitlines()
     return "\n".join(row for row in rows if not row.endswith(("README.md", "sub/a.txt")) and "\t." not in row)
 
@@ -82,7 +82,7 @@ def test_with_a_dirty_index_elsewhere(project: Project) -> None:
 
 
 def test_with_untracked_and_ignored_files_of_the_user(project: Project) -> None:
-    """R-GIT-1, F2, F3: snapshots hold the untracked ones, and nothing touches either."""
+    """R-GIT-1, F2, F3: snapshots include the untracked files, and nothing changes either kind."""
     project.repo.write_all({"mine.txt": "mine\n", "deep/er/mine.bin": b"\0\xff", "debug.log": "ignored\n"})
     project.repo.write("odd \u00e9\nname", "odd\n")
     (project.folder / "empty").mkdir()
@@ -95,7 +95,7 @@ def test_with_untracked_and_ignored_files_of_the_user(project: Project) -> None:
 
 
 def test_with_autocrlf(sandbox: GitSandbox) -> None:
-    """R-GIT-7, F17: bytes of the work tree are what they were, and git sees no change."""
+    """R-GIT-7, F17: the bytes of the working tree are unchanged, and git sees no change."""
     sandbox.git("config", "core.autocrlf", "true")
     sandbox.write_all({"README.md": "one\r\nline\r\n", "other.txt": "a\r\nb\r\n", ".gitignore": "*.log\r\n"})
     sandbox.commit("first")
@@ -118,7 +118,7 @@ def test_with_autocrlf(sandbox: GitSandbox) -> None:
 
 
 def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
-    """R-GIT-7, F10: its own branch, its own owner, the other work tree untouched."""
+    """R-GIT-7, F10: its own branch and owner; the other working tree is unchanged."""
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
     two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
     main = project.repo.ledger()
@@ -177,7 +177,7 @@ def test_without_commits_by_policy(project: Project) -> None:
 
 
 def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
-    """R-GIT-6, house: results enter the user's tree path by path; what is dirty stays as it is."""
+    """R-GIT-6, house: results enter the user's tree path by path; dirty files stay unchanged."""
     project.repo.write_all({"dirty.txt": "1\n"})
     project.repo.commit("dirty", "dirty.txt")
     project.repo.write_all({"dirty.txt": "2\n", "mine.txt": "mine\n"})
@@ -200,7 +200,7 @@ def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothin
 
 
 def test_a_person_judges_work_from_a_clone(project: Project) -> None:
-    """R-ASK-2: what waits is delivered once the answer is there, and not before."""
+    """R-ASK-2: a waiting result is delivered after the answer, and not before."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
     assert project.execute("--workspace", "clone").code == 5
     assert not project.exists("a.txt")
@@ -215,7 +215,7 @@ def test_a_person_judges_work_from_a_clone(project: Project) -> None:
 
 
 def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path: Path) -> None:
-    """R-RUN-5: steps are made again from the start, so what the failed attempt left in the clone is put back."""
+    """R-RUN-5: steps start over, so the clone is reset to the state before the failed attempt."""
     door = tmp_path / "door"
     steps = [shell(f"echo x >> n.txt; test -e {door} || {{ touch {door}; exit 1; }}")]
     project.plan([task("T1-01", files="create `n.txt`", check='test "$(cat n.txt)" = x', steps=steps)])
@@ -225,7 +225,7 @@ def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path
 
 
 def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_path: Path) -> None:
-    """What the run did so far is in no commit, and yet in the clone that `resume` makes."""
+    """The run's work so far is in no commit, but it is in the clone that `resume` makes."""
     project.configure("git: {commit: none}\n")
     door = tmp_path / "door"
     project.plan(
@@ -254,7 +254,7 @@ def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Proje
 
 
 def test_a_failing_hook_stops_the_run_and_resume_commits_again(project: Project) -> None:
-    """R-RUN-6, F22: exit 1, git's words, the files stay, nothing is built twice."""
+    """R-RUN-6, F22: exit code 1, git's message, the files stay, and nothing is built twice."""
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho the hook says no >&2\nexit 1\n", encoding="ascii")
@@ -288,7 +288,7 @@ def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
 
 
 def test_a_branch_switched_during_the_run_stops_it(project: Project) -> None:
-    """R-GIT-6, F24: noticed before the next task; nothing is committed on the other branch by a later task."""
+    """R-GIT-6, F24: detected before the next task; no later task commits on the other branch."""
     project.plan(
         [
             making("T1-01", "a.txt", steps=[shell("git switch -q -c other"), write("a.txt", "a\n")]),
@@ -359,7 +359,7 @@ def at_terminal(project: Project, arguments: tuple[str, ...], *answers: str) -> 
 def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
     project: Project, answers: tuple[str, ...]
 ) -> None:
-    """R-ASK-2, house (Consent): the question names tasks and commands; only the clear word runs anything."""
+    """R-ASK-2, house (Consent): the question names tasks and commands; only an explicit answer runs anything."""
     code, screen = at_terminal(project, ("execute-phase", "1"), *answers)
     assert "T1-01" in screen
     assert "test -s sub/a.txt" in screen
@@ -404,7 +404,7 @@ def test_a_person_is_asked_only_about_work_whose_files_passed(project: Project) 
 
 
 def test_a_person_is_asked_after_the_effect_of_checks_on_files_was_examined(project: Project) -> None:
-    """R-ASK-2, R-GIT-5: a check that spoils what it judges fails the attempt before anybody is asked."""
+    """R-ASK-2, R-GIT-5: a check that damages its files fails the attempt before a person is asked."""
     criteria = "  - [ ] it is there — check: `echo more >> a.txt`\n  - [ ] it is pretty — human\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria)])
     words = ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval())
@@ -416,7 +416,7 @@ def test_a_person_is_asked_after_the_effect_of_checks_on_files_was_examined(proj
 
 
 def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> None:
-    """Projections are no part of the truth: losing them loses nothing (R-LOG-4)."""
+    """Projections are not the source of truth: losing them loses nothing (R-LOG-4)."""
     shutil.rmtree(project.repo.root / ".idumb/brain", ignore_errors=True)
     (project.repo.root / ".idumb/brain").write_text("a file where a folder should be\n")
     answer = project.execute()

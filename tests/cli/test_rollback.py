@@ -105,7 +105,7 @@ def _cloned(project: Project, to: Path) -> Project:
 def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verified(
     sandbox: GitSandbox, tmp_path: Path
 ) -> None:
-    """R-RUN-1: this contract was verified elsewhere; nothing changes, and every choice can succeed."""
+    """R-RUN-1: this contract was verified elsewhere; nothing changes, and every choice works."""
     change = task("T1-01", files="modify `README.md`", steps=[write("README.md", "changed\n")])
     project = _project(sandbox, change)
     assert _execute(project).code == 0

@@ -1,4 +1,4 @@
-"""What the log carries follows the published schemas: evidence, decisions, envelopes, results of agents."""
+"""Log content follows the published schemas: evidence, decisions, envelopes, agent results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known secrets are in nothing that idumb keeps or says, and enter no commit unasked (R-LOG-3)."""
+"""Known secrets are in nothing that idumb stores or prints, and enter no commit without consent (R-LOG-3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ for path, text in eval(sys.argv[1]):
 
 
 def bound(project: Project, *files: tuple[str, str | None], commits: bool = False, more: str = "") -> None:
-    """A builder `maker` that writes these files, with the secret where they say VALUE, and may commit each of them."""
+    """A builder `maker` that writes these files, with the secret in place of VALUE, and may commit each of them."""
     wanted = json.dumps([sys.executable, "-c", BUILDER, repr(list(files)), *(["commit"] if commits else [])])
     project.configure(f"{more}bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
 
@@ -48,7 +48,7 @@ def built(id: str = "T1-01", files: str = "create `a.py`", check: str = "test -f
 
 @pytest.fixture
 def project(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A value of an agent's variable is known as a secret, whoever builds."""
+    """A value of an agent's variable is a known secret for every builder."""
     monkeypatch.setenv("API_TOKEN", VALUE)
     made = projects.create(sandbox)
     bound(made)
@@ -58,7 +58,7 @@ def project(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
 def shown(
     project: Project, *secret: str, said: tuple[Answer, ...] = (), theirs: frozenset[bytes] = frozenset()
 ) -> list[str]:
-    """Where one of these secrets can be seen: in all that was said, and all that idumb keeps."""
+    """Return the places that contain one of these secrets: all output, and everything that idumb stores."""
     theirs |= {path.read_bytes() for path in (project.folder / ".planning").rglob("*-PLAN.md")}
     sinks = {f"answer {number}": f"{one.out}\n{one.err}".encode() for number, one in enumerate(said)}
     sinks |= dict(secrets.kept(project, theirs))
@@ -66,7 +66,7 @@ def shown(
 
 
 def asked_of(project: Project) -> list[Answer]:
-    """What every command that shows something says."""
+    """Return the output of every read-only command."""
     commands = ("show T1-01", "show T1-01 --json", "log", "status", "status --json", "next", "decisions", "dlq list",
                 "check-plan 1", "debug 1 --facts-only", "envelope T1-01", "graph 1", "audit verify")  # fmt: skip
     return [project.idumb(*line.split()) for line in (*commands, "log --json --limit 100000", "metrics", "diff T1-01")]
@@ -88,7 +88,7 @@ def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Proje
 
 
 def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(project: Project) -> None:
-    """R-LOG-3: what is compared later, plans and contract, is as it was."""
+    """R-LOG-3: values that are compared later, plans and contract, are unchanged."""
     first = task("T1-01", files="create `a.txt`", check=f"test -f a.txt # {VALUE}", steps=[write("a.txt", "a\n")])
     second = task("T1-02", files="create `b.txt`", check="test -f ok.log", after="T1-01", steps=[write("b.txt", "b\n")])
     plan = project.plan([first.replace("Task T1-01", f"Use {VALUE}"), second])
@@ -147,7 +147,7 @@ def test_answering_no_fails_the_attempt_and_instructs_the_next_one(project: Proj
 
 
 def test_a_value_that_head_already_contains_is_no_question(project: Project) -> None:
-    """R-LOG-3: what is in the history cannot be kept out of it."""
+    """R-LOG-3: a secret that is already in the history cannot be kept out of it."""
     project.repo.write("old.py", f"key = '{VALUE}'\n")
     project.repo.commit("as it was")
     bound(project, ("a.py", "VALUE\n"))
@@ -156,7 +156,7 @@ def test_a_value_that_head_already_contains_is_no_question(project: Project) -> 
 
 
 def test_a_secret_fails_a_strict_run(project: Project) -> None:
-    """R-LOG-3: in strict mode nobody is asked while it runs."""
+    """R-LOG-3: in strict mode no question is asked during the run."""
     bound(project, ("a.py", "VALUE\n"))
     strict = built().replace("- **Builder", "- **Requirements:** REQ-1\n- **Change:** extending\n- **Builder")
     project.plan([strict], head=STRICT)
@@ -417,7 +417,7 @@ def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_chang
 
 
 def test_a_redacted_document_matches_the_log(project: Project) -> None:
-    """R-LOG-3: `doctor --fix` finds nothing to fix in it, and ends."""
+    """R-LOG-3: `doctor --fix` finds nothing to fix in it, and terminates."""
     project.plan(
         [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")]).replace("Task T1-01", f"Use {VALUE}")]
     )

@@ -155,7 +155,7 @@ def test_the_text_of_a_failure_names_the_step_its_tool_and_the_plan(project: Pro
 
 
 def test_a_step_that_may_fail_does_not_stop_the_plan_and_never_counts_as_passed(project: Project) -> None:
-    """R-PLAN-7: continue_on_error; what the step left within its scope is kept and committed."""
+    """R-PLAN-7: continue_on_error; the step's changes within its scope are kept and committed."""
     put(project, tolerant("echo half > out.txt; exit 3", "out.txt"), write("a.txt", "x\n"))
     done = execute(project)
     assert done.code == 0, done.out
@@ -187,7 +187,7 @@ def test_the_plan_can_continue_after_every_kind_of_failure(project: Project, ste
 
 
 def test_a_step_that_may_fail_may_still_change_nothing_outside_its_scope(project: Project) -> None:
-    """R-PLAN-7, R-GIT-5: going on after an error is no licence."""
+    """R-PLAN-7, R-GIT-5: continuing after an error does not allow undeclared changes."""
     put(project, tolerant("echo x > stray.txt; exit 3", "out.txt"), write("a.txt", "x\n"))
     failed = execute(project)
     assert failed.code == 1
@@ -206,7 +206,7 @@ def test_a_run_step_may_change_only_what_its_scope_declares(project: Project) ->
 
 
 def test_a_repository_created_by_a_step_is_closed_to_later_steps(project: Project) -> None:
-    """R-PLAN-7, R-GIT-7: no snapshot would have what is written there, so it is not written."""
+    """R-PLAN-7, R-GIT-7: no snapshot would have the written files, so nothing is written."""
     put(project, shell("git init --quiet inner"), write("inner/a.txt", "x\n"))
     failed = execute(project)
     assert failed.code == 1
@@ -216,7 +216,7 @@ def test_a_repository_created_by_a_step_is_closed_to_later_steps(project: Projec
 
 
 def test_a_hook_that_changes_a_written_file_while_it_is_committed_fails_the_step(project: Project) -> None:
-    """R-PLAN-7: what is committed has the bytes that the step gives, or the step is not done."""
+    """R-PLAN-7: the commit has the bytes of the step, or the step is not completed."""
     put(project, write("a.txt", "x\n"), write("b.txt", "x\n"))
     hook = project.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -230,7 +230,7 @@ def test_a_hook_that_changes_a_written_file_while_it_is_committed_fails_the_step
 
 @pytest.mark.parametrize("path", [".git/config", ".idumb/config.yaml", "../outside.txt", "/tmp/x", PLAN])
 def test_protected_paths_and_the_plan_itself_are_refused_before_anything_runs(project: Project, path: str) -> None:
-    """R-LOCK-5: a step never writes the plan that it stands in."""
+    """R-LOCK-5: a step never writes its own plan."""
     put(project, write("a.txt", "x\n"), write(path, "steps: []\n"))
     checked = project.quick("check-plan", PLAN, "--json")
     assert checked.code == 3
@@ -279,7 +279,7 @@ def test_a_plan_that_changes_during_its_run_stops_the_run(project: Project) -> N
 
 
 def test_a_plan_edited_by_the_user_during_a_step_stops_the_run(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-4, R-RUN-7: nobody can tell that it was not the step, so it is halted with the path named."""
+    """R-LOCK-4, R-RUN-7: the step may have changed the file, so the run halts and names the path."""
     go = tmp_path / "go"
     wait = f"until test -e {go}; do sleep 0.05; done"
     put(project, write("a.txt", "x\n"), {**shell(wait), "timeout": 60}, write("b.txt", "y\n"))
@@ -366,7 +366,7 @@ def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(project: Projec
 
 
 def test_status_follows_a_step_plan_that_changes_or_disappears(project: Project) -> None:
-    """R-PLAN-7: a finished plan whose file is gone bars nobody's way."""
+    """R-PLAN-7: a completed plan whose file is missing blocks nothing."""
     put(project, write("a.txt", "x\n"))
     assert execute(project).code == 0
 

@@ -1,4 +1,4 @@
-"""What the system refuses is said in one line: what, where, how much room there is, what to do. R-RUN-8, F34, F35."""
+"""System errors in one line: what failed, where, the free space and the next step. R-RUN-8, F34, F35."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent that works in a copy finds the user's own tree: what is changed there is named, and can be brought back."""
+"""Changes that an agent in a copy makes to the user's own tree are named and can be reverted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
 
 
 def bind(project: Project, script: str) -> None:
-    """The researcher does this in the user's own folder, and says a word."""
+    """The researcher runs this in the user's own folder and prints a word."""
     commands = f"cd {shlex.quote(str(project.folder))} && {{ {script}; }} >&2; echo 'Nothing to tell.'"
     argv = json.dumps(["sh", "-c", commands])
     project.configure(f"bindings: {{r: {{adapter: command, argv: {argv}}}}}\nroles: {{researcher: {{binding: r}}}}\n")
@@ -52,7 +52,7 @@ def shown(project: Project, command: str) -> str:
 def test_files_that_a_role_deletes_or_changes_in_the_user_s_tree_are_named_with_their_bytes(
     project: Project, sandbox: GitSandbox
 ) -> None:
-    """R-GIT-6, R-GIT-2: it may have been the user, so the answer holds, nothing is put back, and the snapshot stays."""
+    """R-GIT-6, R-GIT-2: the user may have done it, so the answer counts, nothing is reverted, the snapshot stays."""
     readme = project.read("README.md")
     answer = researched(project, "rm notes.txt; echo evil >> README.md; echo new > came.txt")
     assert answer.code == 0
@@ -69,7 +69,7 @@ def test_files_that_a_role_deletes_or_changes_in_the_user_s_tree_are_named_with_
 
 
 def test_an_unused_answer_is_kept_and_can_be_taken(project: Project) -> None:
-    """R-GIT-6: where HEAD is another one, what is written would come elsewhere."""
+    """R-GIT-6: if HEAD changed, the result would be written to another place."""
     answer = researched(project, "git switch -qc elsewhere")
     assert (answer.code, answer.error["code"]) == (4, "role.changed-tree")
     kept = answer.error["details"]["answer"]
@@ -110,7 +110,7 @@ def test_the_suggested_command_reverts_a_role_s_changes_to_git(
 
 
 def test_refs_of_idumb_that_a_role_deletes_are_reported_and_restored(project: Project, sandbox: GitSandbox) -> None:
-    """R-GIT-6: what brings bytes back is not lost with them."""
+    """R-GIT-6: the snapshot that can restore the bytes is kept."""
     script = f"git for-each-ref --format='delete %(refname)' {ROLES} | git update-ref --stdin; rm notes.txt"
     answer = researched(project, script)
     assert "idumb's own refs were moved or deleted" in answer.error["message"]
@@ -120,7 +120,7 @@ def test_refs_of_idumb_that_a_role_deletes_are_reported_and_restored(project: Pr
 
 
 def test_a_commit_during_a_role_call_is_the_user_s_own(project: Project, sandbox: GitSandbox) -> None:
-    """No byte changed and none is out of reach; and where nothing is wrong, no snapshot stays."""
+    """No byte changed and none is unreachable; without a problem no snapshot stays."""
     assert researched(project, "git add notes.txt; git commit -qm notes -- notes.txt").code == 0
     assert project.exists(RESEARCH)
     assert sandbox.refs(ROLES) == {}
@@ -128,7 +128,7 @@ def test_a_commit_during_a_role_call_is_the_user_s_own(project: Project, sandbox
 
 @pytest.mark.parametrize(("deed", "refused"), [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")])
 def test_changes_during_an_opinion_lose_no_verification(project: Project, deed: str, refused: str) -> None:
-    """R-ADAPT-5: checks decide; what changed is told, and where HEAD is another one the opinion is not heard."""
+    """R-ADAPT-5: checks decide; changes are reported, and if HEAD changed the opinion is ignored."""
     folder = shlex.quote(str(project.folder))
     argv = json.dumps(["sh", "-c", f"cd {folder} && {deed} >&2; echo 'It looks fine.'"])
     project.configure(f"bindings: {{v: {{adapter: command, argv: {argv}}}}}\nroles: {{verifier: {{binding: v}}}}\n")
@@ -142,7 +142,7 @@ def test_changes_during_an_opinion_lose_no_verification(project: Project, deed: 
 
 
 def test_a_model_behind_a_server_needs_no_snapshot(project: Project, sandbox: GitSandbox) -> None:
-    """What starts nothing can write nothing here: not even a ref for it is made."""
+    """An adapter that starts no process can write nothing here: not even a ref is made for it."""
     rule = json.dumps({"when": "phase 2", "times": 9, "answers": [{"say": "Nothing to tell."}]})
     with fake_model.serving(rule) as served:
         options = json.dumps({"base_url": f"{served.address}/v1", "schema": "prompt"})

@@ -1,4 +1,4 @@
-"""R-PLAN-5: a task that nothing reads is an error, and no plan that was agreed to before is stranded by it."""
+"""R-PLAN-5: a task that is not recognized is an error, which stops no plan approved before that rule."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_heading_with_fields_and_no_id_stops_the_plan_at_its_line(project: Pro
 
 
 def test_a_started_plan_continues_under_the_rules_of_its_lock(project: Project) -> None:
-    """Asked, answered, amended and resumed, each under the contract that was agreed to."""
+    """Questions, answers, amendment and resume, each under the approved contract."""
     plan(project, making("T1-01", "a.txt"), task("T1-02", after="T1-01", fields=CHOICE))
     shown = by_an_earlier_version(project, "check-plan", "1", "--json")
     hash = json.loads(shown.stdout)["data"]["contract_hash"]

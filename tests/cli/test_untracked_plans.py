@@ -17,7 +17,7 @@ CONFIGURATION = ".idumb/config.yaml"
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    """idumb was set up and a plan written; nobody told git."""
+    """idumb is set up and a plan is written, but neither is added to git."""
     sandbox.write("README.md", "# A project\n")
     sandbox.commit("begin")
     made = Project(sandbox, sandbox.root)
@@ -86,7 +86,7 @@ def test_ignored_files_are_omitted(project: Project) -> None:
 
 
 def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
-    """R-PLAN-1: also where plan and configuration changed since."""
+    """R-PLAN-1: also if plan and configuration changed since."""
     made = projects.create(sandbox)
     place = made.plan([making("T1-01", "a.txt")])
     with place.open("a", encoding="utf-8") as file:

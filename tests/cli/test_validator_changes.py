@@ -1,4 +1,4 @@
-"""The user's tree is saved before a validator is asked; what changes while it judges is named (R-GIT-2, R-GIT-6)."""
+"""The user's tree is saved before a validator runs; its changes are named (R-GIT-2, R-GIT-6)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def taken(project: Project) -> list[dict[str, Any]]:
 
 
 def brought_back(project: Project, text: str, path: str) -> str:
-    """What the command that is printed for a path shows."""
+    """Return the output of the command that is printed for a path."""
     commands = text.partition("As it was before: ")[2].partition(".\n")[0].removesuffix(".").split("; ")
     (command,) = [one for one in commands if one.endswith(f":worktree/{path}")]
     return subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, text=True, check=True).stdout
@@ -82,7 +82,7 @@ def test_in_json_there_is_a_warning_and_the_reason(project: Project, tmp_path: P
 
 
 def test_no_snapshot_is_taken_if_the_tree_is_that_of_the_last_one(project: Project, tmp_path: Path) -> None:
-    """R-GIT-2: and what the validator changes can be had from that one."""
+    """R-GIT-2: files that the validator changes can be restored from that snapshot."""
     judged_by(project, tmp_path, f"echo broken > theirs.txt; echo '{PASS}'", makes=False)
     refs = len(project.repo.git("for-each-ref", "refs/idumb").splitlines())
     answer = execute(project)
@@ -107,7 +107,7 @@ def test_a_validator_that_changes_nothing_reports_nothing(project: Project, tmp_
 def test_files_that_a_clone_s_validator_writes_in_the_user_s_tree_are_named_too(
     project: Project, tmp_path: Path
 ) -> None:
-    """R-GIT-2: it is no part of the task, and its bytes of before are kept."""
+    """R-GIT-2: the file is not part of the task, and its earlier bytes are kept."""
     project.repo.write("theirs.txt", "mine, meanwhile\n")
     script = f"echo broken > {json.dumps(str(project.folder))}/theirs.txt; echo '{PASS}'"
     judged_by(project, tmp_path, script, settings="run: {workspace: clone}\n")

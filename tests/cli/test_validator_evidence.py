@@ -1,4 +1,4 @@
-"""A validator's PASS proves what it shows, and nothing more; what hangs on it alone is asked of a person (R-RUN-3)."""
+"""A validator's PASS proves only what it shows; a person judges what depends on it alone (R-RUN-3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def at(criterion: str, file: str = "a.txt", line: int = 1) -> dict[str, Any]:
 
 
 class Scene:
-    """A task whose builder writes two lines, and whose validator says what is given, call by call."""
+    """A task whose builder writes two lines, and whose validator gives the listed answers, call by call."""
 
     def __init__(self, sandbox: GitSandbox, home: Path, *said: str, criteria: str = OPINIONS, settings: str = "",
                  head: str = "", fields: str = "") -> None:  # fmt: skip
@@ -56,7 +56,7 @@ class Scene:
         return len(list(self.home.glob("judged-*")))
 
     def evidence(self) -> dict[str, Any]:
-        """What the validator's last verdict is recorded as."""
+        """Return the recorded state of the validator's last verdict."""
         found = [e["payload"] for e in self.project.events("--kind", "evidence.recorded")]
         last = [e for e in found if e["subject"] == "validator judge"][-1]
         jsonschema.validate(last, SCHEMA)
@@ -73,7 +73,7 @@ def waits(project: Project, answer: Answer) -> dict[str, Any]:
 
 
 def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3: it prints nothing and exits 0; a person's yes completes the task, their no fails the attempt."""
+    """R-RUN-3: it prints nothing and exits with 0; a person's yes completes the task, a no fails the attempt."""
     scene = Scene(sandbox, home)
     asked = waits(scene.project, scene.project.execute())
     assert asked["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
@@ -145,7 +145,7 @@ def test_evidence_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: P
 def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_asked(
     sandbox: GitSandbox, home: Path, said: str, why: str
 ) -> None:
-    """R-RUN-3: whatever else proves the task; the second call is told what was wrong with the first."""
+    """R-RUN-3: whatever else proves the task; the second call gets the problem of the first answer."""
     scene = Scene(sandbox, home, said, said, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
     asked = waits(scene.project, scene.project.execute())
     assert asked["why"] == "The validator judge gave an answer that cannot be used."
@@ -177,7 +177,7 @@ def test_strict_mode_asks_a_validator_once(sandbox: GitSandbox, home: Path) -> N
 
 
 def test_a_failing_verdict_needs_no_evidence(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3: what stands in a FAIL proves nothing either way."""
+    """R-RUN-3: evidence in a FAIL proves nothing either way."""
     scene = Scene(sandbox, home, shows(at("AC-1", "nothere.py", 99), verdict="FAIL"))
     failed = scene.project.execute("--max-attempts", "1")
     assert (failed.code, scene.calls()) == (1, 1)
@@ -203,7 +203,7 @@ def test_evidence_refers_to_files_of_the_judged_clone(sandbox: GitSandbox, home:
 
 
 def test_respected_limits_prove_no_task(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3, R-GATE-6: that a change is small says nothing of whether it is right."""
+    """R-RUN-3, R-GATE-6: a small change is not necessarily a correct one."""
     scene = Scene(sandbox, home, fields="- **Limits:** files 1\n")
     waits(scene.project, scene.project.execute())
 
@@ -232,7 +232,7 @@ def without_evidence(text: str) -> str:
 def test_a_strict_run_paused_under_a_template_without_evidence_continues(
     sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-LOG-7: what it runs under now is recorded, and refuses nobody."""
+    """R-LOG-7: the current template is recorded, and refuses nothing."""
     checked = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
     scene = Scene(sandbox, home, criteria=checked, head=STRICT, fields=FIELDS)
     approve(scene.project)

@@ -1,4 +1,4 @@
-"""verify-work asks verifier and skeptic, lists what roadmap and context state, and plans what is open."""
+"""`verify-work` calls verifier and skeptic, lists criteria of roadmap and context, and plans the gaps."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ print(open(os.environ["IDUMB_ROLE"] + ".json").read())
 
 
 def test_usage_of_verifier_and_skeptic_counts_against_the_run_s_ceiling(project: Project) -> None:
-    """R-ADAPT-3: a role that the run has nothing left for is not asked, and that is said."""
+    """R-ADAPT-3: a role without any remaining budget is not called, and the answer says so."""
     (project.folder / "agent.py").write_text(DEAR, encoding="utf-8")
     project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 12, attempts: 1}}\n")
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
@@ -231,7 +231,7 @@ WRONG = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt
     ("word", "words"), [("accept", "T1-01 was accepted by a person, not proven"), ("skip", "T1-01 was skipped")]
 )
 def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox, word: str, words: str) -> None:
-    """R-ADAPT-5: a person's word lets a run go on; it is no evidence, and is not called so."""
+    """R-ADAPT-5: a person's acceptance lets a run continue; it is not evidence and is not called so."""
     project = projects.create(sandbox)
     project.plan([WRONG])
     assert project.execute().code == 1
@@ -297,7 +297,7 @@ def question(project: Project) -> str:
 
 
 def test_a_criterion_covered_only_by_an_opinion_waits_for_a_person(on_an_opinion: Project) -> None:
-    """R-ADAPT-5: the yes verifies the phase, and the report names whose word it is."""
+    """R-ADAPT-5: the yes verifies the phase, and the report names the person."""
     project = on_an_opinion
     asked = question(project)
     assert project.json("status").data["next"]["command"] == "idumb decisions"
@@ -340,7 +340,7 @@ def test_answering_yes_counts_only_for_the_judged_files(on_an_opinion: Project) 
 
 
 def test_a_dry_run_of_a_plan_that_a_person_must_confirm_does_not_fail(sandbox: GitSandbox) -> None:
-    """R-RUN-11: a question would be asked, and nothing of it waits here."""
+    """R-RUN-11: a run would ask, and no decision is left pending here."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "b.txt")], head=OPINION)
     told = project.execute("--dry-run")
@@ -376,7 +376,7 @@ def in_part(sandbox: GitSandbox) -> Project:
 
 
 def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> None:
-    """R-RUN-6: what the message of a partial run offers works; the phase is never verified by it."""
+    """R-RUN-6: the commands that a partial run offers work; they never verify the phase."""
     project = in_part
     offered = project.idumb("resume", "1").out
     assert "idumb verify-work 1" in offered

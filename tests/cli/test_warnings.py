@@ -1,4 +1,4 @@
-"""What is said on the way reaches programs too: uncovered files, links and attributes that a restore does not keep."""
+"""Warnings in JSON and events: uncovered files, and links and attributes that a restore does not keep."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def leave_out(project: Project) -> None:
-    """What git ignores, a special file, and a repository inside."""
+    """An ignored file, a special file and a nested repository."""
     project.repo.write("debug.log", "l")
     os.mkfifo(project.folder / "pipe")
     GitSandbox.create(project.folder / "inner").write("a", "a")

@@ -1,4 +1,4 @@
-"""`status` and `next` say who writes in the work tree now, and what was begun and is not finished."""
+"""`status` and `next` show the owner of the working tree and unfinished operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run goes on in another workspace than it began in, and what idumb itself left is never in its own way."""
+"""A run continues in another workspace than it started in, and idumb's own files never block it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _resume(project: Project, *flags: str) -> Answer:
 
 
 def _killed(project: Project, *flags: str) -> None:
-    """Kill idumb in the middle of T1-01, after its first file was written; what it started dies with its pipe."""
+    """Kill idumb in the middle of T1-01, after its first file was written; its child processes die with its pipe."""
     door, go = (project.folder / ".git" / name for name in ("door", "go"))
     rest = f"if [ -e {go} ]; then echo 2 > a/two.txt; else cat {door}; fi"
     project.plan(
@@ -57,7 +57,7 @@ def _killed(project: Project, *flags: str) -> None:
 
 
 def test_a_run_killed_in_the_user_s_tree_continues_in_a_clone(project: Project) -> None:
-    """R-RUN-8: what the killed attempt left is taken back, so the clone's result is delivered."""
+    """R-RUN-8: changes of the killed attempt are reverted, so the clone's result is delivered."""
     _killed(project)
     assert project.exists("a/one.txt")
     answer = _resume(project, "--workspace", "clone")
@@ -78,7 +78,7 @@ def test_an_edited_file_stops_the_run_with_a_next_step_that_works(project: Proje
 
 
 def test_an_undeliverable_result_waits_and_commits_no_reports(project: Project) -> None:
-    """R-GIT-1: the user's edit stays; once it is committed the task is made again on top of it, and says so."""
+    """R-GIT-1: the user's edit stays; after it is committed the task is repeated on top, and the answer says so."""
     _killed(project)
     project.repo.write("README.md", "# Mine\n")
     assert _resume(project, "--workspace", "clone").error["code"] == "git.commit-refused"
@@ -106,7 +106,7 @@ def test_a_result_is_delivered_after_the_conflicting_edit_is_gone(project: Proje
 
 
 def test_user_edits_during_a_clone_s_work_are_not_the_killed_attempt_s(project: Project) -> None:
-    """The run began elsewhere than the command that was killed: only the attempt itself knows where it was made."""
+    """The run started in another workspace than the killed command: only the attempt records where it was made."""
     _killed(project, "--workspace", "clone")
     assert not project.exists("a/one.txt")
     project.repo.write("a/one.txt", "mine\n")
@@ -119,7 +119,7 @@ def test_user_edits_during_a_clone_s_work_are_not_the_killed_attempt_s(project: 
 def test_the_next_resume_finishes_a_partial_delivery(
     project: Project, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-RUN-8: idumb's own files are never what stands in the way of a delivery."""
+    """R-RUN-8: idumb's own files never block a delivery."""
     from idumb.git.clones import clone
 
     project.configure(f"git: {{commit: {policy}}}\n")
@@ -194,7 +194,7 @@ def test_a_killed_resumed_run_does_not_name_a_command_as_its_cause(project: Proj
 def test_an_ignored_file_is_overwritten_only_if_its_name_is_declared(
     project: Project, declared: str, code: int
 ) -> None:
-    """R-GIT-1: what is declared by its name is saved before, whatever git ignores."""
+    """R-GIT-1: a file declared by name is saved before, even if git ignores it."""
     project.repo.write(".git/info/exclude", "own/\n")
     project.repo.write("own/key", "mine\n")
     step = write("own/key", "theirs\n")

@@ -57,7 +57,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(slots=True)
 class Told:
-    """One command that was given in a work tree, and what it answered."""
+    """One command that ran in a working tree, and its answer."""
 
     place: str
     argv: tuple[str, ...]
@@ -83,7 +83,7 @@ class Scene:
         self.place, self.consent = repo.root, project.approval()
 
     def copy(self, trees: int) -> list[Project]:
-        """A fresh repository; with more than one work tree, the others are linked ones."""
+        """Create a repository; with several working trees, the others are linked ones."""
         first = harness.copy(self.place, self._folder / f"copy-{next(self._numbers)}")
         found = [first]
         for number in range(1, trees):
@@ -132,7 +132,7 @@ def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plan
 
 
 def check(trees: Sequence[Project], told: Sequence[Told]) -> Iterator[tuple[str, str]]:
-    """(kind, words) of everything that does not hold."""
+    """Return (kind, message) of every violated invariant."""
     for one in told:
         yield from _answered(one)
     known = harness.events(trees[0])
@@ -158,7 +158,7 @@ def _answered(one: Told) -> Iterator[tuple[str, str]]:
 
 
 def _places(project: Project) -> dict[str, str]:
-    """Run to work tree."""
+    """Return a mapping from run to working tree."""
     database = sqlite3.connect(f"file:{project.repo.common_dir}/idumb/store.db?mode=ro", uri=True)
     try:
         return dict(database.execute("SELECT id, worktree FROM runs").fetchall())
@@ -167,7 +167,7 @@ def _places(project: Project) -> dict[str, str]:
 
 
 def _one_owner_at_a_time(known: Sequence[Event], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """I4: in one work tree operations follow one another, each under a token of its own, and tokens grow."""
+    """I4: in one working tree operations are sequential, each with its own token, and tokens grow."""
     of_operation = {e.operation: places[e.run] for e in known if e.run is not None and e.run in places}
     ended: dict[str, set[str]] = {}
     last: dict[str, Event] = {}
@@ -186,7 +186,7 @@ def _one_owner_at_a_time(known: Sequence[Event], places: Mapping[str, str]) -> I
 
 
 def _in_order(known: Sequence[Event]) -> Iterator[tuple[str, str]]:
-    """I3: a task runs only when what it depends on is done, and never while it is done itself."""
+    """I3: a task runs only after its dependencies are completed, and never while it is completed itself."""
     states: dict[str, RunState] = {}
     for event in known:
         if event.run is None:
@@ -207,7 +207,7 @@ _FORMAT = "%H" + "".join(f"%x1f%(trailers:key={name},valueonly)" for name in _TR
 
 
 def _recorded_commits(trees: Sequence[Project], known: Sequence[Event]) -> Iterator[tuple[str, str]]:
-    """I1, I6: what a checkpoint names is on a branch with its trailers; each commit was announced before."""
+    """I1, I6: a checkpoint's commit is on a branch with its trailers; each commit was announced before."""
     made: dict[str, tuple[str, str, str]] = {}
     for project in trees:
         for row in project.repo.git("log", f"--format={_FORMAT}").split("\x1e"):
@@ -228,7 +228,7 @@ def _recorded_commits(trees: Sequence[Project], known: Sequence[Event]) -> Itera
 
 
 def _no_trace_of_the_refused(known: Sequence[Event], told: Sequence[Told]) -> Iterator[tuple[str, str]]:
-    """A command that was told that somebody else owns the work tree wrote nothing."""
+    """A command that reported another owner of the working tree wrote nothing."""
     for name in {one.argv[0] for one in told}:
         owned = sum(1 for t in told if t.argv[0] == name and not _refused(t.answer))
         begun = {e.operation for e in known if e.kind == "operation.started" and e.payload["command"] == name}
@@ -241,7 +241,7 @@ def _refused(answer: Answer) -> bool:
 
 
 def _untouched(project: Project) -> Iterator[tuple[str, str]]:
-    """I5: what is the user's stays, nothing is left lying or running."""
+    """I5: the user's files stay, and no file or process is left over."""
     files = {path: entry for path, entry in work_tree(project.folder).items() if path.split("/")[0] not in OWN}
     extra = files.keys() - {"a.txt", "b.txt", "c.txt", "d.txt", "dirty.txt", "mine.txt"}
     if extra:
@@ -256,7 +256,7 @@ def _untouched(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, str]]:
-    """I7: after all that the run can be brought to an end, nobody owns anything, and a second resume does nothing."""
+    """I7: afterwards the run can be completed, there is no owner, and a second resume does nothing."""
     for project in trees:
         held = scene.warm.run(project.start, "cancel", "--json")
         if held.code != 0 or held.data["owner"] is not None:
@@ -272,7 +272,7 @@ def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, 
 
 
 def together(scene: Scene) -> Iterator[tuple[str, str]]:
-    """F10: eight work trees, eight executors, all at once: each does the whole phase under a run of its own."""
+    """F10: eight working trees, eight executors at once: each runs the whole phase in its own run."""
     trees = scene.copy(PROCESSES)
     told = mixed_runs(scene, trees)
     yield from check(trees, told)

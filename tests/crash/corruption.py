@@ -78,7 +78,7 @@ DAMAGES: Mapping[str, Damage] = {
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What was so before anything was damaged."""
+    """The state before any damage."""
 
     phases: Any
     events: list[dict[str, Any]]
@@ -114,7 +114,7 @@ class Scene:
         return self.run("resume", "1", "--retry-failed", "--approve", self.approval)
 
     def reset(self, name: str) -> None:
-        """Everything as it was; the git folder itself stays, and so does its inode."""
+        """Restore everything; the git folder itself stays, and so does its inode."""
         kept = self.folder / f"kept-{name}"
         _replace(kept / "repo" / ".git", self.common, but="")
         _replace(kept / "repo", self.repo, but=".git")
@@ -122,7 +122,7 @@ class Scene:
         _close(self.gates[2])
 
     def files(self, name: str) -> list[tuple[str, Path]]:
-        """(what a person calls it, where it is) of every file that idumb keeps."""
+        """Return (name for a person, path) of every file that idumb keeps."""
         kept = self.folder / f"kept-{name}"
         found = []
         for shown, real in (("repo", self.repo), ("state", self.state)):
@@ -208,7 +208,7 @@ def _close(gate: Path) -> None:
 
 
 def _replace(kept: Path, place: Path, *, but: str) -> None:
-    """Make the inside of a folder what it was."""
+    """Restore the content of a folder."""
     for old in place.iterdir() if place.exists() else ():
         if old.name != but:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
@@ -224,7 +224,7 @@ def _replace(kept: Path, place: Path, *, but: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`paths` are damaged in one way beneath a project that is `standing`."""
+    """`paths` are damaged in one way in a project in the state `standing`."""
 
     standing: str
     paths: tuple[tuple[str, Path], ...]
@@ -260,7 +260,7 @@ def cases(scene: Scene, chosen: random.Random) -> list[Case]:
 
 
 def together(scene: Scene) -> Iterator[Case]:
-    """The log and its witnesses gone at once: the fewer are left, the less can be done, and it never starts anew."""
+    """The log and its witnesses are lost at once: fewer witnesses allow less repair, and idumb never starts over."""
     files = dict(scene.files("stopped"))
     log = "repo/.git/idumb/store.db"
     anchor = "repo/.git/idumb/anchor.json"
@@ -285,7 +285,7 @@ def try_case(scene: Scene, case: Case, chosen: random.Random, tally: Tally) -> N
 
 
 def _read(scene: Scene, case: Case) -> None:
-    """What reading commands say is right, or they say that they cannot, and what to do."""
+    """Read-only commands answer correctly, or report that they cannot and what to do."""
     truth = scene.truth[case.standing]
     users = any(name.endswith("config.yaml") for name, _ in case.paths)
     status = scene.run("status")
@@ -347,7 +347,7 @@ def _check_end(scene: Scene) -> None:
 
 
 def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) -> None:
-    """Flip a bit, or cut, in the database or its copy: the events are what they were, or it is refused and mended."""
+    """Flip a bit, or truncate, in the database or its copy: the events are unchanged, or it is refused and repaired."""
     scene.reset("stopped")
     common = str(scene.common)
     events = _events(common)

@@ -38,7 +38,7 @@ def require() -> tuple[str, ...]:
 
 
 def cut(mounted: str) -> None:
-    """Pull the plug: nothing more reaches the device, and what was not forced to it is lost."""
+    """Cut the power: nothing more reaches the device, and unsynced data is lost."""
     descriptor = os.open(mounted, os.O_RDONLY)
     try:
         fcntl.ioctl(descriptor, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
@@ -72,7 +72,7 @@ class Disk:
         self._mounted = True
 
     def unmount(self) -> None:
-        """End whatever still stands in it, then take it away."""
+        """End every process that still uses the file system, then unmount it."""
         if not self._mounted:
             return
         for _ in range(_ROUNDS):

@@ -18,7 +18,7 @@ from tests.support.answer import Answer
 
 
 class Error(NamedTuple):
-    """What a call is answered; `for_good` means that all later calls of its kind are answered so too."""
+    """The result of a call; `for_good` means that all later calls of its kind get the same."""
 
     number: int
     for_good: bool = False
@@ -48,7 +48,7 @@ INVISIBLE = ((WRITE, SHORT), (WRITE, errno.EINTR))
 
 
 class Point(NamedTuple):
-    """The nth call of a kind in a scene, and what it is answered."""
+    """The nth call of a kind in a scene, and its result."""
 
     scene: str
     kind: int
@@ -168,7 +168,7 @@ PROGRAMME = Programme(
 
 
 def pass_over_failed_fsyncs(_: object) -> None:
-    """An error handler that goes on, so that what is not on disk is called done."""
+    """An error handler that continues, so that unsynced data counts as done."""
     force = durable_files._force
 
     def planted(path: str) -> None:
@@ -179,7 +179,7 @@ def pass_over_failed_fsyncs(_: object) -> None:
 
 
 def repeat_failed_fsyncs(_: object) -> None:
-    """The second fsync says that all is well, though the system has dropped what the first could not write."""
+    """The second fsync succeeds, though the system has dropped the data that the first could not write."""
     force = durable_files._force
 
     def planted(path: str) -> None:

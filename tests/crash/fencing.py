@@ -56,7 +56,7 @@ class Stops(Points):
 
 
 def stop(choice: dict[str, Any]) -> None:
-    """Hook of the owner: `at`, `count` as in `killing`; `plant` takes a fence away."""
+    """Hook of the owner: `at`, `count` as in `killing`; `plant` removes a fence."""
     _plant(choice.get("plant"))
     points = Stops(choice)
     for module, name in CALLS:
@@ -75,7 +75,7 @@ def _plant(fault: str | None) -> None:
 
 
 def elsewhere(_: Any) -> None:
-    """Hook of whoever takes over: another machine, on a file system whose locks do not reach this one."""
+    """Hook for the command that takes over: another machine, on a file system without shared locks."""
     host_identity.name = lambda: "elsewhere"
     host_identity.boot_id = lambda: "another boot"
 
@@ -105,7 +105,7 @@ class Scene:
         return self.warm.start(project.start, *argv, "--json", hook="tests.crash.fencing:elsewhere")
 
     def go_on(self, project: Project, begin: Callable[[Project, str], Started] | None = None) -> Answer:
-        """`resume` as a user would; or `execute-phase` again where the run had not begun."""
+        """`resume` like a user; or `execute-phase` again if the run had not started."""
         answer = self._go_on(project, "resume")
         if answer.code == 4 and answer.error["code"] == "run.none":
             answer = self._go_on(project, "execute-phase")
@@ -116,7 +116,7 @@ class Scene:
 
 
 def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
-    """One takeover; an AssertionError says what was not refused."""
+    """Run one takeover; an AssertionError names the write that was not refused."""
     project = scene.copy()
     old = scene.start(project, {"at": point, "plant": plant or None})
     if not stopped(old.pid):
@@ -137,7 +137,7 @@ def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
 
 
 def _killed(scene: Scene, project: Project, old: Started) -> None:
-    """Taken over on its own machine, where it can be proven stopped and be killed."""
+    """A takeover on the same machine, where the old owner can be proven stopped and be killed."""
     took = scene.warm.run(project.start, "cancel", "--force", "--json")
     assert took.code == 0, took
     if took.data["owner"] is None:  # stopped before it owned anything, or after
@@ -151,7 +151,7 @@ def _killed(scene: Scene, project: Project, old: Started) -> None:
 
 
 def _continued(scene: Scene, project: Project, old: Started, *, during: bool, point: str) -> None:
-    """Taken over from another machine; the owner goes on while the new one works, or after it."""
+    """A takeover from another machine; the owner continues while the new one works, or after it."""
     took = scene.other(project, "cancel", "--force").wait()
     assert took.code == 0, took
     owned = took.data["owner"] is not None
@@ -189,7 +189,7 @@ def late_append(scene: Scene, point: int, *, plant: str) -> tuple[Answer, tuple[
 
 
 def _had_ended(project: Project) -> bool:
-    """Whether the first owner had recorded its own end, so that it had nothing more to say."""
+    """Return whether the first owner had recorded its own end, so that it had nothing more to write."""
     known = harness.events(project)
     first = next(e.operation for e in known if e.kind == "operation.started")
     return any(e.kind == "operation.finished" and e.operation == first for e in known)
@@ -210,7 +210,7 @@ def stopped(pid: int) -> bool:
 
 
 def everything(project: Project) -> dict[str, Any]:
-    """All that an old token could write: events, tokens, refs, index, HEAD, work tree with idumb's own files."""
+    """Everything that an old token could write: events, tokens, refs, index, HEAD, working tree with idumb's files."""
     repo = project.repo
     database = sqlite3.connect(f"file:{repo.common_dir}/idumb/store.db?mode=ro", uri=True)
     try:
@@ -238,7 +238,7 @@ def _differences(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 
 def tokens_only_grow(project: Project) -> None:
-    """I4: in the order of the log no token comes back after a later one."""
+    """I4: in the log, no token appears after a later one."""
     tokens = [event.fence for event in harness.events(project)]
     assert tokens == sorted(tokens), f"an old token wrote: {tokens}"
 

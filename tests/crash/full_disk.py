@@ -32,7 +32,7 @@ WRITING = ("execute-phase", "execute-phase without commits", "resume", "rollback
 
 
 class Size(NamedTuple):
-    """What a file system has left when the command begins, in pages of 4 KiB or in files."""
+    """The free space of a file system when the command starts, in pages of 4 KiB or in files."""
 
     scene: str
     what: str  # pages | files
@@ -67,7 +67,7 @@ class Disk:
 
 @contextmanager
 def mounted(place: Path) -> Iterator[Disk]:
-    """CannotRun where this user may not mount."""
+    """Raise CannotRun if this user may not mount."""
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
         raise CannotRun("a tmpfs of a chosen size needs Linux and root")
     place.mkdir(parents=True)
@@ -90,7 +90,7 @@ _PEAK = 1.5
 
 
 def need(stage: Stage, disk: Disk, scene: Scene) -> dict[str, int]:
-    """Pages and files with which the command surely comes to its end."""
+    """Return pages and files with which the command certainly completes."""
     project = stage.prepared(scene, disk.place)
     before = disk.used()
     require(stage.run(project, *scene.argv).code == 0, f"{scene.name} fails with room enough")
@@ -143,7 +143,7 @@ def play(stage: Stage, disk: Disk, scene: Scene, size: Size, tally: Tally, *, ho
 
 
 def judge_message(disk: Disk, answer: Answer, saw: str) -> None:
-    """It says that there is no room, and where."""
+    """The error says that there is no space, and where."""
     if answer.code == 0 or answer.error["code"] == "run.failed":
         return
     message = answer.error["message"]
@@ -179,7 +179,7 @@ def _read_only(disk: Disk, project: Project) -> None:
 
 
 def _foreign(_: Disk, project: Project) -> None:
-    """Everything stays root's; the user is somebody else, with a home of their own."""
+    """All files belong to root; the user is another one, with a separate home."""
     os.chown(project.folder.parent / "home", _NOBODY, _NOBODY)
 
 
@@ -201,7 +201,7 @@ def _give(folder: Path, to: int = _NOBODY) -> None:
 
 
 class State(NamedTuple):
-    """Something that keeps idumb from writing, and whether it is met as another user."""
+    """An obstacle that keeps idumb from writing, and whether another user meets it."""
 
     name: str
     make: Callable[[Disk, Project], None]
@@ -217,7 +217,7 @@ STATES = (
 
 
 def refuse(stage: Stage, disk: Disk, scene: Scene, state: State, tally: Tally) -> None:
-    """The command says in one line that it may not write, and nothing has changed."""
+    """The command reports in one line that it may not write, and nothing has changed."""
     project = stage.prepared(scene, disk.place)
     with scenes.counted(tally, f"{scene.name}: {state.name}"):
         log = _log(project)  # later git finds root's own repository in the hands of another

@@ -37,7 +37,7 @@ CONFIG = "bindings:\n  builder:\n    adapter: command\n    argv: [python3, tools
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """What a run leaves of the project and of the user's own."""
+    """The final state of the project and of the user's own files."""
 
     files: dict[str, Entry]
     committed: dict[str, tuple[str, str]]
@@ -47,7 +47,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an undisturbed run ends: its bytes, the tasks that are done, those that were committed, in order."""
+    """The end of an undisturbed run: its bytes, the completed tasks, and the committed ones in order."""
 
     bytes: Bytes
     done: frozenset[str]
@@ -113,7 +113,7 @@ def run(project: Project, *arguments: str, at: int | None = None, count: Path | 
 
 
 def go_on(project: Project, consent: str, *, at: int | None = None, plant: str = "") -> Answer:
-    """`resume` as a user would; or `execute-phase` again where the run had not begun."""
+    """`resume` like a user; or `execute-phase` again if the run had not started."""
     answer = run(project, "resume", "1", "--approve", consent, at=at, plant=plant)
     if answer.code == 4 and answer.error["code"] == "run.none":
         answer = run(project, "execute-phase", "1", "--approve", consent, at=at, plant=plant)
@@ -146,13 +146,13 @@ def ending(project: Project) -> Ending:
 
 
 def check(project: Project, undisturbed: Ending) -> None:
-    """What must hold after a run that was killed and resumed; an AssertionError says what does not."""
+    """Assert the state after a killed and resumed run."""
     for kind, words in wrong(project, undisturbed):
         raise AssertionError(f"{kind}: {words}")
 
 
 def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = ()) -> Iterator[tuple[str, str]]:
-    """(kind, words) of everything that does not hold; `kept` is what the event log had acknowledged before."""
+    """Return (kind, message) of every violation; `kept` are the events that the log had acknowledged before."""
     known = events(project)
     yield from lost(project, kept)
     yield from repeated(known)
@@ -184,7 +184,7 @@ def _bytes_that_differ(wanted: Bytes, found: Bytes) -> Iterator[tuple[str, str]]
 
 
 def events(project: Project) -> list[Event]:
-    """The whole log, as the repository alone has it. The chain is followed; an AssertionError says where it breaks."""
+    """Return the whole log from the repository alone, after verifying its chain."""
     known = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = "/nonexistent"
     log = SqliteEventLog(str(project.repo.common_dir), "main", SystemClock())
@@ -202,7 +202,7 @@ def events(project: Project) -> list[Event]:
 
 
 def completed(known: Iterable[Event]) -> frozenset[str]:
-    """Tasks that are done: completed or accepted, and not rolled back since."""
+    """Return the tasks that are completed or accepted, and not rolled back since."""
     done: set[str] = set()
     for event in known:
         if event.kind in ("task.completed", "task.accepted"):
@@ -215,7 +215,7 @@ def completed(known: Iterable[Event]) -> frozenset[str]:
 
 
 def repeated(known: Iterable[Event]) -> Iterator[tuple[str, str]]:
-    """Tasks that were begun or completed again though they were done and nobody had rolled them back."""
+    """Return the tasks that started or completed again without a rollback."""
     done: set[str] = set()
     for event in known:
         task = str(event.task)
@@ -230,7 +230,7 @@ def repeated(known: Iterable[Event]) -> Iterator[tuple[str, str]]:
 
 
 def acknowledged(project: Project) -> list[dict[str, Any]]:
-    """What the event log holds now, in the form of `killing.acknowledge`."""
+    """Return the events of the log in the form of `killing.acknowledge`."""
     return [{"seq": e.seq, "hash": e.hash, "kind": e.kind, "task": e.task, **_checkpoint(e)} for e in events(project)]
 
 
@@ -274,7 +274,7 @@ def _is_rest(path: Path) -> bool:
 
 
 def left_behind(project: Project) -> list[str]:
-    """Programs that still stand in the project's folder (Linux; elsewhere nothing can be told)."""
+    """Return programs that still run in the project's folder (Linux; elsewhere this is unknown)."""
     found = []
     for pid in _processes():
         try:

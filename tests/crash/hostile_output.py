@@ -204,7 +204,7 @@ def commands(consent: str) -> Iterator[list[str]]:
 
 
 def on_terminal(warm: Warm, project: Project, *arguments: str, plant: str = "") -> str:
-    """What a command writes to a terminal of its own, where nobody answers what it asks."""
+    """Return the output of a command to its own terminal, at which no person answers."""
     ours, theirs = pty.openpty()
     modes = termios.tcgetattr(theirs)
     modes[3] &= ~termios.ECHO

@@ -19,7 +19,7 @@ _LONGER_THAN_ONE_PRESS = 0.3
 
 
 class Signals(Points):
-    """At its point the process gets a signal, and a second one a moment later where `twice` is set."""
+    """The process gets a signal at its point, and a second one a moment later if `twice` is set."""
 
     def __init__(self, choice: dict[str, Any]) -> None:
         super().__init__(choice)
@@ -39,7 +39,7 @@ class Signals(Points):
 
 
 def _pause_then_again(number: int) -> None:
-    """The second signal comes from a process of its own, whatever the first one does to this one."""
+    """The second signal comes from a separate process, whatever the first one does to this one."""
     parent = os.getpid()
     if os.fork() == 0:
         os.chdir("/")

@@ -1,4 +1,4 @@
-"""T1: kill -9 before and after everything that is made durable, then the user goes on; six shapes of plans."""
+"""T1: kill -9 before and after every durable write, then the user continues; six shapes of plans."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Scene:
         return self.consents[contract]
 
     def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
-        """What a user says when a step was killed: resume, or the same again."""
+        """Return the command of a user after a killed step: resume, or the same again."""
         if step.argv[:1] in (("start",), ("submit",)):
             return self._drive_on(project, step, given)
         if step.argv not in (EXECUTE, RESUME):
@@ -110,7 +110,7 @@ class Scene:
         return answer
 
     def _drive_on(self, project: Project, step: Step, given: dict[str, Any] | None) -> Answer | None:
-        """What was killed at its very end needs no more; a phase whose last task is done is brought to its end."""
+        """A step killed at its very end needs nothing more; a phase with a completed last task is completed."""
         answer = self.say(project, step, given)
         if answer is None or answer.code != 4 or answer.error["code"] not in ENDED[step.argv[0]]:
             return answer
@@ -132,7 +132,7 @@ class Case:
 def survive(
     scene: Scene, case: Case, *, plant: str = "", fine: bool = False, twice: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """Kill one step, go on to the end, and say everything that is wrong then; `twice` resumes once more."""
+    """Kill one step, continue to the end, and return all violations; `twice` resumes once more."""
     project = scene.copy(case.step)
     step = scene.shape.steps[case.step]
     kept: list[dict[str, Any]] = []
@@ -159,7 +159,7 @@ def _answered(answer: Answer | None, step: Step) -> Iterator[tuple[str, str]]:
 
 
 def _moves_on(scene: Scene, project: Project) -> Iterator[tuple[str, str]]:
-    """I7: recovery is at its end after one pass; saying `resume` once more changes nothing."""
+    """I7: recovery completes in one pass; running `resume` again changes nothing."""
     before, known = project.repo.ledger(), len(harness.events(project))
     scene.say(project, Step(RESUME))
     after, new = project.repo.ledger(), [e.kind for e in harness.events(project)[known:]]

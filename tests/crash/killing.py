@@ -92,7 +92,7 @@ def _owner(module: str, name: str) -> tuple[Any, str]:
 
 
 def _words(arguments: tuple[Any, ...]) -> str:
-    """What a call is about: kinds of events, a ref, paths."""
+    """Return the subject of a call: kinds of events, a ref, paths."""
     first = arguments[0] if arguments else ""
     if isinstance(first, str):
         return first
@@ -102,7 +102,7 @@ def _words(arguments: tuple[Any, ...]) -> str:
 
 
 def acknowledge(path: str) -> None:
-    """Write down, outside the case's file system, what the event log has said to be durable."""
+    """Record acknowledged events outside the case's file system."""
     from idumb.store.event_log import SqliteEventLog
 
     append = SqliteEventLog.append

@@ -62,7 +62,7 @@ class Case:
 
 
 def sample() -> tuple[Case, ...]:
-    """Every host with every end that means something else to it, every behaviour once."""
+    """Every host with every end that differs for it, every behaviour once."""
     agent = [Case("agent", *how) for how in (("wait", TERM), ("deaf", TIMEOUT), ("stopped", INT), ("deaf", KILL))]
     others = [Case(host, "wait", end) for host in ("step", "check") for end in (TIMEOUT, TERM, KILL)]
     return (Case("agent", "exit", EXIT), *agent, *others)
@@ -152,7 +152,7 @@ def _begin(warm: Warm, template: Template, place: Path, case: Case, plant: str) 
 
 
 def planted(fault: str) -> None:
-    """In the process under test: end the group of what was started and look for nothing else."""
+    """In the process under test: end only the process group and search for nothing else."""
     assert fault == "only the group", fault
     process_tree.adopt_orphans = lambda: False
     process_tree.descendants = lambda roots: [*roots]
@@ -198,7 +198,7 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
 
 
 def _wait_for_door(door: int, pid: int) -> bool:
-    """Whether everything has started; False when the executor ends before that."""
+    """Return whether everything has started; False if the executor ends before that."""
     process = os.pidfd_open(pid)
     try:
         return door in select.select([door, process], [], [], float(_READY))[0]
@@ -220,7 +220,7 @@ def _noted(place: Path) -> dict[str, list[int]]:
 
 
 def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
-    """Who moves from process to process is alive at no moment for long, so its group is stopped before it is read."""
+    """A process that forks continually is never alive for long, so its group is stopped before it is read."""
     group = re.search(rf"^{escapes.MOVING} (\d+) ", (place / "pids").read_text(encoding="utf-8"), re.MULTILINE)
     if group is None:
         return []

@@ -34,7 +34,7 @@ ROLL_TO = "T1-02"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An undisturbed command: the names of its points, how long it takes, and how things stand at the end."""
+    """An undisturbed command: the names of its points, its duration and its final state."""
 
     points: tuple[str, ...]
     seconds: float
@@ -185,7 +185,7 @@ def _cut_from_outside(scene: Scene, case: Case, given: dict[str, Any]) -> Answer
 
 
 def _after_the_cut(project: Project, kept: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """What must hold before anybody looks: what was acknowledged is there, and its files are not empty."""
+    """Assert the state before any command reads it: acknowledged data exists, and its files are not empty."""
     gone = list(harness.lost(project, kept))
     yield from gone
     if gone:
@@ -205,7 +205,7 @@ def _after_the_cut(project: Project, kept: list[dict[str, Any]]) -> Iterator[tup
 
 
 def _go_on(scene: Scene, case: Case, kept: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Say it again as a user would; then all must be as if nothing had been."""
+    """Repeat the command like a user; then assert the same end as without the power cut."""
     known = harness.events(scene.project)
     # An undo that is recorded is done, and to say it again would undo it; a user sees that in `idumb log`.
     undone = case.command == UNDO and any(event.kind == "undo.completed" for event in known)

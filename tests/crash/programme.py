@@ -34,12 +34,12 @@ Point = TypeVar("Point")
 
 
 class CannotRun(Exception):
-    """This machine lacks what the programme needs; says what."""
+    """This machine lacks a requirement of the programme; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`kind` is one of KINDS; `case` says how to make it again, `words` what was seen."""
+    """`kind` is one of KINDS; `case` says how to repeat it, `words` what happened."""
 
     kind: str
     case: str
@@ -72,7 +72,7 @@ class Tally:
 
     @contextmanager
     def case(self, name: str, kind: str = OTHER) -> Iterator[None]:
-        """One case; an AssertionError in it is a failure of `kind`, and the programme goes on with the next."""
+        """Run one case; an AssertionError in it is a failure of `kind`, and the programme continues with the next."""
         self.cases += 1
         try:
             yield
@@ -81,7 +81,7 @@ class Tally:
 
 
 def kind_of(words: str) -> str | None:
-    """The kind of a failure whose words tell it by themselves."""
+    """A failure whose message determines its kind."""
     if "Traceback" in words or "idumb has a defect" in words:
         return TRACEBACK
     return None
@@ -107,7 +107,7 @@ class Programme:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`skipped` says why nothing was done; `seconds` are of the wall; `measures` are kinds of failure."""
+    """`skipped` is the reason why nothing ran; `seconds` are wall-clock time; `measures` are kinds of failure."""
 
     programme: str
     title: str
@@ -179,7 +179,7 @@ def _one_part(programme: Programme, size: int | None, seed: int, place: Path, pa
 
 
 def report(result: Result) -> str:
-    """A few lines for a person: what was done, and every failure."""
+    """Return a few lines for a person: what ran, and every failure."""
     if result.skipped:
         return f"{result.programme} {result.title}: SKIPPED: {result.skipped}"
     counted = ", ".join(f"{result.count(kind)} {kind}" for kind in KINDS if kind in result.measures)

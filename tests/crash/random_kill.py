@@ -1,4 +1,4 @@
-"""T2: kill -9 at moments that nobody chose, and at the calls that make something durable; up to five in a row."""
+"""T2: kill -9 at random moments and at durable calls; up to five in a row."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def table(known: dict[str, Any]) -> str:
 
 
 def _commit() -> str:
-    """The commit that was measured; `+` where files of the program differ from it."""
+    """Return the measured commit, with `+` if files of the program differ from it."""
     found = subprocess.run(
         ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -1,4 +1,4 @@
-"""What T9 does to the process that rolls back: kill it before one of its durable steps, or plant a fault in it."""
+"""Faults of T9 in the process that rolls back: a kill before one of its durable steps, or a planted fault."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ FIRST: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A project whose phase was run. `after[n]` is what the model says after the first `n` tasks."""
+    """A project with a completed phase. `after[n]` is the model's state after the first `n` tasks."""
 
     project: Project
     policy: str
@@ -56,7 +56,7 @@ def _differ(one: Files, other: Files) -> set[str]:
 
 @dataclass(slots=True)
 class Restore:
-    """What the newest command put back, and so what `undo` must bring again. Positions count tasks."""
+    """The result of the newest command, and so what `undo` must restore. Positions count tasks."""
 
     before: dict[str, Any]
     after: dict[str, Any]
@@ -102,7 +102,7 @@ def grow(place: Path, seed: int) -> Ground:
 
 
 def _task(chance: random.Random, number: int, files: Files, *, fails: bool) -> tuple[Files, str]:
-    """A task that changes one to three files, and what it leaves."""
+    """A task that changes one to three files, and its result."""
     made, steps, claims = dict(files), [], []
     for name in chance.sample(NAMES, chance.randrange(1, 4)):
         if name in made and chance.random() < 0.3:
@@ -133,13 +133,13 @@ def copy(ground: Ground, to: Path) -> World:
 
 
 class Case:
-    """One command said to one world, with what must come of it."""
+    """One command in one world, with its expected result."""
 
     def __init__(self, warm: Warm, world: World, chance: random.Random, tally: Tally, plant: str = "") -> None:
         self.warm, self.world, self.chance, self.tally, self.plant = warm, world, chance, tally, plant
 
     def make(self, name: str) -> None:
-        """Let the user do something, say rollback or undo, check; after a conflict clear it away and say it again."""
+        """Let the user act, run rollback or undo, check; after a conflict resolve it and run the command again."""
         world = self.world
         for _ in range(self.chance.randrange(3)):
             world.log.append(rollback_user.act(self.chance, world.project, world.present, NAMES))
@@ -158,7 +158,7 @@ class Case:
             self._carried_out(command, wanted, position)
 
     def _choose(self) -> tuple[list[str], Restore, int]:
-        """A command, what it does to which path, and the position after it."""
+        """A command, its effect on each path, and the position after it."""
         world, ground = self.world, self.world.ground
         if world.last is not None and (world.position == 0 or self.chance.random() < 0.55):
             done = world.last
@@ -176,7 +176,7 @@ class Case:
         return ["rollback", "1", "--to", where, "--yes"], wanted, to
 
     def _conflicts(self, wanted: Restore) -> tuple[set[str], set[str]]:
-        """(paths that somebody changed, paths whose place something else took): either refuses the command."""
+        """(paths that were changed, paths replaced by something else): either refuses the command."""
         present = self.world.present
         plain = {p for p in wanted.before if present.get(p) not in (wanted.before[p], wanted.after[p])}
         gone = {p for p in wanted.after if wanted.after[p] is None}
@@ -189,7 +189,7 @@ class Case:
         return plain, odd
 
     def _staged_alone(self, wanted: Restore) -> set[str]:
-        """Paths of which the index has bytes that neither HEAD nor a file nor a restore has; a commit drops them."""
+        """Paths whose staged bytes neither HEAD nor a file nor a restore has; a commit drops them."""
         repo = self.world.project.repo
         if self.world.ground.policy != "task":
             return set()
@@ -202,7 +202,7 @@ class Case:
         return found
 
     def _refused_elsewhere(self, command: Sequence[str]) -> bool:
-        """Sometimes the user has moved on to another branch: then nothing may happen at all."""
+        """Sometimes the user has switched to another branch: then nothing may change at all."""
         if self.chance.random() > 0.06:
             return False
         repo = self.world.project.repo
@@ -288,7 +288,7 @@ class Case:
         assert not rests, rests
 
     def _kept(self, ref: str, paths: Sequence[str]) -> None:
-        """The ref that was printed really holds what is there."""
+        """Assert that the printed ref contains the described state."""
         tree = self.world.project.repo.tree(f"{ref}:worktree")
         for path in paths:
             entry = self.world.present.get(path)
@@ -298,7 +298,7 @@ class Case:
                 assert (mode, oid) == rollback_user.as_git(entry), f"{ref} holds another {path}"
 
     def _git(self, head: str, staged: dict[str, str], paths: set[str]) -> None:
-        """The branch went forward by the paths concerned at most, and nobody else's staging changed."""
+        """The branch moved forward by the affected paths at most, and no other staging changed."""
         repo = self.world.project.repo
         now = repo.head()
         if head != now:

@@ -17,7 +17,7 @@ Files = dict[str, Entry]
 
 
 def is_own(path: str) -> bool:
-    """idumb's own files, which are no part of the model."""
+    """idumb's own files, which are not part of the model."""
     return path.split("/", 1)[0] in (".idumb", ".planning")
 
 
@@ -47,7 +47,7 @@ def as_git(found: Entry) -> tuple[str, str]:
 
 
 def act(chance: random.Random, project: Project, present: Files, names: Sequence[str]) -> str:
-    """Do one thing, mostly beside the tasks' files; in words."""
+    """Do one action, mostly outside the tasks' files; return its description."""
     kind, weight = zip(*_ACTS, strict=True)
     chosen: Callable[..., str] = chance.choices(kind, weight)[0]
     return chosen(chance, project, present, names)
@@ -104,7 +104,7 @@ def _link(chance: random.Random, project: Project, present: Files, names: Sequen
 
 
 def _folder(chance: random.Random, project: Project, present: Files, names: Sequence[str]) -> str:
-    """A folder where a file of a task's would be."""
+    """A folder in place of a task's file."""
     name = chance.choice(names)
     if _blocked(project, name):
         return "nothing"
@@ -127,7 +127,7 @@ def _commit(chance: random.Random, project: Project, present: Files, names: Sequ
 
 
 def _branch_and_back(chance: random.Random, project: Project, present: Files, names: Sequence[str]) -> str:
-    """Away to another branch and back again, which rewrites nothing of what is there."""
+    """Switch to another branch and back, which rewrites no existing file."""
     project.repo.git("switch", "--quiet", "--create", "aside")
     project.repo.git("switch", "--quiet", "main")
     project.repo.git("branch", "--quiet", "-D", "aside")
@@ -156,7 +156,7 @@ def _remove(project: Project, present: Files, name: str) -> None:
 
 
 def _blocked(project: Project, name: str) -> bool:
-    """Whether something that is no folder stands above the path, or a folder in its place."""
+    """Return whether a file is above the path, or a folder in its place."""
     place = project.folder / name
     above = [project.folder.joinpath(*Path(name).parts[:n]) for n in range(1, len(Path(name).parts))]
     return any(os.path.lexists(p) and (p.is_symlink() or not p.is_dir()) for p in above) or (
@@ -165,7 +165,7 @@ def _blocked(project: Project, name: str) -> bool:
 
 
 def clear(project: Project, present: Files, wanted: Any) -> None:
-    """What the hint of a conflict says: put the files back as the tasks left them."""
+    """Follow the hint of a conflict: restore the files to the tasks' result."""
     for path, left in wanted.before.items():
         if present.get(path) in (left, wanted.after[path]) and not _in_the_way(present, path):
             continue

@@ -28,7 +28,7 @@ _LOCK = re.compile(r"/[^' ]*\.lock")
 
 
 class Wrong(AssertionError):
-    """Something that must hold does not; `kind` is one of the programme's."""
+    """A violated invariant; `kind` is one of the programme's."""
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
@@ -175,13 +175,13 @@ def again(stage: Stage, project: Project, scene: Scene) -> Answer:
 
 
 def roll_back_again(stage: Stage, project: Project, scene: Scene) -> Answer:
-    """Nothing is said where it was complete and only telling so failed."""
+    """Nothing is run if the work was complete and only the report of it failed."""
     done = _last(project) == "rollback.completed"
     return Answer(0, "", "") if done else again(stage, project, scene)
 
 
 def undo_again(stage: Stage, project: Project, scene: Scene) -> Answer:
-    """Said again after it was recorded, it would undo itself."""
+    """Running it again after it was recorded would undo itself."""
     return Answer(0, "", "") if _last(project) == "undo.completed" else again(stage, project, scene)
 
 
@@ -192,7 +192,7 @@ def _last(project: Project) -> str:
 
 @contextmanager
 def counted(tally: Tally, name: str) -> Iterator[None]:
-    """One case of the tally, whose failure has the kind that was found out."""
+    """One case of the tally; its failure has the kind of the violation."""
     tally.cases += 1
     try:
         yield
@@ -203,7 +203,7 @@ def counted(tally: Tally, name: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Trial:
-    """One case: the bytes before it, what the log had acknowledged after the fault, and the judgement of both ends."""
+    """One case: the bytes before it, the acknowledged events after the fault, and the assertions about both ends."""
 
     scene: Scene
     project: Project
@@ -227,7 +227,7 @@ class Trial:
         require(error["hint"] or data.get("next"), f"no next step {saw}")
 
     def judge_fault(self, answer: Answer, saw: str) -> None:
-        """Right after the fault: nothing is called done that is not, and what is the user's is as it was."""
+        """Right after the fault: nothing is falsely called done, and the user's files are unchanged."""
         if answer.code == 0:
             difference = differs(harness.present(self.project), self.scene.undisturbed)
             require(not difference, f"it says that it is done: {difference} {saw}")
@@ -239,7 +239,7 @@ class Trial:
             self._judge_log(saw)
 
     def judge_end(self, saw: str, *, leftovers: bool = True) -> None:
-        """After the fault is gone and the command was said again: as if nothing had been."""
+        """After the fault is gone and the command ran again: the state is that of an undisturbed run."""
         difference = differs(harness.present(self.project), self.scene.undisturbed)
         require(not difference, f"another end: {difference} {saw}", LOST_BYTES)
         if self.scene.has_log:
@@ -262,7 +262,7 @@ class Trial:
                 require(found.returncode == 0, f"checkpoint of {row['task']} is gone {saw}", LOST_CHECKPOINT)
 
     def finish(self, stage: Stage, saw: str, *, may_leave_locks: bool = False) -> None:
-        """What the user says once the fault is gone must end well."""
+        """Assert that the user's commands after the fault succeed."""
         answer = self.scene.finish(stage, self.project, self.scene)
         while may_leave_locks and answer.code != 0 and (locks := set(_LOCK.findall(answer.out))):
             for name in locks:
@@ -287,7 +287,7 @@ def is_rest(name: str) -> bool:
 
 
 def differs(found: Bytes, wanted: Bytes) -> str:
-    """What of one state is not as in the other; empty when they are the same."""
+    """Return the differences of one state from the other; empty if they are equal."""
     told = []
     for name in ("files", "committed"):
         here, there = getattr(found, name), getattr(wanted, name)

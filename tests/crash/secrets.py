@@ -57,7 +57,7 @@ VALUES = 13
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """`secret` is what must not be seen, `text` how it is printed, `variable` its name where it is a known value."""
+    """`secret` must not appear, `text` is its printed form, `variable` its name if it is a known value."""
 
     name: str
     secret: str
@@ -105,7 +105,7 @@ def spelled(canary: Canary) -> list[Canary]:
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    """`size` is the number of megabytes of harmless output in which nothing may be found; None is twelve."""
+    """`size` is the number of megabytes of harmless output to search in vain; None is twelve."""
     known = canaries(random.Random(seed))
     redactor = Redactor({c.variable: c.secret for c in known if c.variable}, key=b"key")
     step = 1 if size is None or size > 1 else 7
@@ -116,7 +116,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
 
 
 def at_cuts(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
-    """Output of which head and tail are kept: a secret that a cut goes through is not seen in part."""
+    """Output of which head and tail are kept: truncation never shows part of a secret."""
     for canary in known:
         data = canary.text.encode()
         with tally.case(f"{canary.name} at the cuts"):
@@ -138,7 +138,7 @@ def capture(path: Path, data: bytes) -> Captured:
 
 
 def in_pieces(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
-    """Transcripts are written while output comes, in pieces that end anywhere."""
+    """Transcripts are written during the output, in chunks with arbitrary ends."""
     for canary in known:
         data = canary.text.encode()
         with tally.case(f"{canary.name} in pieces"):
@@ -204,7 +204,7 @@ def everywhere(folder: Path, known: list[Canary], tally: Tally, plant: str = "")
 
 
 def planted(fault: str) -> None:
-    """In the process under test: nothing is looked for."""
+    """In the process under test: no secret is searched for."""
     assert fault == "redaction off", fault
     Redactor.data = lambda _, data: data  # type: ignore[method-assign,assignment]
 
@@ -237,7 +237,7 @@ def printing_project(place: Path, forms: list[Canary], known: list[Canary]) -> P
 
 
 def kept(project: Project, theirs: frozenset[bytes] = frozenset()) -> Iterator[tuple[str, bytes]]:
-    """Every file, by name and bytes, and every object that idumb wrote; those in `theirs` are the user's own words."""
+    """Return every file, by name and bytes, and every object that idumb wrote; `theirs` are the user's own."""
     state = Path(os.environ.get("XDG_STATE_HOME", str(Path.home())))
     for top in (project.repo.git_dir / "idumb", project.folder / ".idumb", project.folder / ".planning", state):
         for path in top.rglob("*"):

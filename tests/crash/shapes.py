@@ -1,4 +1,4 @@
-"""Projects of several shapes, each with what a user says to bring it to its end."""
+"""Projects of several shapes, each with the commands that complete it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shape:
 
 
 def _project(place: Path, files: dict[str, str | bytes] | None = None) -> Project:
-    """With work of the user's: something staged, something changed after that, something never added."""
+    """With work of the user: a staged change, a later change, and an untracked file."""
     repo = GitSandbox.create(place)
     mine: dict[str, str | bytes] = {"staged.txt": "one\n", "dirty.txt": "one\n", ".gitignore": "*.log\n"}
     return projects.create(repo, files={**mine, **(files or {})})
@@ -102,7 +102,7 @@ def _failing(id: str, path: str, fields: str = "") -> str:
 
 
 def _clone(place: Path) -> Project:
-    """In a private clone, and nothing is committed for the user."""
+    """In a private clone, without commits for the user."""
     project = _project(place, {"old.txt": "old\n"})
     project.configure("git: {commit: none}\nrun: {workspace: clone}\n")
     project.plan(
@@ -125,7 +125,7 @@ def _clone(place: Path) -> Project:
 
 
 def _people(place: Path) -> Project:
-    """A person says yes in the middle, takes work back, and lets it be made again."""
+    """A person confirms in the middle, rolls work back, and has it repeated."""
     project = _project(place)
     project.plan(
         [
@@ -140,7 +140,7 @@ def _people(place: Path) -> Project:
 
 
 def _refused(place: Path) -> Project:
-    """A hook of the user's refuses the tasks' commits until it is told otherwise."""
+    """A hook of the user refuses the tasks' commits until it is changed."""
     project = _project(place)
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     _work(project)

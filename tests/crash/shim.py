@@ -1,4 +1,4 @@
-"""Builds `fault.c`, and tells it which system call of which kind fails, through a file that all processes share."""
+"""Builds `fault.c` and tells it which system call must fail, through a file that all processes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 between all that it takes to let the branch have what a builder committed."""
+"""kill -9 at every step of delivering a builder's commits to the branch."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _window(scene: Scene) -> dict[str, int]:
 
 
 def _survives_a_commit_of_the_users(scene: Scene, point: int) -> None:
-    """Somebody commits before the run is resumed: nothing of theirs goes, and the task is made again on top."""
+    """The user commits before the run is resumed: nothing of it is lost, and the task is repeated on top."""
     project = scene.copy(0)
     scene.say(project, scene.shape.steps[0], {"at": point, "fine": True})
     project.repo.git("commit", "-q", "-m", "Theirs", "--", "staged.txt")

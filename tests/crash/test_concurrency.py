@@ -1,4 +1,4 @@
-"""Eight processes on one repository: a sample, and proof that a lock that excludes nobody is found."""
+"""Eight processes on one repository: a sample, and proof that a broken lock is detected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.warm import Warm
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_eight_processes_with_mixed_commands_leave_a_valid_history() -> None:
-    """R-LOG-5, F10, F40, T6: one owner at a time, nothing lost, nothing twice, no trace of what was refused."""
+    """R-LOG-5, F10, F40, T6: one owner at a time, nothing lost, nothing twice, no trace of refused commands."""
     result = programmes.carry_out(concurrency.PROGRAMME, size=concurrency.PROGRAMME.sample, seed=6)
     assert not result.failures, programmes.report(result)
     assert result.cases == concurrency.PROGRAMME.sample
@@ -31,7 +31,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.mark.slow
 def test_the_harness_detects_a_lock_that_excludes_no_process(scene: Scene) -> None:
-    """Whether two commands meet is chance, and about one round in three has none that do: twelve rounds are enough."""
+    """Whether two commands overlap is random, and about one round in three has no overlap: twelve rounds are enough."""
 
     def found(seed: int) -> bool:
         trees = scene.copy(1)

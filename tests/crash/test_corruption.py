@@ -28,7 +28,7 @@ def test_damage_to_any_stored_file_is_detected_before_use_and_the_run_continues(
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_programme_detects_missing_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A harness that never failed proves nothing: without the checks damaged events are believed."""
+    """A harness that never failed proves nothing: without verification, damaged events are accepted."""
     tally = Tally()
     with Warm(tmp_path / "out") as warm:
         scene = corruption.Scene(tmp_path, warm)

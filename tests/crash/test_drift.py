@@ -1,4 +1,4 @@
-"""kill -9 while what a builder did to the index is put back, and before what it committed is told."""
+"""kill -9 while a builder's index changes are reverted, and before its commit is reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def staged(project: Project) -> list[str]:
 def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     project: Project, tmp_path: Path, edge: str, nth: int
 ) -> None:
-    """R-GIT-2, R-GIT-6: wherever the kill falls; the printed command brings back what was staged before."""
+    """R-GIT-2, R-GIT-6: with a kill anywhere; the printed command restores what was staged before."""
     told = killed(project, "git reset -q; git add src.txt", edge, tmp_path, nth)
     assert "b.txt" in project.repo.git("log", "--name-only", "--format=", "--grep=Idumb-Task: T1-02").splitlines()
     assert staged(project) == ["src.txt"]
@@ -97,7 +97,7 @@ def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, 
 
 @pytest.mark.slow
 def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
-    """R-GIT-2, R-GIT-6: the commit of before that no ref names any more is held, and the command leads back."""
+    """R-GIT-2, R-GIT-6: the earlier commit, which no ref names any more, is kept, and the command restores it."""
     repo = project.repo
     repo.git("branch", "other")
     repo.git("branch", "ahead")

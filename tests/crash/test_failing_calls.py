@@ -23,7 +23,7 @@ from tests.support.gitrepo import GitSandbox
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_failed_system_call_ends_in_one_clear_line_and_the_work_continues_from_there() -> None:
-    """R-RUN-2, R-LOG-5, F32, F33: nothing is called done that is not, and nothing of the user's is lost."""
+    """R-RUN-2, R-LOG-5, F32, F33: nothing is falsely called done, and nothing of the user is lost."""
     result = programmes.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1)
     if result.skipped:
         pytest.skip(result.skipped)
@@ -38,7 +38,7 @@ class Play:
     forced: int  # fsyncs of the undisturbed command
 
     def points(self) -> list[Point]:
-        """Some fsyncs from the middle of the command, where objects are forced."""
+        """Some fsyncs from the middle of the command, where objects are synced."""
         middle = self.forced // 2
         return [Point(self.scene.name, shim.FSYNC, middle + n, Error(errno.EIO)) for n in range(4)]
 
@@ -89,7 +89,7 @@ def test_points_of_a_sample_are_spread_over_scenes_and_kinds() -> None:
 def test_a_commit_is_complete_or_absent_if_a_rename_fails(
     sandbox: GitSandbox, tmp_path: Path, nth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-GIT-2, F32: git moves the branch before it writes the index; the index is then mended, the commit known."""
+    """R-GIT-2, F32: git moves the branch before it writes the index; the index is then repaired, the commit known."""
     sandbox.write_all({"a.txt": "one\n", "old.txt": "old\n"})
     first = sandbox.commit()
     sandbox.write_all({"a.txt": "two\n", "new.txt": "new\n"})
@@ -116,7 +116,7 @@ def test_a_commit_is_complete_or_absent_if_a_rename_fails(
 
 
 def test_the_index_follows_a_commit_if_git_could_not_store_it(sandbox: GitSandbox) -> None:
-    """R-GIT-2: whoever finds the commit by its trailers lets the index follow, but for what the user staged since."""
+    """R-GIT-2: recognizing the commit by its trailers updates the index, except for the user's later staging."""
     sandbox.write_all({"a.txt": "one\n", "b.txt": "one\n", "old.txt": "old\n"})
     first = sandbox.commit()
     sandbox.write_all({"a.txt": "two\n", "b.txt": "two\n", "new.txt": "new\n"})

@@ -15,7 +15,7 @@ from tests.support.warm import Warm
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_an_owner_that_continues_after_a_takeover_writes_nothing() -> None:
-    """R-LOG-5, F38, T7: neither in the log nor at refs, on the branch or in the work tree."""
+    """R-LOG-5, F38, T7: neither in the log nor at refs, on the branch or in the working tree."""
     result = programmes.carry_out(fencing.PROGRAMME, size=fencing.PROGRAMME.sample, seed=7)
     assert not result.failures, programmes.report(result)
     assert result.cases == fencing.PROGRAMME.sample
@@ -59,7 +59,7 @@ def _before_append(scene: Scene, kinds: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", APPENDS)
 def test_the_fence_of_the_log_alone_refuses_an_old_owner(scene: Scene, kinds: str) -> None:
-    """R-LOG-5, F38: the two other guards of the log are off, and the old token still appends nothing."""
+    """R-LOG-5, F38: the two other guards of the log are disabled, and the old token still appends nothing."""
     late, before, after = fencing.late_append(scene, _before_append(scene, kinds), plant=fencing.FENCE_ALONE)
     assert (late.code, late.error["code"]) == (4, "store.fence"), late
     assert after == before
@@ -67,7 +67,7 @@ def test_the_fence_of_the_log_alone_refuses_an_old_owner(scene: Scene, kinds: st
 
 @pytest.mark.slow
 def test_without_the_fence_of_the_log_an_old_owner_appends(scene: Scene) -> None:
-    """R-LOG-5: what the test above sees refused is written once the fence is off too."""
+    """R-LOG-5: the writes that the test above sees refused succeed if the fence is disabled too."""
     point = _before_append(scene, "checkpoint.recorded task.completed")
     _, before, after = fencing.late_append(scene, point, plant="no fence at all")
     assert after != before

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP, once and twice, at the points at which something becomes durable (F36)."""
+"""SIGINT, SIGTERM and SIGHUP, once and twice, at durable calls (F36)."""
 
 from __future__ import annotations
 

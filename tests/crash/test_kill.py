@@ -1,4 +1,4 @@
-"""kill -9 of an executor with an interpreter of its own, where something becomes durable, then `resume`."""
+"""kill -9 of an executor in its own interpreter, at durable calls, then `resume`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 
 def survives(scene: Scene, point: int) -> None:
-    """Kill the run at `point`; the next resume must bring everything to its end."""
+    """Kill the run at `point`; the next resume must complete everything."""
     project = scene.make()
     answer = harness.run(project, "execute-phase", "1", "--approve", scene.consent, at=point)
     assert answer.code == KILLED, (scene.names[point], answer)

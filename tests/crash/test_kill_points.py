@@ -1,4 +1,4 @@
-"""kill -9 before and after everything that is made durable, in plans of six shapes."""
+"""kill -9 before and after every durable write, in plans of six shapes."""
 
 from __future__ import annotations
 

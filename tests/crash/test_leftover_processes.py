@@ -1,4 +1,4 @@
-"""T14: nothing that was started outlives the work, and the harness would see it (R-RUN-8, R-RUN-9, F59)."""
+"""T14: no process outlives the work, and the harness would detect one (R-RUN-8, R-RUN-9, F59)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power cuts on real file systems in image files; skipped aloud where they cannot be made."""
+"""Power cuts on real file systems in image files; skipped with a message if they are impossible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED = 7
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_acknowledged_work_survives_a_power_cut_and_the_rest_continues() -> None:
-    """F31, R-LOG-6: a sample of the programme, the same every time but for the moments that nobody chose."""
+    """F31, R-LOG-6: a sample of the programme, the same every time except for the random moments."""
     result = programme.carry_out(power_cut.PROGRAMME, size=power_cut.PROGRAMME.sample, seed=SEED)
     if result.skipped:
         pytest.skip(f"NO POWER WAS CUT: {result.skipped}")
@@ -28,7 +28,7 @@ def test_acknowledged_work_survives_a_power_cut_and_the_rest_continues() -> None
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "fault"), [("ext4", "nothing is forced"), ("xfs", "refs before objects")])
 def test_the_programme_detects_missing_fsyncs(kind: str, fault: str, tmp_path: Path) -> None:
-    """A harness that never failed proves nothing: acknowledged checkpoints are gone, or refs lead nowhere."""
+    """A harness that never failed proves nothing: acknowledged checkpoints are lost, or refs dangle."""
     try:
         kinds = disk.require()
     except CannotRun as reason:

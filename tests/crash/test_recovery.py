@@ -1,4 +1,4 @@
-"""What a kill or a power cut leaves, piece by piece: adopted, collected, or named with the command that helps."""
+"""Leftovers of a kill or a power cut, one by one: adopted, removed, or named with the command that helps."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "next-index-999999.l
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_of_the_killed_command_is_removed(killed: Killed, name: str) -> None:
-    """R-LOG-6, F30: nobody can hold it, and it is no older than the command that was killed."""
+    """R-LOG-6, F30: it has no live owner, and it is not older than the killed command."""
     (killed.repo.git_dir / name).touch()
     answer = killed.resume()
     assert answer.code == 0, answer
@@ -157,7 +157,7 @@ def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
 
 
 def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
-    """R-LOG-6: the log names a commit that is there, so its name comes back before `git gc` can take it."""
+    """R-LOG-6: the log names an existing commit, so its ref is restored before `git gc` can remove it."""
     (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
     known = killed.repo.refs("refs/idumb/")[ref]
     killed.repo.git("update-ref", "-d", ref)
@@ -166,7 +166,7 @@ def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
 
 
 def test_a_file_emptied_by_a_power_cut_is_named_with_the_command_that_shows_its_bytes(killed: Killed) -> None:
-    """F31, M3: it is damage, not a change of the user's; what they commit is their word."""
+    """F31, M3: it is damage and not a user's change; a committed change counts as the user's."""
     killed.repo.write("a.txt", "")
     answer = killed.resume()
     assert (answer.code, answer.error["code"]) == (4, "task.emptied-path")

@@ -1,4 +1,4 @@
-"""A rollback or undo that is killed, or refused in the middle, is said again; then all is as if nothing had been."""
+"""A rollback or undo that was killed or refused is run again, with the result of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ran(sandbox: GitSandbox) -> Project:
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [3, 5, 6, 8])
 def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at: int) -> None:
-    """R-GIT-3: one rollback in the record, one commit, and undo brings back what the tasks made."""
+    """R-GIT-3: one rollback in the record, one commit, and undo restores the tasks' work."""
     before = ran.repo.ledger()
     killed = harness.run(ran, "rollback", "1", "--to", "T1-01", "--yes", at=at)
     assert killed.code == harness.KILLED
@@ -77,7 +77,7 @@ def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Proj
 
 
 def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
-    """R-GIT-3: undo gives back what was there, and that was the person's."""
+    """R-GIT-3: undo restores the earlier state, and that was the user's."""
     ran.repo.remove("b.txt")
     before = ran.repo.ledger()
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0

@@ -1,4 +1,4 @@
-"""T16: no secret stands in what idumb keeps or says, and the harness would see it (R-LOG-3, F63, S13)."""
+"""T16: no secret is in anything that idumb stores or prints, and the harness detects one (R-LOG-3, F63, S13)."""
 
 from __future__ import annotations
 

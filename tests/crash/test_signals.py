@@ -1,4 +1,4 @@
-"""Ctrl-C and TERM while a builder works: it stops, says what comes next, and leaves nothing running."""
+"""Ctrl-C and TERM while a builder works: the run stops, names the next command, and leaves no process."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_interruption_is_reported_in_json_too(project: Project, tmp_path: Pat
 
 
 def test_an_interrupted_attempt_does_not_count(project: Project, tmp_path: Path) -> None:
-    """A user's Ctrl-C is no failure of the task: with one attempt allowed the task still gets it."""
+    """A user's Ctrl-C is not a failure of the task: with one attempt allowed the task still gets it."""
     consent = project.approval()
     with project.running("execute-phase", "1", "--approve", consent, "--max-attempts", "1") as run:
         run.wait_for("attempt.started", "T1-02")
@@ -94,7 +94,7 @@ def test_an_interrupted_attempt_does_not_count(project: Project, tmp_path: Path)
 
 
 def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(project: Project, tmp_path: Path) -> None:
-    """R-GIT-6: what the attempt left is put back only where nobody changed it since."""
+    """R-GIT-6: the attempt's changes are reverted only where the user changed nothing since."""
     with project.running("execute-phase", "1", "--approve", project.approval()) as run:
         run.wait_for("attempt.started", "T1-02")
         with open(tmp_path / "door", encoding="ascii") as door:
@@ -112,7 +112,7 @@ def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(projec
 
 
 def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp_path: Path) -> None:
-    """F30, F41: the guard ends the builder, `resume` what is left; it takes the lock over and starts from the base."""
+    """F30, F41: the guard ends the builder, `resume` the rest; it takes the lock over and starts from the base."""
     with project.running("execute-phase", "1", "--approve", project.approval()) as run:
         run.wait_for("attempt.started", "T1-02")
         with open(tmp_path / "door", encoding="ascii") as door:

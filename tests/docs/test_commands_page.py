@@ -1,4 +1,4 @@
-"""docs/commands.md says what the commands say of themselves."""
+"""docs/commands.md matches the help of the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages show as configuration or policy is read without an error."""
+"""Configuration and policy examples of the pages are valid."""
 
 from __future__ import annotations
 

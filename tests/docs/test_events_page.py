@@ -63,7 +63,7 @@ def test_every_written_field_is_explained() -> None:
 
 
 def test_names_of_other_engines_map_to_kinds_of_idumb() -> None:
-    """Kinds, and what the payload must say, stand in the table as the program has them."""
+    """The table has the kinds and required payload fields of the program."""
     table = PAGE.split("## Names from other workflow engines")[1]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     found = {words(left)[0]: re.findall(r"`([\w.]+)`", right) for left, right in rows}

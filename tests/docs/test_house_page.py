@@ -1,4 +1,4 @@
-"""docs/design/house.md shows the rooms as they are, and every path that it names is there."""
+"""docs/design/house.md shows the current rooms, and every path on it exists."""
 
 from __future__ import annotations
 

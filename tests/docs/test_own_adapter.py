@@ -16,7 +16,7 @@ SECTION = (source.ROOT / "docs" / "agents.md").read_text(encoding="utf-8").parti
 
 
 def shown(word: str) -> str:
-    """The block of the section with this word behind its fence."""
+    """Return the fenced block of this language in the section."""
     found = re.search(rf"^```{word}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
     assert found is not None
     return found[1]
@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_example_adapter_of_the_page_builds_a_task(sandbox: GitSandbox, site: Path) -> None:
-    """R-ADAPT-2: by an entry point; without the package the binding is refused before anything is begun."""
+    """R-ADAPT-2: by an entry point; without the package the binding is refused before anything starts."""
     project = projects.create(sandbox)
     project.configure(shown("yaml"))
     project.plan([task("T1-01", files="create `a.txt`", check="grep -qx 'T1-01: Task T1-01' a.txt")])

@@ -31,7 +31,7 @@ def spans(command: hosts.Command) -> list[str]:
 
 
 def problem(line: str) -> str | None:
-    """What is wrong with a command line; None where the program knows the command and every option of it."""
+    """Return the error in a command line; None if the program knows the command and all its options."""
     name, *words = shlex.split(line)[1:]
     command = main.group.get_command(click.Context(main.group), name)
     if command is None:
@@ -70,7 +70,7 @@ def test_a_slash_command_is_short_and_handles_each_exit_code(command: hosts.Comm
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_only_read_only_commands_are_allowed_without_a_question(command: hosts.Command) -> None:
-    """R-PLAN-8: approval is a person's word, so no host is told to let it pass."""
+    """R-PLAN-8: only a person approves, so no host may let it pass."""
     allowed = re.findall(r"Bash\(idumb ([a-z-]+):\*\)", command.tools)
     assert command.tools == ", ".join(f"Bash(idumb {name}:*)" for name in allowed)
     assert set(allowed) <= LOOKING
@@ -85,7 +85,7 @@ def test_a_slash_command_that_needs_consent_says_to_ask_the_user(command: hosts.
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_no_host_runs_or_reads_anything_automatically(command: hosts.Command) -> None:
-    """Hosts run what stands behind an exclamation mark, and put in files behind an at sign."""
+    """Hosts run text after an exclamation mark, and insert files after an at sign."""
     assert not re.search(r"!`|!\{|@\{|(?<!\w)@\w|\$\d|\$\{", command.body)
     assert "'''" not in command.body
 

@@ -1,4 +1,4 @@
-"""Amendments are written in every notation, where they belong and nowhere else, or not at all."""
+"""Amendments are written in every notation, in the right place or not at all."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_there_are_enough_cases_and_each_has_its_expectation() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_finding_is_actionable(name: str) -> None:
-    """R-PLAN-5: what was found, where, and what to do."""
+    """R-PLAN-5: the finding, its place and its fix."""
     data = (CASES / f"{name}.md").read_bytes()
     lines = data.decode("utf-8", "replace").count("\n") + 1
     for finding in plan_parser.parse(data, "case.md").findings:

@@ -1,4 +1,4 @@
-"""Plans of other authors, where they are at hand: what the reference makes of each. The plans are not kept here."""
+"""Plans of other authors, if available: the reference's result for each. The plans are not kept here."""
 
 from __future__ import annotations
 

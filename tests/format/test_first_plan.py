@@ -1,4 +1,4 @@
-"""The plan that is filled in for a user: a plan, whatever words the roadmap has; and research that hides nothing."""
+"""The plan template filled in for a user is valid with any roadmap text, and research hides nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R-PLAN-5: a number of thousands of digits, wherever it stands, is bad input or text, and never an error of idumb."""
+"""R-PLAN-5: a number of thousands of digits anywhere is bad input or text, and never a crash of idumb."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ ROADMAP = """# Roadmap 1
 
 
 def mutants(text: str) -> Iterator[str]:
-    """The digits in place of every word, behind it, and with a sign."""
+    """The digits in place of every word, after it, and with a sign."""
     for word in re.finditer(r"[A-Za-z0-9_.-]+", text):
         begin, end = word.span()
         for changed in (DIGITS, word[0] + DIGITS, "-" + DIGITS):

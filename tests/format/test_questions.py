@@ -63,7 +63,7 @@ def test_the_planner_reads_answered_questions_but_no_open_ones() -> None:
 
 @given(text=words, why=words, answer=words)
 def test_no_question_or_answer_text_becomes_another_question(text: str, why: str, answer: str) -> None:
-    """R-ADAPT-4: words are words, whatever Markdown they look like."""
+    """R-ADAPT-4: text stays text, whatever Markdown it looks like."""
     asked = Question("Q-1", text, why)
     tail = "\n## Mine\n\nmy words\n"
     made = context_questions.written(

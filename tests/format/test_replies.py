@@ -1,4 +1,4 @@
-"""What of a model's answer is a plan, and the prompts that tell a model how to answer."""
+"""Extracting a plan from a model's answer, and the prompts that describe the answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_two_plans_are_recognized_as_two() -> None:
 
 
 def test_the_planner_s_example_is_a_plan_without_errors() -> None:
-    """R-ADAPT-4, R-PLAN-10: what the planner is taught is what the parser reads."""
+    """R-ADAPT-4, R-PLAN-10: the planner learns exactly the format that the parser reads."""
     found = plan_replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
     assert len(found) == 1
     parsed = plan_parser.parse(found[0].encode(), ".planning/phases/1/01-PLAN.md")

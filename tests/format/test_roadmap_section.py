@@ -1,4 +1,4 @@
-"""What a roadmap says of one phase, and how one is put at its end."""
+"""The section of one phase in a roadmap, and appending a phase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that can stand in a file makes the parser raise, and the fast path never differs from the general parser."""
+"""No file content makes the parser raise, and the fast path never differs from the general parser."""
 
 from __future__ import annotations
 

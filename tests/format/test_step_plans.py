@@ -1,4 +1,4 @@
-"""Step plans in YAML and JSON: what is legal, what each mistake is called and where it is found."""
+"""Step plans in YAML and JSON: valid ones, and the code and place of each mistake."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def good(text: str | bytes, path: str = "plan.yaml") -> Plan:
 
 
 def wrong(text: str | bytes, path: str = "plan.yaml") -> list[tuple[str, int]]:
-    """(code, line) of everything that is wrong; there is no plan then."""
+    """Return (code, line) of every error; there is no plan then."""
     found = read(text, path)
     assert found.plan is None
     for one in found.findings:
@@ -127,7 +127,7 @@ def test_json_and_yaml_give_the_same_plan() -> None:
     ],
 )
 def test_an_invalid_step_is_named_with_its_line(change: dict[str, Any], code: str) -> None:
-    """R-PLAN-7, R-LOCK-7: nothing is inferred, no key is unknown."""
+    """R-PLAN-7, R-LOCK-7: nothing is inferred, and no unknown key is accepted."""
     step = {k: v for k, v in {**STEP, **change}.items() if v is not None}
     found = wrong('{"steps": [\n' + json.dumps(STEP) + ",\n" + json.dumps(step) + "\n]}", "p.json")
     assert found == [(code, 3)]
@@ -209,7 +209,7 @@ def test_an_invalid_step_plan_is_an_error_and_never_partly_loaded(text: str | by
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_byte_order_mark_and_windows_line_endings_change_nothing(path: str, mark: str, end: str) -> None:
-    """R-PLAN-7: the hash is of the bytes all the same."""
+    """R-PLAN-7: the hash covers the bytes all the same."""
     text = as_json(STEP, STEP)
     marked = (mark + text.replace("\n", end)).encode()
     plan, plain = good(marked, path), good(text, path)

@@ -1,4 +1,4 @@
-"""R-PLAN-5: a remedy can be followed as it stands: free ids, the indentation that is wrong, the format of a file."""
+"""R-PLAN-5: a suggested fix works as printed: free ids, wrong indentation, the format of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R-PLAN-2, R-PLAN-5: what looks like a task is read as one, or an error names it; prose stays prose."""
+"""R-PLAN-2, R-PLAN-5: text that looks like a task is read as one or an error; prose stays prose."""
 
 from __future__ import annotations
 

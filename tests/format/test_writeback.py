@@ -1,4 +1,4 @@
-"""Edits by span change what they name and nothing else."""
+"""Edits by span change only their span."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stretch of first-parent history changed: every path as text, every blob as bytes."""
+"""The changes of a range of first-parent history: every path as text, every blob as bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = (".planning", ".idumb")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path of one commit; modes are git's six digits, `ABSENT` where there is nothing. `oid` is the new blob."""
+    """One path of one commit; modes are git's six digits, `ABSENT` if the path is absent. `oid` is the new blob."""
 
     path: str
     before: str
@@ -44,7 +44,7 @@ class Commit:
 
 
 def git(root: Path, *arguments: str, given: bytes = b"") -> bytes:
-    """Standard output of git; a failure is an error with git's words."""
+    """Return the standard output of git; a failure is an error with git's message."""
     done = subprocess.run(["git", *arguments], cwd=root, input=given, capture_output=True, check=False)
     if done.returncode:
         message = f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}"

@@ -1,4 +1,4 @@
-"""A repository with everything in its history that a file system and git can hold and programs stumble over."""
+"""A repository whose history has everything legal in a file system and git that breaks programs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ BYTES = {
 
 
 def begun(place: Path) -> GitSandbox:
-    """A repository with one commit, the base of what a chapter adds."""
+    """Create a repository with one commit, the base of a chapter's changes."""
     repo = GitSandbox.create(place)
     repo.write_all({"README.md": "# Nasty\n", "kept/file.txt": "kept\n", ".gitattributes": "*.bin -text\n"})
     repo.link("links/absolute", "/nonexistent/place")  # leads out, so it is there before; a task that makes it fails

@@ -127,7 +127,7 @@ def _content(data: bytes) -> dict[str, object]:
 
 
 def _link_patch(root: Path, commit: Commit, change: Change, found: Mapping[str, bytes]) -> str:
-    """A file that becomes a link was deleted by a step before, so the patch creates it."""
+    """An earlier step deleted the file that becomes a link, so the patch creates it."""
     if change.before == LINK:
         arguments = ("diff-tree", "-p", "--no-color", "--full-index", commit.parent, commit.oid, "--", change.path)
         return commits.git(root, "--literal-pathspecs", *arguments).decode("utf-8", "surrogateescape")
@@ -153,7 +153,7 @@ def _quoted(path: str) -> str:
 
 
 def checks(changes: Sequence[Change], *, compare: bool = False) -> list[str]:
-    """Commands that hold where the work tree has the bytes of the commit."""
+    """Return commands that succeed if the working tree has the bytes of the commit."""
     if not changes:
         return ["true"]
     ones = [_check(change, compare=compare) for change in changes]

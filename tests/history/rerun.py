@@ -16,7 +16,7 @@ PLAN = ".planning/phases/1/01-PLAN.md"
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """`original` holds the history from `base` to `tip`; `root` is a clone that stands on `base`, with the plan."""
+    """`original` has the history from `base` to `tip`; `root` is a clone at `base`, with the plan."""
 
     original: Path
     root: Path
@@ -52,7 +52,7 @@ class Rerun:
         return self.idumb("execute-phase", "1", "--approve", approved, "--no-verify", *options)
 
     def task(self, number: int) -> str:
-        """The id of the task that stands for the commit at `number`, from 1."""
+        """Return the id of the task for the commit at `number`, from 1."""
         return f"T1-{number:0{max(2, len(str(len(self.stretch))))}}"
 
     def commits_by_task(self) -> dict[str, str]:
@@ -73,7 +73,7 @@ class Rerun:
         return wrong
 
     def stands_at(self, commit: str) -> bool:
-        """Whether branch and work tree have that commit's files, idumb's own folders aside."""
+        """Return whether branch and working tree have that commit's files, except idumb's own folders."""
         same = commits.tree_aside_own(self.root, "HEAD") == commits.tree_aside_own(self.original, commit)
         return same and not self.dirty()
 

@@ -108,7 +108,7 @@ ADDED = task("T1-09", files="create `z.txt`", check="test -s z.txt", steps=[writ
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Texts to begin from. `outside` are other authors' plans; empty where they are not at hand."""
+    """The seed texts. `outside` are other authors' plans; empty if they are not available."""
 
     plans: tuple[str, ...]
     outside: tuple[str, ...]
@@ -116,7 +116,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Fuzzed:
-    """One file of a repository, what to write there, and what is asked then; `name` tells the kind."""
+    """One file of a repository, its new content, and the command to run; `name` tells the kind."""
 
     name: str
     project: Project
@@ -126,7 +126,7 @@ class Fuzzed:
 
 
 class Bench:
-    """The repositories that are asked about, each made when it is first wanted, and what was in them then."""
+    """The repositories under test, each created on first use, and their original content."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -134,7 +134,7 @@ class Bench:
 
     @cached_property
     def fresh(self) -> Project:
-        """One that never ran."""
+        """A project without a run."""
         made = projects.create(GitSandbox.create(self.folder / "fresh"))
         made.plan(TASKS)
         (made.folder / ".idumb" / "policy").mkdir(exist_ok=True)
@@ -142,7 +142,7 @@ class Bench:
 
     @cached_property
     def stopped(self) -> Project:
-        """One whose run waits to go on."""
+        """A project whose run can be resumed."""
         self.forget()
         made = projects.create(GitSandbox.create(self.folder / "stopped"))
         made.plan([*TASKS, task("T1-03", check="test -e later", after="T1-02", steps=[shell("true")])])
@@ -378,7 +378,7 @@ def _digest(place: str) -> str:
 
 
 def carry_out(case: Fuzzed, bench: Bench, tally: Tally, name: str) -> None:
-    """Ask, and note everything that an answer must not do."""
+    """Run the use case, and record every forbidden effect or answer."""
     tally.cases += 1
     kept = bench.ledger(case.project)
     before = case.path.read_bytes() if case.path.exists() else None
@@ -440,7 +440,7 @@ def _require_shown(command: str, result: Result, tally: Tally, name: str) -> Non
 
 
 def _require_placed(problem: IdumbError, tally: Tally, name: str) -> None:
-    """A code, words, and for each finding its place."""
+    """A code, a message, and a place for each finding."""
     if not problem.code or not problem.message or problem.code == "internal":
         tally.fail(OTHER, name, f"an error without words: {problem!r}")
     json.dumps(problem.details)

@@ -91,7 +91,7 @@ class Template:
         self._number = 0
 
     def copy(self) -> Scene:
-        """Another copy, for which nobody has consented to anything."""
+        """Another copy, without any consent."""
         self._number += 1
         place = self._folder / f"case-{self._number}"
         shutil.copytree(self._root, place / "repo", symlinks=True)
@@ -125,7 +125,7 @@ def ask(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answ
 
 
 def bounded(seconds: int) -> None:
-    """In the process of a command: it ends by a signal where it waits for ever, and gets no memory without end."""
+    """In the process of a command: a signal ends it if it waits forever, and its memory is limited."""
     signal.alarm(seconds)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
@@ -133,7 +133,7 @@ def bounded(seconds: int) -> None:
 def problems(
     warm: Warm, scene: Scene, payload: Payload | Harm, commands: Sequence[str]
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
-    """Whatever a command did that it must not: (kind of failure, words)."""
+    """Every forbidden effect of a command: (kind of failure, message)."""
     before = _ledger(scene)
     for command in commands:
         answer = ask(warm, scene, payload, command)
@@ -163,7 +163,7 @@ def _wrong(command: str, answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _ledger(scene: Scene) -> dict[str, str]:
-    """Everything in the case's folder but what idumb keeps for itself beside git's files."""
+    """Everything in the case's folder except what idumb keeps for itself beside git's files."""
     own = str(scene.root / ".git" / "idumb")
     found = everything(scene.root.parent)
     return {path: digest for path, digest in found.items() if not f"{path}/".startswith(f"{own}/")}

@@ -179,7 +179,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def mutated(seeds: Sequence[str], chosen: random.Random) -> bytes:
-    """One of the seeds after one to four changes; now and then with bytes that are no UTF-8."""
+    """Return a seed after one to four changes; sometimes with bytes that are not UTF-8."""
     text = chosen.choice(seeds)
     for _ in range(chosen.choice((1, 1, 2, 4))):
         text = chosen.choice(MUTATIONS)(text, chosen, seeds)

@@ -38,7 +38,7 @@ class Scene:
             self.repo.git("config", key.replace("__", ".").replace("_", "-"), value)
 
     def shell(self, *argv: str, environment: Mapping[str, str] | None = None) -> None:
-        """Run something in the repository, whatever comes of it."""
+        """Run a command in the repository and ignore its result."""
         subprocess.run(
             argv,
             cwd=self.root,
@@ -137,7 +137,7 @@ def _process_filter(scene: Scene) -> None:
 
 
 def _touched(scene: Scene) -> None:
-    """git reads a file again, and through the filter, where its time differs from the index."""
+    """git reads a file again, and through the filter, if its time differs from the index."""
     os.utime(scene.root / "README.md", (1, 1))
     scene.shell("git", "status")
     scene.shell("git", "add", "--all")
@@ -184,7 +184,7 @@ def _ssh(scene: Scene) -> None:
 
 
 def _lazy(scene: Scene) -> None:
-    """A promisor remote: git fetches what is missing, by a program of the remote's choice."""
+    """A promisor remote: git fetches missing objects with a program that the remote chooses."""
     _ssh(scene)
     scene.configure(
         remote__origin__promisor="true",
@@ -250,7 +250,7 @@ def _submodule(scene: Scene) -> None:
 
 
 def _nested(scene: Scene) -> None:
-    """A repository in a folder, which nobody added."""
+    """A repository in a folder, which was never added."""
     inner = GitSandbox.create(scene.root / "nested")
     inner.git("config", "core.fsmonitor", str(scene.script("tools/watch.sh")))
     scene.script("nested/.git/hooks/post-index-change")

@@ -61,7 +61,7 @@ UNCHANGED = {
 
 @pytest.mark.parametrize("path", UNCHANGED)
 def test_the_unmutated_input_is_valid(project: Project, path: str) -> None:
-    """What is refused at once would never reach the code behind the parser."""
+    """A file refused at once would never reach the code behind the parser."""
     text, phase = UNCHANGED[path]
     place = project.repo.write(path, text)
     answer = project.quick("check-plan", phase, "--json")
@@ -111,7 +111,7 @@ def test_the_harness_detects(fault: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 def test_the_command_prints_one_complete_answer(tmp_path: Path) -> None:
-    """One object and no traceback, in a process of its own; nothing is changed by asking."""
+    """One object and no traceback, in a separate process; the command changes nothing."""
     bench, found = fuzzing.Bench(tmp_path), fuzzing.material()
     for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.foreign, fuzzing.configuration)):
         case = kind(bench, random.Random(f"cli/{number}"), found)

@@ -36,7 +36,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
 
 @pytest.mark.parametrize("payload", hostile.ALL, ids=lambda payload: payload.name)
 def test_no_program_that_a_repository_contains_is_run(payload: Payload, template: Template, warm: Warm) -> None:
-    """R-LOCK-2, R-LOCK-3: without consent; and nothing is changed. Afterwards the trap is sprung on purpose."""
+    """R-LOCK-2, R-LOCK-3: without consent; and nothing is changed. Then the payload is fired on purpose."""
     scene = hostile.planted(template, payload)
     commands = hostile.chosen(hostile.ALL.index(payload), 3 if payload.alone else 5)
     assert list(hostile.problems(warm, scene, payload, commands)) == []

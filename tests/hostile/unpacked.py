@@ -20,7 +20,7 @@ ESCAPES = "\x1b[2J\x1b]52;c;aGk=\x07\u202egnp.exe\u202c\u200b\x9b31m"
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """A repository that runs nothing, but would make a careless program hang, swell, write elsewhere or mislead."""
+    """A repository that runs nothing, but could make a careless program hang, swell, write elsewhere or mislead."""
 
     name: str
     plant: Callable[[Scene], None]
@@ -33,7 +33,7 @@ def _project(scene: Scene) -> Project:
 
 
 def _fresh_phase(scene: Scene, *tasks: str, head: str = "") -> None:
-    """Another plan in place of the one that ran, as if nothing had ever run."""
+    """Another plan in place of the one that ran, as if there had been no run."""
     shutil.rmtree(scene.root / ".git" / "idumb")
     for ref in scene.repo.refs("refs/idumb/"):
         scene.repo.git("update-ref", "-d", ref)
@@ -45,7 +45,7 @@ def _touch(scene: Scene) -> str:
 
 
 def _commands(scene: Scene) -> None:
-    """A command in every place where a plan can have one."""
+    """A command in every place of a plan that can have one."""
     head = (
         f'invariants: [{{id: INV-1, text: it holds, check: "{_touch(scene)}"}}]\n'
         f'success_criteria: [{{text: all holds, check: "{_touch(scene)}"}}]\n'
@@ -67,7 +67,7 @@ def _binding(scene: Scene) -> None:
 
 
 def _agreed(scene: Scene) -> None:
-    """What a person would have to say for it."""
+    """The approval that a person would have to give."""
     scene.repo.commit("theirs")
     project = _project(scene)
     digest = project.quick("check-plan", "1", "--json").data["contract_hash"]
@@ -75,7 +75,7 @@ def _agreed(scene: Scene) -> None:
 
 
 def _waiting(scene: Scene) -> None:
-    """The run itself waits to go on, and its task has a command."""
+    """The run itself can be resumed, and its task has a command."""
     scene.repo.write("later", "")
     text = (scene.root / PLAN).read_text(encoding="utf-8")
     scene.repo.write(PLAN, text.replace("test -e later", _touch(scene)))
@@ -130,7 +130,7 @@ def _state_dir() -> Path:
 
 
 def _granted(scene: Scene) -> None:
-    """The forged record where the user keeps theirs."""
+    """The forged record, in the user's own place for records."""
     place = _state_dir() / "consent"
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     forged = scene.root / ".git" / "consent"
@@ -212,7 +212,7 @@ def _huge(path: str) -> Callable[[Scene], None]:
 
 
 def _linked(path: str) -> Callable[[Scene], None]:
-    """What should be there lies outside of the repository, and a link leads to it."""
+    """The expected file is outside the repository, and a link leads to it."""
 
     def plant(scene: Scene) -> None:
         place, outside = scene.root / path, scene.root.parent / "outside"
@@ -242,7 +242,7 @@ def _circle(scene: Scene) -> None:
 
 
 def _steering(scene: Scene) -> None:
-    """Characters that steer or hide, in everything that is shown."""
+    """Characters that control the terminal or hide text, in everything that is shown."""
     text = (scene.root / PLAN).read_text(encoding="utf-8")
     scene.repo.write(PLAN, text.replace("Task T1-0", f"Task {ESCAPES} T1-0").replace("A plan", f"A {ESCAPES} plan"))
     scene.repo.write(f".planning/phases/2-{ESCAPES.replace('/', '')}/01-PLAN.md", text)

@@ -53,7 +53,7 @@ def parsed(place: Path) -> ast.Module:
 
 @cache
 def calls(place: Path) -> tuple[tuple[int, str], ...]:
-    """Line and dotted name of every call whose callee is a name or an attribute (`x().read_text` is `read_text`)."""
+    """Return line and dotted name of every call of a name or an attribute (`x().read_text` is `read_text`)."""
     nodes = (node for node in ast.walk(parsed(place)) if isinstance(node, ast.Call))
     return tuple((node.lineno, dotted(node.func)) for node in nodes)
 
@@ -71,7 +71,7 @@ def dotted(node: ast.expr) -> str:
 
 @cache
 def imports(place: Path) -> tuple[tuple[int, str], ...]:
-    """Line and name of every imported module, at whatever depth the import stands."""
+    """Return line and name of every imported module at any depth."""
     return tuple(_imports(parsed(place)))
 
 

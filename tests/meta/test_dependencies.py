@@ -1,4 +1,4 @@
-"""What the program imports is what an installation brings."""
+"""Every import of the program is a declared dependency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOOLS = {"test", "dev"}  # extras for those who work on the program; it never im
 
 
 def declared() -> set[str]:
-    """What an installation brings, with all extras that give it more to do."""
+    """Return everything that an installation with all extras includes."""
     project = tomllib.loads((source.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = (lines for name, lines in project["optional-dependencies"].items() if name not in TOOLS)
     lines = [*project["dependencies"], *(line for extra in extras for line in extra)]

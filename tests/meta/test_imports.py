@@ -1,4 +1,4 @@
-"""What the quick commands load. Start-up time is a promise, and every heavy import breaks it for good."""
+"""Modules that quick commands load. Start-up time is a promise, and every heavy import breaks it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_repeated_status_is_answered_from_the_record(sandbox: GitSandbox, comm
 
 
 def test_a_command_that_exits_runs_no_garbage_collection(tmp_path: Path) -> None:
-    """What the interpreter does at its end took a tenth of the time of each command."""
+    """Garbage collection at exit took a tenth of the time of each command."""
     script = (
         "import gc, sys\n"
         "from idumb.__main__ import main\n"

@@ -17,7 +17,7 @@ LINTER = Path(sysconfig.get_path("scripts")) / "lint-imports"
 
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
-    """The rooms with nothing in them, under this project's contracts."""
+    """The empty packages, under this project's contracts."""
     shutil.copy(source.ROOT / "pyproject.toml", tmp_path)
     for room in (*source.ROOMS, "app/core", "app/engine"):
         (tmp_path / "idumb" / room).mkdir(parents=True)

@@ -22,7 +22,7 @@ exec '{sys.executable}' -c "import sys; sys.version_info = (3, 9, 2); $2"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with this project's Makefile and scripts, and nothing installed."""
+    """A folder with this project's Makefile and scripts, without an installation."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(source.ROOT / name, tmp_path)
     shutil.copytree(source.ROOT / ".ci", tmp_path / ".ci")

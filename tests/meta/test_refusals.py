@@ -1,4 +1,4 @@
-"""Every error code that the program can raise has what a refusal must state (R-ASK-1); a new code without it fails."""
+"""Every error code that the program can raise has the required parts of a refusal (R-ASK-1)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ALWAYS = {"internal": "", "usage": "", "run.interrupted": "domain/errors.py give
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """Where a code is given to an error. `details` are names that it surely has; None where nobody can tell."""
+    """A place that raises a code. `details` are names that are certainly present; None if that is unknown."""
 
     code: str
     place: str
@@ -129,7 +129,7 @@ def _keyword(node: ast.AST, name: str) -> ast.expr | None:
 
 
 def _hint(node: ast.AST) -> str | None:
-    """The hint with X for what is filled in; None where there is none or it is computed."""
+    """Return the hint with X for inserted values; None if there is none or it is computed."""
     found = node.elts[2] if isinstance(node, ast.Tuple) else _keyword(node, "hint")
     if isinstance(found, ast.Constant):
         return found.value if isinstance(found.value, str) else None
@@ -157,7 +157,7 @@ def test_every_code_has_an_explanation_and_a_choice_with_its_consequence() -> No
 
 
 def test_each_row_is_filled_from_the_details_of_its_errors() -> None:
-    """R-ASK-1: where a choice names a detail, whoever raises that code tells it, or gives the choices itself."""
+    """R-ASK-1: if a choice names a detail, every place that raises the code supplies it or its own choices."""
     wrong = []
     for one in raised():
         if one.details is None or "choices" in one.details:
@@ -181,7 +181,7 @@ COMMANDS = sorted({way.command or "" for known in table.ROWS.values() for way in
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("idumb ")])
 def test_every_command_of_a_choice_is_accepted_by_the_program(command: str) -> None:
-    """R-ASK-1: the command is there, and so are its options."""
+    """R-ASK-1: the command and its options exist."""
     filled = row.filled(command, None, dict.fromkeys(row.names(command), "X"))
     assert filled is not None
     assert _runs(filled)

@@ -1,4 +1,4 @@
-"""`docs/requirements.md` divides each requirement into clauses; one works only where a test that exists owns it."""
+"""`docs/requirements.md` divides each requirement into clauses; a working clause names an existing test."""
 
 from __future__ import annotations
 

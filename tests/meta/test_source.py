@@ -1,4 +1,4 @@
-"""What no file of the project may contain. Each rule is tried on a line that breaks it."""
+"""Text that no file of the project may contain. Each rule is tested with a line that breaks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assertions of what the tests share say what they compared."""
+"""Shared assertions report the compared values."""
 
 from __future__ import annotations
 

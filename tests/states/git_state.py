@@ -174,7 +174,7 @@ def large_files_kept_elsewhere(scene: Scene) -> None:
 
 @state("F13")
 def a_locked_filter_elsewhere(scene: Scene) -> None:
-    """A required filter whose program is not there, on files that no task touches."""
+    """A required filter whose program is missing, on files that no task changes."""
     scene.repo.write(".gitattributes", "secret.* filter=lock\n")
     scene.repo.write("secret.key", b"\0locked\xff")
     # Else git could not tell from its times alone that it is unchanged, and would want to run the filter.
@@ -358,7 +358,7 @@ def settings_that_change_commits(scene: Scene) -> None:
 
 @state("F25", ends="refused:git.ownership")
 def a_repository_of_another_owner(scene: Scene) -> None:
-    """Only root can make one; elsewhere git is told that the folder is not ours, which it can be for tests."""
+    """Only root can create one; elsewhere git is told that the folder belongs to another user."""
     if os.geteuid() != 0:
         return
     os.chown(scene.repo.root, 65534, 65534)

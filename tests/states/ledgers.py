@@ -1,4 +1,4 @@
-"""What is recorded of a repository before something happens to it, and what must still be so afterwards."""
+"""A record of a repository before an action, and assertions about it afterwards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _rows(repo: GitSandbox, *arguments: str) -> list[str]:
 
 
 def _status(repo: GitSandbox) -> dict[str, str]:
-    """Path to its row; where git itself fails, nothing."""
+    """Return a mapping from path to row; empty if git itself fails."""
     rows = _rows(repo, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored")
     fields = {"1": 8, "u": 10, "?": 1, "!": 1}
     found = {row.split(" ", fields[row[0]])[-1]: row for row in rows if row[0] in fields}
@@ -51,7 +51,7 @@ def _index(repo: GitSandbox) -> dict[str, str]:
 
 
 def everything(root: Path) -> dict[str, Entry]:
-    """Every file of the user's and of git's, by bytes; only what is idumb's own is left out."""
+    """Return every file of the user and of git, by bytes, except idumb's own."""
     found = {f"{folder}/{path}": entry for folder in (".git",) for path, entry in work_tree(root / folder).items()}
     found |= work_tree(root)
     own = (*OWN, ".git/idumb", ".git/refs/idumb", ".git/objects", ".git/refs", ".git/logs")

@@ -105,7 +105,7 @@ def run(case: Case, repo: GitSandbox) -> None:
 
 
 def fail(case: Case, repo: GitSandbox) -> None:
-    """The second task fails, is mended by somebody, and tried again."""
+    """The second task fails, is fixed by the user, and retried."""
     before = ledgers.record(repo)
     case.say("judge", "exit 1\n")
     answer = case.execute(repo, "--max-attempts", "1")
@@ -138,7 +138,7 @@ def crash(case: Case, repo: GitSandbox, place: str) -> None:
 
 
 def rollback(case: Case, repo: GitSandbox) -> None:
-    """Everything comes back, byte by byte, also after git collected its garbage."""
+    """Everything is restored, byte by byte, also after git's garbage collection."""
     before = ledgers.record(repo)
     _ran(before, repo, case.execute(repo))
     repo.git("-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")
@@ -165,7 +165,7 @@ def undo(case: Case, repo: GitSandbox) -> None:
 
 
 def late(case: Case, left: Record) -> None:
-    """The run was before the state and `left` this; whatever rollback says now, it takes nothing of the user's."""
+    """The run came before the state and left `left`; whatever rollback answers now, it changes no user file."""
     repo = case.scene.repo
     before = ledgers.record(repo)
     gone = {path for path in TOUCHED if path.startswith("out/") and path not in before.user}  # as at the start
@@ -208,7 +208,7 @@ LATE = "late"
 
 
 def refused(case: Case, repo: GitSandbox, code: str) -> None:
-    """One clear line before anything is touched."""
+    """One clear line before anything changes."""
     before = ledgers.everything(repo.root)
     answer = case.execute(repo)
     assert answer.code == (3 if code.startswith("plan.") else 4), answer
@@ -219,7 +219,7 @@ def refused(case: Case, repo: GitSandbox, code: str) -> None:
 
 
 def commit_refused(case: Case, repo: GitSandbox, code: str) -> None:
-    """Git's words, exit 1, the task's files stay, and a second try says the same."""
+    """Git's message, exit code 1, the task's files stay, and a second try gives the same result."""
     before = ledgers.record(repo)
     for answer in (case.execute(repo), case.resume(repo)):
         assert answer.code == 1, answer

@@ -1,4 +1,4 @@
-"""What a state of a user's repository is, and the small project into which each of them is brought."""
+"""The state of a user's repository, and the small project that is brought into it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILES: Mapping[str, str | bytes] = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A folder of one case. `repo` is in it; `actor` is what somebody does while the second task is built."""
+    """The folder of one case. `repo` is in it; `actor` runs while the second task is built."""
 
     case: Path
     repo: GitSandbox

@@ -113,7 +113,7 @@ def test_a_builder_s_commits_are_delivered_and_nothing_else_changes(
 def test_an_undeliverable_result_is_refused_before_anything_changes(
     place: tuple[Path, Warm, str], tmp_path: Path, name: str
 ) -> None:
-    """R-GIT-7: in one clear line, as where idumb commits."""
+    """R-GIT-7: in one clear line, as with commits by idumb."""
     folder, warm, consent = place
     scene = copied(folder / "fresh", tmp_path / "case")
     repo = ALL[name].make(scene) or scene.repo

@@ -1,4 +1,4 @@
-"""F24, F25: what a user or an agent does to the repository while a task is being built; a script plays both."""
+"""F24, F25: changes by a user or an agent while a task is being built; a script plays both."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def case(templates: tuple[Path, Warm, str], tmp_path: Path) -> Case:
 
 @pytest.mark.parametrize("deed", DEEDS, ids=[deed.name.replace(" ", "-") for deed in DEEDS])
 def test_nothing_is_lost_if_during_a_task(case: Case, deed: Deed) -> None:
-    """R-GIT-6, F24: the run goes on, or stops and keeps everything; then the command that it names goes on or back."""
+    """R-GIT-6, F24: the run continues, or stops and keeps everything; then its suggested command works."""
     repo = case.scene.repo
     repo.git("branch", "kept")
     before = ledgers.record(repo)
@@ -168,7 +168,7 @@ def without(found: Mapping[str, object], but: tuple[str, ...]) -> dict[str, obje
 
 
 def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case) -> None:
-    """F25: the run ends with one clear line, and goes on where the repository is now."""
+    """F25: the run ends with one clear line, and continues in the repository's new place."""
     repo = case.scene.repo
     before = ledgers.record(repo)
     case.say("actor", "cd ..; mv repo moved\n")

@@ -1,4 +1,4 @@
-"""What tools of this kind have done to people, each as a test: named by what happened."""
+"""Incidents of similar tools, each as a test that is named after it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def case(made: tuple[Path, Warm, str], tmp_path: Path) -> Case:
 
 @pytest.fixture
 def repo(case: Case) -> GitSandbox:
-    """With edits, untracked and ignored files that nobody has committed."""
+    """With uncommitted edits, untracked and ignored files."""
     repo = case.scene.repo
     repo.write_all({"third.txt": "edited\n", "untracked.txt": "mine\n", ".secret": "key\n", "build/out.bin": "big\n"})
     return repo
@@ -48,7 +48,7 @@ def ran(case: Case, repo: GitSandbox, *flags: str) -> Answer:
 
 
 def back(case: Case, repo: GitSandbox, before: Record) -> None:
-    """The command that was printed brings every byte back."""
+    """The printed command restores every byte."""
     answer = case.idumb(repo, *BACK)
     assert answer.code == 0, answer
     ledgers.equal("files", before.user, ledgers.record(repo).user)
@@ -66,7 +66,7 @@ def test_a_rollback_deletes_no_untracked_output_that_the_agent_did_not_change(ca
 
 
 def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -> None:
-    """F4: a restore reverted .gitignore, then cleaned what was no longer ignored."""
+    """F4: a restore reverted .gitignore, then removed files that were no longer ignored."""
     repo.write(".gitignore", "*.log\nbuild/\n.secret\ndata/\n")
     repo.write("data/model.bin", "precious\n")
     ran(case, repo)
@@ -79,7 +79,7 @@ def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -
 
 
 def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, repo: GitSandbox) -> None:
-    """F4: files that come to light are not the task's, and nothing of them is touched."""
+    """F4: uncovered files are not the task's, and none of them is changed."""
     before = ledgers.record(repo)
     case.say("actor", "echo '*.txt' > .git/info/exclude; printf '*.log\\n' > .gitignore\n")
     answer = case.execute(repo, "--max-attempts", "1")
@@ -127,7 +127,7 @@ def test_without_an_identity_nothing_runs_and_no_empty_checkpoint_is_made(case: 
 def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_is_restored(
     case: Case, repo: GitSandbox, deed: str
 ) -> None:
-    """R-GIT-1, F58: the run stops, names the files, and the command it prints brings them back."""
+    """R-GIT-1, F58: the run stops, names the files, and the printed command restores them."""
     before = ledgers.record(repo)
     case.say("actor", deed + "\n")
     answer = case.execute(repo, "--max-attempts", "1")
@@ -149,7 +149,7 @@ def test_bytes_that_an_agent_discarded_can_be_inspected_first(case: Case, repo: 
 
 
 def test_results_never_overwrite_uncommitted_edits(case: Case, repo: GitSandbox) -> None:
-    """F1, R-GIT-6: files of a private copy were copied over edits that nobody had committed."""
+    """F1, R-GIT-6: files of a private copy were copied over uncommitted edits."""
     repo.write("app.txt", "one\ntwo\nthree\nmine\n")
     for flags in ((), ("--workspace", "clone")):
         before = ledgers.record(repo)
@@ -190,7 +190,7 @@ def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case,
 
 
 def test_an_isolated_run_is_isolated_or_refused(case: Case, repo: GitSandbox) -> None:
-    """R-GIT-7: isolation that was asked for and silently absent. The builder looks where it is."""
+    """R-GIT-7: requested isolation was silently absent. The builder records where it is."""
     case.say("actor", "exit 0\n")
     repo.clones.parent.mkdir(parents=True, exist_ok=True)
     repo.clones.write_text("a file where the copies are made\n", encoding="ascii")
@@ -230,7 +230,7 @@ def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo:
 def test_files_that_a_builder_puts_into_the_git_folder_are_never_run(
     case: Case, repo: GitSandbox, deed: str, named: str
 ) -> None:
-    """F53, R-GIT-6: crafted commondir, hooks, configuration; the run stops before git is asked anything."""
+    """F53, R-GIT-6: crafted commondir, hooks, configuration; the run stops before any git command."""
     before = ledgers.record(repo)
     (repo.git_dir / "info").mkdir(exist_ok=True)
     case.say("hook", "#!/bin/sh\ntouch ../ran\n")
@@ -285,7 +285,7 @@ def test_garbage_collection_removes_no_snapshot(case: Case, repo: GitSandbox) ->
 
 
 def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case: Case, repo: GitSandbox) -> None:
-    """M3, F31: it is named, and nothing is written over it before somebody looked."""
+    """M3, F31: it is named, and not overwritten before a person has examined it."""
     ran(case, repo)
     repo.write("app.txt", "")
     answer = case.idumb(repo, *BACK)
@@ -295,7 +295,7 @@ def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case:
 
 
 def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, repo: GitSandbox) -> None:
-    """A stash with untracked files took a report of idumb along, and the way back ended in an error."""
+    """A stash with untracked files removed a report of idumb, and restoring it failed."""
     before = ledgers.record(repo)
     case.say("actor", "rm -rf .idumb/brain; echo changed > untracked.txt\n")
     assert case.execute(repo, "--max-attempts", "1").code == 1
@@ -312,7 +312,7 @@ def test_a_restored_private_file_keeps_its_permissions(case: Case, repo: GitSand
 
 
 def test_files_outside_all_snapshots_are_reported_before_a_run_and_when_deleted(case: Case, repo: GitSandbox) -> None:
-    """F3, F12, F21: ignored files, pipes and repositories inside are not saved; nobody should find that out later."""
+    """F3, F12, F21: ignored files, special files and nested repositories are not saved; the user must know first."""
     os.mkfifo(repo.root / "pipe")
     GitSandbox.create(repo.root / "nested")
     case.say("actor", "rm -r build\n")

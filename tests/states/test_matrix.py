@@ -1,4 +1,4 @@
-"""T8: a sample of states by what happens in them, and proof that the harness sees what it is there to see."""
+"""T8: a sample of states and actions, and proof that the harness detects faults."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_harness_detects_a_planted_fault(
 
 
 def rounds(repo: GitSandbox) -> int:
-    """How many of 100 edits of equal size, with the time of modification put back, a scan misses."""
+    """Return how many of 100 edits of equal size and restored modification time a scan misses."""
     trees = GitTrees(discover.find(str(repo.root)))
     place, seen = repo.write("a", "000"), set()
     for number in range(100):

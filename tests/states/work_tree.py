@@ -1,4 +1,4 @@
-"""States of the work tree and the index: F1 to F5, F11, F12, F16, F19 to F21."""
+"""States of the working tree and the index: F1 to F5, F11, F12, F16, F19 to F21."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Answer:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The one object on standard output; anything else there is an AssertionError."""
+        """Return the only object on standard output; anything else there is an AssertionError."""
         assert self.out.count("\n") == 1, self.out
         assert self.out.isascii()
         found = json.loads(self.out)
@@ -46,7 +46,7 @@ class Answer:
 
 
 def _stated(details: dict[str, Any], *, failed: bool) -> None:
-    """What holds for every error: R-ASK-1, and R-RUN-7 where the work failed or was interrupted."""
+    """Assert the parts of every error: R-ASK-1, and R-RUN-7 if the work failed or was interrupted."""
     assert details["what"], details
     assert details["why"], details
     assert details["evidence"], details

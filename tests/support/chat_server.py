@@ -1,4 +1,4 @@
-"""A model's server on the loopback interface that says what a test wrote down, and remembers what it was asked."""
+"""A model server on the loopback interface with scripted answers, which records its requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Said:
-    """One answer. `drip` are pieces that are sent apart, the last of them never; `length` is what the header says."""
+    """One answer. `drip` are separately sent chunks, the last of them never; `length` is the header's value."""
 
     body: bytes
     status: int = 200

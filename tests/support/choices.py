@@ -1,4 +1,4 @@
-"""Takes each choice that an answer offers, as a user pastes it, and puts everything back before the next one."""
+"""Runs each offered choice as a user would paste it, and restores everything before the next one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _one_after_the_other(project: Project, commands: Iterable[str]) -> Iterator[
 
 
 def refused(project: Project, offer: Answer) -> dict[str, tuple[str, str]]:
-    """Choices that do not succeed: the id to the command and what it was refused with."""
+    """Return the choices that fail: a mapping from id to the command and its refusal."""
     answers = taken(project, offer)
     commands = {row["id"]: row["command"] for row in offer.error["details"].get("choices", ())}
     return {
@@ -64,7 +64,7 @@ def _typed(project: Project, command: str) -> Answer:
 
 @contextmanager
 def put_back(*folders: Path) -> Iterator[None]:
-    """Whatever happens meanwhile, these folders are afterwards as they are now; they stay the very same folders."""
+    """Restore these folders to their current content afterwards; the folders themselves stay the same."""
     kept = {folder: folder.with_name(f"{folder.name}.kept") for folder in folders if folder.exists()}
     for folder, aside in kept.items():
         shutil.copytree(folder, aside, symlinks=True)

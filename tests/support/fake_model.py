@@ -18,7 +18,7 @@ from idumb.markdown.documents import model_script
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """`notes` is what the log would hold, one entry a request."""
+    """`notes` is the content of the log, one entry per request."""
 
     address: str
     notes: list[Mapping[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A clock that goes on by one second whenever it is asked, from 2026-01-02 03:04:05 UTC."""
+"""A clock that advances one second per call, from 2026-01-02 03:04:05 UTC."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One path of a work tree. `digest` is of a file's bytes, `target` of a link; a folder has neither."""
+    """One path of a working tree. `digest` is of a file's bytes, `target` of a link; a folder has neither."""
 
     type: str  # file | link | folder | other
     mode: int
@@ -77,7 +77,7 @@ class GitSandbox:
         return (self.root / self.git("rev-parse", "--git-common-dir")).resolve()
 
     def git(self, *arguments: str, given: bytes | None = None) -> str:
-        """Run git in the work tree and give its output without the last newline; a failure is an AssertionError."""
+        """Run git in the working tree and return its output without the last newline; assert that it succeeds."""
         result = self.try_git(*arguments, given=given)
         if result.returncode != 0:
             message = f"git {' '.join(arguments)} exits {result.returncode}: {result.stderr.decode(errors='replace')}"
@@ -85,7 +85,7 @@ class GitSandbox:
         return result.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     def try_git(self, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-        """The same, for a command whose failure is what the test looks at."""
+        """Run git like `git`, for a command whose failure is under test."""
         return subprocess.run(
             ["git", *arguments],
             cwd=self.root,

@@ -14,7 +14,7 @@ from tests.support.memory_ownership import MemoryWorktree
 
 
 class MemoryEventLog:
-    """Implements the ports `EventLog` and `RunIndex` for one work tree; `worktree` knows the current token."""
+    """Implements the ports `EventLog`, `RunIndex` and `Ownership` for one working tree and one process."""
 
     def __init__(self, clock: Clock, worktree: MemoryWorktree) -> None:
         self.clock = clock

@@ -45,7 +45,7 @@ def edit(project: Project, old: str, new: str) -> None:
 
 
 def versions(project: Project) -> list[dict[str, Any]]:
-    """The payloads of all amendments of the newest run."""
+    """Return the payloads of all amendments of the newest run."""
     return [e["payload"] for e in project.quick("log", "1", "--kind", "contract.amended", "--json").data["events"]]
 
 

@@ -18,7 +18,7 @@ REPORT = "=== what follows is the report\n"
 
 
 def recorded(name: str, scene: str = "success", says: str = REPLY) -> bytes:
-    """What the newest recorded version printed on standard output, with other last words."""
+    """Return the recorded standard output of the newest version, with another last message."""
     text = (_newest(name) / f"{scene}.out").read_text(encoding="utf-8")
     return text.replace(json.dumps(REPLY), json.dumps(says)).encode()
 
@@ -42,7 +42,7 @@ def made(folder: Path, name: str, script: str, *, says: str = REPLY, scene: str 
 
 
 def work(output: str) -> str:
-    """What was printed before the report."""
+    """Return the output before the report."""
     before, _, _ = output.partition(f"\n{REPORT}")
     return before
 

@@ -142,7 +142,7 @@ class Project:
         return str(found.data["contract_hash"])
 
     def answers(self, phase: str = "1") -> tuple[str, ...]:
-        """The flags of `approve` that answer what a strict phase leaves open with yes."""
+        """Return the options of `approve` that answer the open questions of a strict phase with yes."""
         data = self.quick("check-plan", phase, "--json").data
         asked = ",".join(str(one["id"]) for one in data.get("open_questions", ()))
         return ("--answer", f"{asked}=yes") if asked and data["mode"] == "strict" else ()
@@ -172,7 +172,7 @@ class Project:
         self.commit_own()
 
     def commit_own(self) -> None:
-        """Commit what idumb and the planner wrote, and nothing else."""
+        """Commit the files that idumb and the planner wrote, and nothing else."""
         own = [name for name in (".idumb", ".planning") if (self.folder / name).exists()]
         self.repo.git("add", "--", *own)
         self.repo.git("commit", "--quiet", "--allow-empty", "-m", "plan", "--", *own)
@@ -244,7 +244,7 @@ def shell(command: str) -> dict[str, Any]:
 
 
 def making(id: str, path: str, content: str = "made\n", after: str = "none", **more: Any) -> str:
-    """A task that creates one file and checks that it is there."""
+    """Return a task that creates one file and checks that it exists."""
     steps = more.pop("steps", (write(path, content),))
     return task(id, files=f"create `{path}`", check=f"test -s {path}", after=after, steps=steps, **more)
 
@@ -314,5 +314,5 @@ def _content(place: Path) -> tuple[int, bytes]:
 
 
 def user_bytes(before: ByteLedger, after: ByteLedger) -> list[str]:
-    """Paths of the user that differ: idumb's own files are left out."""
+    """Return the user's paths that differ, without idumb's own files."""
     return [path for path in before.changed_paths(after) if path.split("/")[0] not in (".idumb", ".planning")]

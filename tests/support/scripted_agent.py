@@ -1,4 +1,4 @@
-"""An agent that runs a Python callable and remembers what it was asked."""
+"""An agent that runs a Python callable and records its requests."""
 
 from __future__ import annotations
 

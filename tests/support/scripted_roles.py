@@ -1,4 +1,4 @@
-"""A project with a phase to plan, and agents for roles that answer what a test tells them to."""
+"""A project with a phase to plan, and scripted agents for its roles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(reply)
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """A project with phase 2 in its roadmap, and agents that answer what they are told to."""
+    """A project with phase 2 in its roadmap, and scripted agents."""
 
     project: Project
     place: Path

@@ -1,4 +1,4 @@
-"""The fixtures that every other test relies on: an own home, an own git configuration, no network."""
+"""The fixtures of every test: a separate home, a separate git configuration, no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines without the cost of a start: a process that has imported everything forks for each of them."""
+"""Command lines without start-up cost: a process that has imported everything forks for each of them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Started:
         self._number, self.pid = server.begin(request)
 
     def wait(self) -> Answer:
-        """Its answer once it has ended; what it printed is forgotten here."""
+        """Return its answer after it has ended; the output is then dropped."""
         code = self._server.answer(self._number, "status")
         return Answer(code, _taken(self._out), _taken(self._err))
 
@@ -146,7 +146,7 @@ class Warm:
 
 
 def _taken(path: Path) -> str:
-    """What a case printed; a case that was killed at once may have no file yet."""
+    """Return the output of a case; a case that was killed at once may have no file yet."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:

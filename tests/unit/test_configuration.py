@@ -1,4 +1,4 @@
-"""The configuration file: what it gives, and what it says about mistakes (R-OPS-4, R-ADAPT-1)."""
+"""The configuration file: its settings and its error messages (R-OPS-4, R-ADAPT-1)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_every_setting_can_be_given() -> None:
 
 
 def test_the_question_timeout_changes_nothing_that_consent_is_bound_to() -> None:
-    """R-ASK-3: it decides nothing about what runs, and a contract that was agreed to before it was set stays agreed."""
+    """R-ASK-3: it does not affect what runs, and a contract approved before the change stays approved."""
     assert parsed("ask: {timeout: 5m}").digest() == Settings().digest()
     assert parsed("ask: {timeout: 5m}").deciding() == Settings().deciding()
 

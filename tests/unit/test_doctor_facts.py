@@ -77,7 +77,7 @@ KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", 
 
 @given(st.sampled_from((*NAMES, "brain/execution/1/checkpoint-T1-02.md")), st.binary(max_size=200))
 def test_any_file_content_is_understood_or_named(name: str, data: bytes) -> None:
-    """R-LOG-9: and what is made of it can be written into the log."""
+    """R-LOG-9: the migrated data can be written into the log."""
     found = old_idumb.read(f".idumb/{name}", data)
     assert found is None or canonical_json.encode(legacy.import_payload((found,)))
 

@@ -1,4 +1,4 @@
-"""The script of a scripted model: what a rule may say, and where a mistake is (R-ADAPT-2)."""
+"""The script of a scripted model: its rules, and the places of mistakes (R-ADAPT-2)."""
 
 from __future__ import annotations
 

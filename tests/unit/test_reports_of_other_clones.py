@@ -1,4 +1,4 @@
-"""Reports that came with a clone are told as history that was not witnessed."""
+"""Reports that came with a clone are shown as history that this repository did not record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent answered is safe for the log and the screen, whatever its adapter left in (R-ADAPT-1)."""
+"""Agent answers are safe for the log and the screen, whatever the adapter left in (R-ADAPT-1)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_small_fields_contain_no_secret_and_have_a_maximum_size(sandbox: GitSand
 
 @dataclass
 class Talkative:
-    """An adapter that passes on whatever its agent says, as often as it does."""
+    """An adapter that passes on every message of its agent."""
 
     said: Callable[[Hear], object]
     name: str = "talkative"
@@ -87,7 +87,7 @@ STARTED = {
 
 
 def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentResult, list[dict[str, object]]]:
-    """What a talkative builder answers, and what is written down of what it says."""
+    """Return the answer of a talkative builder, and the recorded messages."""
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
@@ -123,7 +123,7 @@ def test_status_messages_do_not_flood_the_log(sandbox: GitSandbox) -> None:
 
 
 def test_a_log_that_rejects_writes_does_not_stop_the_work(sandbox: GitSandbox) -> None:
-    """R-ADAPT-2: who comes next meets what is wrong, and says it."""
+    """R-ADAPT-2: the next write meets the error and reports it."""
     went_on = []
 
     def says(hear: Hear) -> None:

@@ -1,4 +1,4 @@
-"""An attempt goes through the table of its stages; one that has failed skips what would continue it (R-RUN-3)."""
+"""An attempt goes through the table of its stages; a failed one skips later stages (R-RUN-3)."""
 
 from __future__ import annotations
 

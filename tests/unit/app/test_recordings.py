@@ -1,4 +1,4 @@
-"""Which attempts of a recorded run are played: those that did something (R-ENV-3)."""
+"""Which attempts of a recorded run are replayed: those that did something (R-ENV-3)."""
 
 from __future__ import annotations
 

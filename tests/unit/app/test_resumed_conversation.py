@@ -1,4 +1,4 @@
-"""When a builder that is asked again goes on in its conversation (R-ADAPT-2)."""
+"""When a retried builder continues its conversation (R-ADAPT-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles that build nothing: who fills them, in which place they are asked, and under whose consent (R-ADAPT-1)."""
+"""Roles that build nothing: their bindings, where they run, and the consent that they need (R-ADAPT-1)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_cloned_configuration_starts_no_unapproved_program(services: Container
 
 @pytest.mark.parametrize("name", ["agent.py", "my agent.py"])
 def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: GitSandbox, name: str) -> None:
-    """R-LOCK-3: as the files that builders' argument lists name; one that git ignores is not."""
+    """R-LOCK-3: like the files that builders' argument lists name; an ignored one does not count."""
     script = sandbox.write(f"tools/{name}", "print('one')")
     sandbox.write(".gitignore", "*.log")
     log = sandbox.write("agent.log", "")
@@ -153,7 +153,7 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
 
 
 def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSandbox) -> None:
-    """R-LOCK-3: not to what somebody put in its place while the question waited."""
+    """R-LOCK-3: not to a replacement that appeared while the question waited."""
     script = sandbox.write("agent.py", "print('one')")
     argv = json.dumps([sys.executable, "agent.py"])
     sandbox.write(

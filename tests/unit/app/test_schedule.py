@@ -1,4 +1,4 @@
-"""Which task comes next, and what people are shown of the others."""
+"""Which task comes next, and the status shown for the others."""
 
 from __future__ import annotations
 

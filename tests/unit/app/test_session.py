@@ -1,4 +1,4 @@
-"""The work tree is held for the length of one command, and never longer."""
+"""The working tree is owned for the duration of one command, and never longer."""
 
 from __future__ import annotations
 

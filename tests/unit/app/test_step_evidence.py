@@ -19,7 +19,7 @@ BEFORE, AFTER = "before", "after"
 
 
 class Trees:
-    """What of `a.txt` is in the tree before and in the frozen one: (mode, bytes), None for nothing."""
+    """The state of `a.txt` in the tree before and in the frozen one: (mode, bytes), None if absent."""
 
     def __init__(self, frozen: tuple[int, bytes] | None) -> None:
         self.frozen = frozen

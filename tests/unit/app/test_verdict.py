@@ -1,4 +1,4 @@
-"""The verdict on a phase (R-ADAPT-5): what fails it, what waits, and what a person can override."""
+"""The verdict on a phase (R-ADAPT-5): what fails it, what is pending, and what a person can override."""
 
 from __future__ import annotations
 

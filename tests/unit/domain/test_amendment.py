@@ -1,4 +1,4 @@
-"""What may be amended while a run goes on, and what an amendment makes of the state (R-LOCK-8)."""
+"""Which amendments are allowed during a run, and their effect on the state (R-LOCK-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an approval is bound to, and when it no longer holds."""
+"""The parts that an approval is bound to, and when it is no longer valid."""
 
 from __future__ import annotations
 

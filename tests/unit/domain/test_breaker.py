@@ -43,7 +43,7 @@ def test_after_its_timeout_one_trial_call_decides() -> None:
 
 
 def test_a_trial_of_a_killed_process_is_followed_by_another() -> None:
-    """R-ADAPT-3: else nobody would ever be asked again."""
+    """R-ADAPT-3: otherwise the agent would never be called again."""
     tried = Breaker(HALF_OPEN, 2, at(0), agent.STALL)
     assert breaker.before_call(tried, at(60), RULE) == (Breaker(HALF_OPEN, 2, at(60), agent.STALL), 0.0)
 

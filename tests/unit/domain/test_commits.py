@@ -1,4 +1,4 @@
-"""Commits of a builder's own, as data: what is linear, declared and fit to be shown (R-GIT-6)."""
+"""A builder's commits, as data: linear, declared and safe to show (R-GIT-6)."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_tasks_are_equal_by_digest_wherever_they_are() -> None:
 
 
 def test_the_digest_of_a_task_without_a_timeout_action_is_unchanged_from_earlier_versions() -> None:
-    """R-LOG-6: runs that were started under it go on; what an unset `On timeout` means is no word of the task."""
+    """R-LOG-6: runs started under it continue; an unset `On timeout` is not part of the task."""
     before = "52b681a98ca84f0afb6e1716c0e4400510845e2180c5776dd40178279394b21e"
     assert contract.task_digest(Task("T1-01", "t")) == before
     assert contract.task_digest(Task("T1-01", "t", on_timeout="fail")) == before

@@ -1,4 +1,4 @@
-"""Conversations of agents as data: what is remembered, and what may be handed on (R-ADAPT-2)."""
+"""Agent conversations as data: what is recorded, and which ids may be passed on (R-ADAPT-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every failure has a class, and what nobody knows is permanent."""
+"""Every failure has a class, and an unknown failure is permanent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Envelopes as data: what is compared, and what nobody can compare (R-ENV-1)."""
+"""Envelopes as data: which parts are compared, and which are unknown (R-ENV-1)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_different_part_is_a_change(part: str) -> None:
 
 @pytest.mark.parametrize("checks", [{}, {"make": "4"}, {"pytest": "1", "make": "4"}])
 def test_a_program_that_only_one_side_has_is_not_a_change(checks: dict[str, str]) -> None:
-    """R-ENV-1: an amendment may bring in a check, or take one away."""
+    """R-ENV-1: an amendment may add or remove a check."""
     for one, other in ((made(), made(checks=checks)), (made(checks=checks), made())):
         assert envelope.changes({"coder": one}, {"coder": other}) == ()
 

@@ -31,7 +31,7 @@ def test_every_node_comes_after_its_dependencies(dependencies: dict[str, list[st
 
 @given(acyclic())
 def test_ties_keep_the_given_order(dependencies: dict[str, list[str]]) -> None:
-    """Ties are broken by the plan's order: of all nodes that could come next, the earliest written one does."""
+    """Ties keep the plan's order: of all nodes that could come next, the first written one does."""
     written = {node: i for i, node in enumerate(dependencies)}
     done: set[str] = set()
     for node in graph.topological_order(dependencies).ids:

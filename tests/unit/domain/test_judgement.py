@@ -1,4 +1,4 @@
-"""What a model says of a phase is read strictly, and counts only with a place that is there."""
+"""A model's opinion on a phase is parsed strictly, and counts only with an existing place."""
 
 from __future__ import annotations
 

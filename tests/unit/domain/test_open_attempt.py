@@ -1,4 +1,4 @@
-"""An attempt that is open in an editor, as the events of its run tell it."""
+"""An attempt that is open in an editor, according to the events of its run."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def test_every_end_of_the_attempt_closes_it(kind: str, payload: dict[str, Any]) 
 
 
 def test_the_editor_may_still_change_guarded_files_after_the_run_continued() -> None:
-    """R-ADAPT-7: the files of git's own are held against their record again, whatever commands came between."""
+    """R-ADAPT-7: git's own files are compared with their record again, whatever commands ran in between."""
     assert told(("run.resumed", {})).guarded.unchecked
     assert not told(("attempt.finished", FINISHED), ("run.resumed", {})).guarded.unchecked

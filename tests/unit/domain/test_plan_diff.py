@@ -1,4 +1,4 @@
-"""The difference of two contracts is told as tasks and fields, whatever their lines look like."""
+"""The difference of two contracts in tasks and fields, independent of their lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of quick plans, and what the files that a person names become."""
+"""Names of quick plans, and the claims for the files that a person names."""
 
 from __future__ import annotations
 

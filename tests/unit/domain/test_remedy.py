@@ -1,4 +1,4 @@
-"""Each way of failing leads to something that can be done."""
+"""Every failure leads to a next action."""
 
 from __future__ import annotations
 

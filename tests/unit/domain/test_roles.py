@@ -124,7 +124,7 @@ def test_every_setting_except_the_narrowed_ones_is_bound() -> None:
 
 
 def test_a_binding_counts_as_soon_as_a_plan_names_it() -> None:
-    """An amendment that brings it in makes a contract which is bound to it."""
+    """An amendment that adds the role makes a contract that is bound to it."""
     amended = dataclasses.replace(PLAN, tasks=(*PLAN.tasks, Task("T1-03", "three", builder="new")))
     one = contract.contract_hash([amended], changed(bindings={"new": NEW}))
     assert one != contract.contract_hash(

@@ -89,7 +89,7 @@ def test_a_completed_task_has_its_checkpoint() -> None:
 
 
 def test_an_interrupted_attempt_does_not_count() -> None:
-    """An attempt cut short by the executor's end is no failure."""
+    """An attempt interrupted by the executor's end is not a failure."""
     tape = Tape("A").add("attempt.started", "A", 1, base=BASE, snapshot="s")
     known = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"]).state().tasks["A"]
     assert (known.progress.attempts, known.attempt.number, known.status) == (0, 1, outcome.PENDING)

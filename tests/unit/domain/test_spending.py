@@ -1,4 +1,4 @@
-"""What is used up, its ceilings, and what nobody knows of it (R-ADAPT-3)."""
+"""Usage, its ceilings, and unknown amounts (R-ADAPT-3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_unreported_usage_counts_as_unknown() -> None:
 
 @pytest.mark.parametrize("said", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
 def test_impossible_usage_counts_as_unknown(said: Any) -> None:
-    """R-ADAPT-3: no agent lifts a ceiling by what it says."""
+    """R-ADAPT-3: an agent cannot raise a ceiling by its report."""
     usage = {"tokens_in": said, "tokens_out": said, "cost_usd": said}
     assert spending.spent_by_call(usage) == Spent(unknown_tokens=1, unknown_cost=1)
     assert spending.spent_by_call({**usage, "tokens_in": 7}) == Spent(tokens=7, unknown_cost=1)

@@ -61,7 +61,7 @@ def test_a_continued_run_stays_one_line_of_the_history() -> None:
 
 
 def test_values_that_are_not_lists_and_null_are_kept_too() -> None:
-    """R-LOG-9: a damaged history is one line; null is a value where nothing else is known of the key."""
+    """R-LOG-9: a damaged history is one line; null is a value if nothing else is known of the key."""
     told = (imported({"history": "gone", "anchors": {"id": "a"}, "mine": None, "framework": None}),)
     known = state_file.file_content(told)
     assert (known["history"], known["anchors"]) == (["gone"], [{"id": "a"}])
@@ -87,7 +87,7 @@ KEYS = st.sampled_from(["history", "anchors", "phase", "validationCount", "lastV
 
 @given(st.dictionaries(KEYS | st.text(max_size=4), JSON, max_size=6), st.lists(st.sampled_from("abc"), max_size=4))
 def test_any_file_content_is_migrated_once(present: dict[str, Any], runs: list[str]) -> None:
-    """R-LOG-9: what was recorded is in the file that follows, and nothing of that one is new."""
+    """R-LOG-9: recorded data is in the next file, and none of it counts as new."""
     told: tuple[HistoryEntry | ImportedState, ...] = tuple(line(run) for run in runs)
     found = state_file.missing_from_log(present, told)
     after = (*told, found) if found is not None else told

@@ -1,4 +1,4 @@
-"""Ids of step plans, what a step may change, and what it must leave."""
+"""Ids of step plans, the files that a step may change, and its required result."""
 
 from __future__ import annotations
 

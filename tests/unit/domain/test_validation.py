@@ -1,4 +1,4 @@
-"""What a validator shows for its PASS: how it is read, and which criteria it is for (R-RUN-3)."""
+"""A validator's evidence for its PASS: parsing, and the criteria that it covers (R-RUN-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small phase and runs of it, made the way the engine makes them: by replaying events."""
+"""A small phase and runs of it, built by replaying events like the engine."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Log:
 
 
 def record(contract: Contract, **changes: Any) -> dict[str, Any]:
-    """What verify-work records of `slugs()`, with everything proven but T1-02's opinion and unproven criterion."""
+    """Return verify-work's record of `slugs()`, with everything proven but an opinion and an unproven criterion."""
     checks = (
         ("SC-1", "the whole suite passes", "pytest -q"),
         ("invariant INV-1", "the package imports", "python -c 'import blog'"),

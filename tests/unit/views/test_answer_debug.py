@@ -1,4 +1,4 @@
-"""What `debug` prints of what attempts ran under."""
+"""The environment of attempts that `debug` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print, from the data that use cases hand over."""
+"""The text output of commands, from the data of use cases."""
 
 from __future__ import annotations
 

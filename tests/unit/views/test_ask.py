@@ -98,7 +98,7 @@ def test_input_typed_before_the_question_is_not_an_answer() -> None:
 
 
 class _Answering(io.StringIO):
-    """A screen before which somebody sits who types `no` when the prompt appears."""
+    """A screen with a user who types `no` when the prompt appears."""
 
     def __init__(self, keyboard: int) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ def test_the_display_pauses_during_a_question() -> None:
 
 
 class _Mumbling(io.StringIO):
-    """A screen before which an unclear answer is typed, once."""
+    """A screen with a user who types one unclear answer."""
 
     def __init__(self, keyboard: int) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ class _Mumbling(io.StringIO):
 
 @pytest.fixture
 def keyboard() -> Iterator[tuple[int, TextIO]]:
-    """The two ends of a terminal at which nobody sits."""
+    """The two ends of a terminal without a user."""
     master, slave = pty.openpty()
     with os.fdopen(slave, "r", encoding="utf-8") as read:
         yield master, read
@@ -177,14 +177,14 @@ def _soon() -> float:
 
 
 def test_a_question_that_times_out_has_no_answer(keyboard: tuple[int, TextIO]) -> None:
-    """R-ASK-3: no answer in time means no, and the words say so."""
+    """R-ASK-3: no answer in time means no, and the message says so."""
     shown = io.StringIO()
     assert ask.Terminal(keyboard[1], shown, "pat", timeout=_soon).ask(QUESTION) is None
     assert shown.getvalue().endswith("empty: no): \nNo answer within <0.1s: no.\n")
 
 
 def test_after_a_timeout_no_further_question_is_asked(keyboard: tuple[int, TextIO]) -> None:
-    """R-ASK-3: a second question would hold the work tree as long again."""
+    """R-ASK-3: a second question would block the working tree for as long again."""
     master, read = keyboard
     shown = io.StringIO()
     terminal = ask.Terminal(read, shown, "pat", timeout=_soon)
