@@ -111,18 +111,18 @@ class _Reader:
             mend = "write a value, or remove it"
             self._error("plan.empty-value", key.start, name, f"`{name}` has no value", mend=mend)
             return
-        value = _KEYS[name](self, name, node)
+        value = _KEYS[name][0](self, name, node)
         if value is not None:
             self.found.values[name] = value
 
     def _error(self, code: str, at: int, name: str, message: str, *, found: str = "", mend: str = "") -> None:
-        accepted = _ACCEPTED.get(name, ", ".join(_KEYS) if code == "plan.unknown-key" else "")
+        accepted = _KEYS[name][1] if name in _KEYS else ", ".join(_KEYS)
         self.problems.error(
             code, at, message, field=name, found=found, accepted=accepted, mend=mend or f"write {accepted}"
         )
 
     def _bad(self, name: str, node: Node, message: str = "") -> None:
-        message = message or f"`{name}` must be {_ACCEPTED.get(name, 'something else')}"
+        message = message or f"`{name}` must be {_KEYS[name][1]}"
         self._error("plan.bad-value", node.start, name, message, found=self._shown(node))
 
     def _shown(self, node: Node) -> str:
@@ -289,25 +289,26 @@ class _Reader:
             self._error("plan.duplicate-id", node.start, name, f"Duplicate id `{id}` in `{name}`", found=id)
 
 
-_KEYS: dict[str, Callable[[_Reader, str, Node], Any]] = {
-    "type": _Reader.type,
-    "phase": _Reader.id,
-    "plan": _Reader.id,
-    "title": _Reader.text,
-    "goal": _Reader.text,
-    "version": _Reader.version,
-    "mode": _Reader.mode,
-    "depends_on": _Reader.ids,
-    "requirements": _Reader.requirements,
-    "scope": _Reader.scope,
-    "non_goals": _Reader.non_goals,
-    "invariants": _Reader.invariants,
-    "success_criteria": _Reader.success_criteria,
-    "assumptions": _Reader.texts,
-    "setup": _Reader.setup,
-    "builder": _Reader.name,
-    "validator": _Reader.name,
-    "limits": _Reader.limits,
+# The method that reads each key, and what it accepts.
+_KEYS: dict[str, tuple[Callable[[_Reader, str, Node], Any], str]] = {
+    "type": (_Reader.type, "plan"),
+    "phase": (_Reader.id, "an id such as 1 or 06.2"),
+    "plan": (_Reader.id, "an id such as 01"),
+    "title": (_Reader.text, "a text"),
+    "goal": (_Reader.text, "a text"),
+    "version": (_Reader.version, "a version such as 2 or 1.4.0, of at most 64 characters"),
+    "mode": (_Reader.mode, "guided or strict"),
+    "depends_on": (_Reader.ids, "a list of plan ids"),
+    "requirements": (_Reader.requirements, "a map of ids to texts, or a list of ids"),
+    "scope": (_Reader.scope, "{root, protected: [globs]}"),
+    "non_goals": (_Reader.non_goals, "a list of {id, text, paths?}"),
+    "invariants": (_Reader.invariants, "a list of {id, text, check}"),
+    "success_criteria": (_Reader.success_criteria, "a list of texts or {text, check | human | opinion}"),
+    "assumptions": (_Reader.texts, "a list of texts"),
+    "setup": (_Reader.setup, "a list of {service, why, env?, where?, check?}"),
+    "builder": (_Reader.name, "the name of a role binding"),
+    "validator": (_Reader.name, "the name of a role binding"),
+    "limits": (_Reader.limits, "{files: N, lines: N, paths: [globs]}"),
 }
 # Keys of nested mappings; True means required.
 _INNER: dict[str, dict[str, bool]] = {
@@ -315,26 +316,6 @@ _INNER: dict[str, dict[str, bool]] = {
     "non_goals": {"id": True, "text": True, "paths": False},
     "invariants": {"id": True, "text": True, "check": True},
     "setup": {"service": True, "why": True, "env": False, "where": False, "check": False},
-}
-_ACCEPTED = {
-    "type": "plan",
-    "phase": "an id such as 1 or 06.2",
-    "plan": "an id such as 01",
-    "title": "a text",
-    "goal": "a text",
-    "version": "a version such as 2 or 1.4.0, of at most 64 characters",
-    "mode": "guided or strict",
-    "depends_on": "a list of plan ids",
-    "requirements": "a map of ids to texts, or a list of ids",
-    "scope": "{root, protected: [globs]}",
-    "non_goals": "a list of {id, text, paths?}",
-    "invariants": "a list of {id, text, check}",
-    "success_criteria": "a list of texts or {text, check | human | opinion}",
-    "assumptions": "a list of texts",
-    "setup": "a list of {service, why, env?, where?, check?}",
-    "builder": "the name of a role binding",
-    "validator": "the name of a role binding",
-    "limits": "{files: N, lines: N, paths: [globs]}",
 }
 
 

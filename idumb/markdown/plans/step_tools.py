@@ -21,18 +21,6 @@ TOOLS: dict[str, dict[str, str]] = {
     "run": {"command": "name?", "argv": "argv?", "timeout": "seconds?", "expect_exit": "exit?"},
 }
 ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
-ACCEPTED = {
-    "name": "a text that is not empty",
-    "filled": "a text that is not empty",
-    "text": "a text",
-    "base64": "base64 text",
-    "mode": '"644" or "755"',
-    "count": "a whole number from 1",
-    "argv": "a list of texts",
-    "seconds": scalars.DURATIONS + ", or whole seconds",
-    "exit": "a whole number from 0 to 255",
-    "boolean": "true or false",
-}
 
 
 class Plain(str):
@@ -103,15 +91,16 @@ def _argv(value: Any) -> list[str] | None:
     return [t for t in texts if t is not None] if None not in texts and texts[0] else None
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "name": _name,
-    "filled": _filled,
-    "text": _text,
-    "base64": _base64,
-    "mode": _mode,
-    "count": _count,
-    "argv": _argv,
-    "seconds": _seconds,
-    "exit": _exit,
-    "boolean": _boolean,
+# The check of each kind of argument, and what it accepts.
+KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "name": (_name, "a text that is not empty"),
+    "filled": (_filled, "a text that is not empty"),
+    "text": (_text, "a text"),
+    "base64": (_base64, "base64 text"),
+    "mode": (_mode, '"644" or "755"'),
+    "count": (_count, "a whole number from 1"),
+    "argv": (_argv, "a list of texts"),
+    "seconds": (_seconds, scalars.DURATIONS + ", or whole seconds"),
+    "exit": (_exit, "a whole number from 0 to 255"),
+    "boolean": (_boolean, "true or false"),
 }

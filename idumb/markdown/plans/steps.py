@@ -238,9 +238,9 @@ def _others(fields: dict[str, Any], places: Callable[[str], int], field: Field) 
 
 
 def _checked(key: str, kind: str, value: Any, at: int, field: Field) -> Any:
-    checked = step_tools.CHECKS[kind](value)
+    check, accepted = step_tools.KINDS[kind]
+    checked = check(value)
     if checked is None:
-        accepted = step_tools.ACCEPTED[kind]
         shown = str(value)[:80] if isinstance(value, str | int | float | None) else ""
         field.error("step.bad-value", at, f"{key} must be {accepted}", shown, accepted, f"write {accepted}")
     return checked
