@@ -137,13 +137,13 @@ def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
     text = services.reports.read(path)
     data = (text or "").encode("utf-8", "surrogateescape")
     old = None if text is None else services.plans.old_state(path, data)
-    if old is None or old.what != legacy.STATE:
+    if old is None or old.kind != legacy.STATE:
         return None if old is None else (old, data)
-    found = beyond(services, dict(old.found))
+    found = beyond(services, dict(old.content))
     if found is None:
         return None
     only = {**found.state, "anchors": list(found.anchors), "history": list(found.history)}
-    return dataclasses.replace(old, found=only), data
+    return dataclasses.replace(old, content=only), data
 
 
 def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
@@ -155,4 +155,4 @@ def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, b
 
 def _kept(services: Services, old: OldFile, data: bytes) -> dict[str, Any]:
     kept = services.backups.keep(ATTIC, old.path.removeprefix(f"{FOLDER}/"), data)
-    return {"path": old.path, "what": old.what, "digest": old.digest, "size": len(data), "kept": kept}
+    return {"path": old.path, "what": old.kind, "digest": old.digest, "size": len(data), "kept": kept}

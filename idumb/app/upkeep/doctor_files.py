@@ -177,7 +177,7 @@ class _Look:
     def _state_file(self) -> Iterator[Symptom]:
         path, expected = projection_paths.STATE_FILE, state_file.text(self.services)
         more = state_file.of_path(self.services, path)
-        if more is not None and more[0].what == legacy.STATE and expected is not None:
+        if more is not None and more[0].kind == legacy.STATE and expected is not None:
             words = "the file has entries that the event log does not have"
             yield health.warn(words, path, means="they are recorded before the file is rebuilt", mends=True)
             return
@@ -231,9 +231,9 @@ class _Look:
 def _origin(old: OldFile) -> str:
     if old.why:
         return f"not written by idumb: {old.why}"
-    if old.what == legacy.STATE:  # any version may have written it
+    if old.kind == legacy.STATE:  # any version may have written it
         return "the file has entries that the event log does not have"
-    return f"an old iDumb wrote this {old.what} file"
+    return f"an old iDumb wrote this {old.kind} file"
 
 
 def _last_checkpoints(state: RunState) -> dict[str, Checkpoint]:

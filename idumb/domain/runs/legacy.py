@@ -14,15 +14,15 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """`what` is one of the words above. `digest` covers what the old iDumb wrote; idumb may have appended to it.
+    """`kind` is one of the words above. `digest` covers what the old iDumb wrote; idumb may have appended to it.
 
-    `found` is the parsed content, as JSON; `why` says why it could not be parsed.
+    `content` is the parsed file, as JSON; `why` says why it could not be parsed.
     """
 
     path: str
-    what: str
+    kind: str
     digest: str
-    found: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
     phase: str | None = None
     why: str = ""
 
@@ -35,7 +35,7 @@ def lines(state: Mapping[str, Any], name: str) -> list[Any]:
 
 def import_payload(files: tuple[OldFile, ...]) -> dict[str, Any]:
     """Return the payload of `legacy.imported`, except for where the originals are stored."""
-    state = next((file.found for file in files if file.what == STATE), {})
+    state = next((file.content for file in files if file.kind == STATE), {})
     phases = sorted({file.phase for file in files if file.phase is not None})
     return {
         "session": state.get("session"),
@@ -44,15 +44,15 @@ def import_payload(files: tuple[OldFile, ...]) -> dict[str, Any]:
         "anchors": lines(state, "anchors"),
         "history": lines(state, "history"),
         "phases": [_phase(name, [file for file in files if file.phase == name]) for name in phases],
-        "not_understood": [{"path": file.path, "why": file.why} for file in files if file.what == UNKNOWN],
+        "not_understood": [{"path": file.path, "why": file.why} for file in files if file.kind == UNKNOWN],
     }
 
 
 def _phase(name: str, files: list[OldFile]) -> dict[str, Any]:
-    progress: Mapping[str, Any] = next((file.found for file in files if file.what == PROGRESS), {})
-    tasks = {str(file.found["task_id"]): dict(file.found) for file in files if file.what == CHECKPOINT}
-    done = [task for task, found in tasks.items() if found.get("status") == "completed"]
-    failed = [task for task, found in tasks.items() if found.get("status") == "failed"]
+    progress: Mapping[str, Any] = next((file.content for file in files if file.kind == PROGRESS), {})
+    tasks = {str(file.content["task_id"]): dict(file.content) for file in files if file.kind == CHECKPOINT}
+    done = [task for task, recorded in tasks.items() if recorded.get("status") == "completed"]
+    failed = [task for task, recorded in tasks.items() if recorded.get("status") == "failed"]
     # some versions list a retried task twice; if it completed, that counts
     completed = list(dict.fromkeys([*progress.get("completed", ()), *done]))
     return {
