@@ -1,1 +1,1 @@
-"""Gates, one per file. Each checks a condition on bytes that no builder can still change."""
+"""What idumb checks itself, on bytes that no builder can still change: commands, conditions, symbols, built-in gates."""

@@ -48,7 +48,7 @@ def workspace_of(policy: str, usual: str) -> str:
     return CLONE if policy == COMMIT_BUILDER else usual
 
 
-def bench_of(context: RunContext, task: Task) -> RunContext:
+def task_context(context: RunContext, task: Task) -> RunContext:
     """Return the run context of one task: people and editors always work in the user's own tree."""
     if context.commits is None or not _builder(context, task).works_in_place:
         return context

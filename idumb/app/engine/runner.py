@@ -102,7 +102,7 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
             return ending
     if contracts.in_editor(context.plans[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
-    context = builder_commits.bench_of(context, task)
+    context = builder_commits.task_context(context, task)
     while True:
         refused = admit(context, task)
         if refused is not None:
