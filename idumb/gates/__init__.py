@@ -1,1 +1,1 @@
-"""What idumb checks itself, on bytes that no builder can still change: commands, conditions, symbols, built-in gates."""
+"""What idumb checks itself on bytes that no builder can still change: commands, conditions, symbols, built-in gates."""

@@ -161,7 +161,7 @@ def test_resume_passes_guidance_to_the_following_attempts(sandbox: GitSandbox, f
 def test_guidance_reaches_an_interrupted_task(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9: its next attempt gets the guidance."""
     project = echoing(sandbox)
-    dies_at(project, agent_client.call, "execute-phase", "1", "--approve", project.approval())
+    dies_at(project, agent_client.ask, "execute-phase", "1", "--approve", project.approval())
     project.quick("resume", "1", "--max-attempts", "1", "--guidance", "use blue", "--json")
     told = [e["task"] for e in project.events("--kind", "task.guided")]
     assert told == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again

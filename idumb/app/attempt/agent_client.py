@@ -30,7 +30,7 @@ LONGEST_INTENT = 2000
 LONGEST_MESSAGE = 200
 """Characters of what an agent says while it works."""
 MOST_TOLD = 50
-"""Claims of one attempt that are written down."""
+"""Claims of one attempt that are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +53,34 @@ class Call:
         return f"{self.who.name} {self.binding} {self.request.model or ''}".rstrip()
 
 
-def call(services: Services, journal: Journal, made: Call) -> AgentResult:
+def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Call the agent, and retry transient failures. The log records every retry. A strict run never retries."""
-    if not capabilities(made.who).calls_model:
+    if not capabilities(call.who).calls_model:
         with services.interrupts.armed():
-            return _recordable(services, made.who.run(made.request))
-    if _is_elsewhere(made.who):
-        made = dataclasses.replace(made, request=_ticketed(services, journal, made, made.who))
+            return _recordable(services, call.who.run(call.request))
+    if _is_elsewhere(call.who):
+        call = dataclasses.replace(call, request=_ticketed(services, journal, call, call.who))
     started = services.clock.monotonic()
     calls, pause = (1, 0) if journal.state.mode == STRICT else _retries(services.settings)
     usage = None
     for number in range(1, calls + 1):
-        result = _once(services, journal, made, started)
+        result = _once(services, journal, call, started)
         usage = result.usage if usage is None else spending.add_usage(usage, result.usage)
         result = dataclasses.replace(result, usage=usage)
-        left = _left(services, made, started)
+        left = _left(services, call, started)
         last = number == calls or (left is not None and left <= pause)
         if result.failure not in TRANSIENT or last:
             return result
-        if why := made.not_again():
+        if why := call.not_again():
             return dataclasses.replace(result, message="; ".join(filter(None, (result.message, why))))
         journal.write(
             journal.event(
                 "call.retried",
-                made.request.task.id if made.request.task is not None else None,
-                made.request.attempt,
-                role=made.request.role,
-                binding=made.binding,
-                model=made.request.model,
+                call.request.task.id if call.request.task is not None else None,
+                call.request.attempt,
+                role=call.request.role,
+                binding=call.binding,
+                model=call.request.model,
                 failure=result.failure,
                 message=result.message,
                 call=number,
@@ -93,43 +93,43 @@ def call(services: Services, journal: Journal, made: Call) -> AgentResult:
     raise AssertionError  # there is one call at least
 
 
-def _once(services: Services, journal: Journal, made: Call, started: float) -> AgentResult:
+def _once(services: Services, journal: Journal, call: Call, started: float) -> AgentResult:
     """Make one call, unless the breaker is open."""
-    at = rule(services.settings)
-    known = breaker_of(services, made.key)
-    current, wait = breaker.before_call(known, services.clock.now(), at)
+    limits = rule(services.settings)
+    last = breaker_of(services, call.key)
+    current, wait = breaker.before_call(last, services.clock.now(), limits)
     if wait:
-        return _not_asked(services, known, wait)
-    _keep(journal, made, known, current)
-    request = dataclasses.replace(made.request, deadline=_left(services, made, started))
-    result = _recordable(services, _answer(services, journal, dataclasses.replace(made, request=request)))
-    _keep(journal, made, current, breaker.after_call(current, result.failure, services.clock.now(), at))
+        return _not_asked(services, last, wait)
+    _keep(journal, call, last, current)
+    request = dataclasses.replace(call.request, deadline=_left(services, call, started))
+    result = _recordable(services, _answer(services, journal, dataclasses.replace(call, request=request)))
+    _keep(journal, call, current, breaker.after_call(current, result.failure, services.clock.now(), limits))
     return result
 
 
-def _answer(services: Services, journal: Journal, made: Call) -> AgentResult:
+def _answer(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Return the agent's answer. What it reports about a task while it works is recorded."""
     with services.interrupts.armed():
-        if not _reports(made.who) or made.request.task is None or not journal.state.id:
-            return made.who.run(made.request)
-        return made.who.run(made.request, functools.partial(_hear, services, journal, made.request))
+        if not _reports(call.who) or call.request.task is None or not journal.state.id:
+            return call.who.run(call.request)
+        return call.who.run(call.request, functools.partial(_hear, services, journal, call.request))
 
 
 def _is_elsewhere(who: Agent) -> TypeGuard[DeferredAgent]:
     return hasattr(who, "ticket")
 
 
-def _ticketed(services: Services, journal: Journal, made: Call, who: DeferredAgent) -> AgentRequest:
+def _ticketed(services: Services, journal: Journal, call: Call, who: DeferredAgent) -> AgentRequest:
     """Return the request with the ticket of its question, which is recorded before anything outside can read it."""
-    request, question = made.request, who.question(made.request)
-    if not made.anew:
+    request, question = call.request, who.question(call.request)
+    if not call.anew:
         for event in services.log.events(kind="handoff.asked", newest_first=True):
             if event.payload["question"] == question:
                 return dataclasses.replace(request, ticket=event.payload["ticket"])
     ticket = who.ticket()
     task = request.task.id if request.task is not None else None
-    said = {"role": request.role, "binding": made.binding, "question": question, "ticket": ticket}
-    journal.write(journal.event("handoff.asked", task, request.attempt, **said))
+    payload = {"role": request.role, "binding": call.binding, "question": question, "ticket": ticket}
+    journal.write(journal.event("handoff.asked", task, request.attempt, **payload))
     return dataclasses.replace(request, ticket=ticket)
 
 
@@ -151,7 +151,7 @@ def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Cl
     try:
         journal.write(event)
     except IdumbError:
-        return  # work is not cut short for it; what is wrong with the log or its owner, the next stage meets and says
+        return  # the work continues; the next stage refuses if something is wrong with the log or its owner
 
 
 def _recordable(services: Services, result: AgentResult) -> AgentResult:
@@ -189,12 +189,12 @@ def breakers(services: Services) -> dict[str, Breaker]:
     return {e.payload["key"]: breaker.from_payload(e.payload) for e in services.log.events(kind="breaker.changed")}
 
 
-def _keep(journal: Journal, made: Call, known: Breaker, now: Breaker) -> None:
-    if now != known:
+def _keep(journal: Journal, call: Call, last: Breaker, now: Breaker) -> None:
+    if now != last:
         journal.write(
             journal.event(
                 "breaker.changed",
-                key=made.key,
+                key=call.key,
                 state=now.state,
                 failures=now.failures,
                 since=now.since,
@@ -203,17 +203,17 @@ def _keep(journal: Journal, made: Call, known: Breaker, now: Breaker) -> None:
         )
 
 
-def _not_asked(services: Services, known: Breaker, wait: float) -> AgentResult:
+def _not_asked(services: Services, last: Breaker, wait: float) -> AgentResult:
     until = datetime.fromisoformat(services.clock.now()) + timedelta(seconds=wait)
-    words = f"not asked before {until:%H:%M:%S} UTC, because {known.failures} calls failed, the last by {known.failure}"
-    return AgentResult(outcome.ERRORED, words, failure=known.failure)
+    words = f"not asked before {until:%H:%M:%S} UTC, because {last.failures} calls failed, the last by {last.failure}"
+    return AgentResult(outcome.ERRORED, words, failure=last.failure)
 
 
-def _left(services: Services, made: Call, started: float) -> float | None:
+def _left(services: Services, call: Call, started: float) -> float | None:
     """Return the seconds that remain for all calls together; None is no limit."""
-    if made.request.deadline is None:
+    if call.request.deadline is None:
         return None
-    return max(0.001, made.request.deadline - (services.clock.monotonic() - started))
+    return max(0.001, call.request.deadline - (services.clock.monotonic() - started))
 
 
 def rule(settings: Settings) -> Rule:

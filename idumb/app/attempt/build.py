@@ -180,7 +180,7 @@ def build(context: RunContext, attempt: Prepared) -> Built:
         asked = (questions.work_question(attempt.task),)
         request = dataclasses.replace(request, question=asked[0], answer=_given_answer(context, attempt, asked[0]))
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
-    result = agent_client.call(context.services, context.journal, call)
+    result = agent_client.ask(context.services, context.journal, call)
     if request.session is not None and not result.resumed:
         note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
         context.services.reporter.note(note)

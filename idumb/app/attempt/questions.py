@@ -26,6 +26,13 @@ from idumb.domain.runs.task_state import EFFECT, TaskState
 DEVIATION_MARK = ".deviation."
 DEVIATION = "deviation"
 ACCEPT, RETRY, HALT = "accept", "retry", "halt"
+YES, NO = "yes", "no"
+DONE, NOT_DONE = "done", "not-done"
+SKIP, FAIL, AGAIN = "skip", "fail", "again"
+FAILURE = ".failure."
+FAILURE_KIND = "failure"
+EFFECT_MARK = ".again."
+_REFUSES = frozenset({NO, NOT_DONE})
 
 
 def ask_about_strays(
@@ -91,33 +98,6 @@ def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:
     said = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == ACCEPT]
     mine = [state.decisions[i] for i in said if state.decisions.get(i, {}).get("task") == task]
     return set(strays) <= {path for question in mine for path in question["evidence"]}
-
-
-YES = "yes"
-
-
-NO = "no"
-
-
-DONE = "done"
-
-
-NOT_DONE = "not-done"
-
-
-SKIP = "skip"
-
-
-FAIL = "fail"
-
-
-FAILURE = ".failure."
-
-
-FAILURE_KIND = "failure"
-
-
-_REFUSES = frozenset({NO, NOT_DONE})
 
 
 def criterion_questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:
@@ -242,12 +222,6 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
     if question.kind == evidence.SECRET and result == evidence.FAILED:
         said = f"{said}; {exposed_secrets.WITHOUT_SECRET}"
     return Evidence(subject, question.what, result, output=said, tree=tree)
-
-
-AGAIN = "again"
-
-
-EFFECT_MARK = ".again."
 
 
 def effect_payload(task: Task) -> dict[str, str]:

@@ -162,7 +162,7 @@ def _asked(
     before = saved.tree if saved is not None and here else context.work.scan(attempt.literal_paths)
     again = functools.partial(build.changed_since, context, attempt, before)
     call = agent_client.Call(context.agents.get(name), name, request, again, anew=anew)
-    result = agent_client.call(context.services, context.journal, call)
+    result = agent_client.ask(context.services, context.journal, call)
     context.checks.end_processes()
     return _read(context, attempt, result)
 

@@ -143,7 +143,7 @@ def _call(
             schema=role_request.schema,
         )
         try:
-            result = agent_client.call(services, journal, agent_client.Call(who, filled.binding or "", request))
+            result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
         finally:
             agents.forget()
         heard.reply = result.reply

@@ -51,7 +51,7 @@ def test_small_fields_contain_no_secret_and_have_a_maximum_size(sandbox: GitSand
     request = AgentRequest(agent.BUILDER, None, "", str(sandbox.root), ())
     with operation.owned(services, "test") as owned:
         made = agent_client.Call(Careless(Capabilities(calls_model=calls_model)), "b", request)
-        result = agent_client.call(services, owned.journal(RunState()), made)
+        result = agent_client.ask(services, owned.journal(RunState()), made)
     assert TOKEN not in repr(result)
     assert result.message.startswith("[redacted:")
     assert result.claimed_files[0].endswith(".txt")
@@ -95,7 +95,7 @@ def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentRes
     with operation.owned(services, "test") as owned:
         journal = owned.journal(RunState(id="run-1"))
         journal.write(journal.event("run.started", **STARTED))
-        result = agent_client.call(services, journal, agent_client.Call(Talkative(said), "b", request))
+        result = agent_client.ask(services, journal, agent_client.Call(Talkative(said), "b", request))
         told = [dict(event.payload) for event in services.log.events(kind="attempt.told")]
     return result, told
 
