@@ -46,7 +46,7 @@ def commit(
     index = index_file.announce(place, repository, new)
     if isinstance(index, str):
         return CommitAttempt(None, index)
-    names = index_file.literal(chosen)
+    names = index_file.literal_pathspecs(chosen)
     arguments, before = _arguments(chosen, message, allow_empty=allow_empty), _head(repository)
     # Outside the `try`: after a takeover, the index belongs to the new owner, who may have announced the same files.
     place.guard()

@@ -76,13 +76,13 @@ class GitHistory:
         return index_file.read(self._place)
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        return index_file.changes(self._place, index_file.kept(self.repository, snapshot), present)
+        return index_file.changes(self._place, index_file.at_snapshot(self.repository, snapshot), present)
 
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-        return index_file.again(self._place, index_file.kept(self.repository, snapshot), paths)
+        return index_file.restore_input(self._place, index_file.at_snapshot(self.repository, snapshot), paths)
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        return index_file.info(entries)
+        return index_file.update_input(entries)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return index_file.staged(self._place, self.repository, paths)
@@ -111,7 +111,7 @@ class GitHistory:
         return blobs
 
     def index_command(self, snapshot: str) -> str:
-        return index_file.command(self._place, self.repository, snapshot)
+        return index_file.restore_command(self._place, self.repository, snapshot)
 
     def head_at(self, snapshot: str) -> str | None:
         parents = self.repository[snapshot].peel(pygit2.Commit).parent_ids

@@ -136,7 +136,9 @@ def announce(place: Repository, repository: pygit2.Repository, new: Sequence[str
         return Announced(before, before)
     # A task may create files outside a sparse checkout; older versions of git do not know the option.
     sparse = ["--sparse"] if _is_sparse(repository) else []
-    result = git_program.write(place.root, ["add", "--intent-to-add", "--force", *sparse, *FROM_STDIN], literal(new))
+    result = git_program.write(
+        place.root, ["add", "--intent-to-add", "--force", *sparse, *FROM_STDIN], literal_pathspecs(new)
+    )
     return Announced(before, read(place)) if result.status == 0 else result.words
 
 
@@ -156,7 +158,7 @@ def take_back(place: Repository, index: Announced) -> None:
 def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index HEAD's entries for these paths, which git did not reach. Return whether that worked."""
     tree = tree_objects.tree_of(repository, str(repository.head.target))
-    rows = info({path: tree_objects.entry(repository, tree, path) for path in paths})
+    rows = update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
     return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
 
@@ -188,12 +190,12 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
     return set_to_head(place, repository, stale) if stale else True
 
 
-def literal(paths: Iterable[str]) -> bytes:
+def literal_pathspecs(paths: Iterable[str]) -> bytes:
     # Not by GIT_LITERAL_PATHSPECS, which the user's hooks would inherit.
     return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
-def kept(repository: pygit2.Repository, commit: str) -> bytes | None:
+def at_snapshot(repository: pygit2.Repository, commit: str) -> bytes | None:
     """Return the bytes that a snapshot has of the index; None if there was none."""
     item = tree_objects.rows_of(repository, commit).get(INDEX)
     if item is None:
@@ -212,7 +214,7 @@ def changes(place: Repository, before: bytes | None, after: bytes | None) -> tup
     return tuple(sorted({os.fsdecode(row.partition(b"\t")[2]) for row in old ^ new}))
 
 
-def info(entries: Mapping[str, Entry | None]) -> bytes:
+def update_input(entries: Mapping[str, Entry | None]) -> bytes:
     """Return the input of `git update-index -z --index-info` that sets these entries; None removes one."""
     rows = []
     for path, entry in sorted(entries.items()):
@@ -221,7 +223,7 @@ def info(entries: Mapping[str, Entry | None]) -> bytes:
     return b"".join(rows)
 
 
-def again(place: Repository, before: bytes | None, paths: Iterable[str]) -> tuple[bytes, tuple[str, ...]]:
+def restore_input(place: Repository, before: bytes | None, paths: Iterable[str]) -> tuple[bytes, tuple[str, ...]]:
     """Return the input of `git update-index -z --index-info` that restores the entries of these paths.
 
     Also return the commands that set the flags which that input cannot set, for the top folder.
@@ -240,7 +242,7 @@ def again(place: Repository, before: bytes | None, paths: Iterable[str]) -> tupl
         old[path] = None
         flagged.setdefault("add --intent-to-add", []).append(path)
     named = {how: " ".join(map(shlex.quote, names)) for how, names in sorted(flagged.items())}
-    return info(old), tuple(f"git {how} -- {names}" for how, names in named.items())
+    return update_input(old), tuple(f"git {how} -- {names}" for how, names in named.items())
 
 
 def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> list[str]:
@@ -251,7 +253,7 @@ def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> l
         arguments = ["ls-files", "--debug", "-z", "--", *empty]
         out = git_program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
     flags = zip(sorted(empty, key=os.fsencode), _FLAGS.findall(out), strict=False)
-    return [path for path, found in flags if int(found, 16) & _INTENT]
+    return [path for path, bits in flags if int(bits, 16) & _INTENT]
 
 
 def _flags(tag: bytes) -> Iterator[str]:
@@ -280,7 +282,7 @@ def _file_of(data: bytes) -> Iterator[str]:
         yield stream.name
 
 
-def command(place: Repository, repository: pygit2.Repository, commit: str) -> str:
+def restore_command(place: Repository, repository: pygit2.Repository, commit: str) -> str:
     """Return the command that restores the index of a snapshot, for a person in the top folder."""
     path = path_of(place)
     named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)

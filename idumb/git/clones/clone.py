@@ -46,17 +46,13 @@ class Clone:
         if not _is_ready(self._folder):
             tree = None if commit is None else _as_checked_out(repository, user, commit)
             _make(repository, self._folder, commit, tree)
-        self._trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, rules=repository)
-
-    @property
-    def trees(self) -> GitTrees:
-        return self._trees
+        self.trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, rules=repository)
 
     def renew(self, commit: str | None) -> None:
         """Recreate it from this commit."""
         tree = None if commit is None else _as_checked_out(self._repository, self._user, commit)
         _make(self._repository, self._folder, commit, tree)
-        self._trees.forget()
+        self.trees.forget()
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
         """Snapshots of the clone are already in the user's repository, so only the paths are written."""
@@ -65,7 +61,7 @@ class Clone:
     def close(self) -> None:
         """Remove the copy; its snapshots stay. After a takeover, the copy belongs to the new owner."""
         self._repository.guard()
-        self._trees.close()
+        self.trees.close()
         remove(self._folder)
         clone_places.tidy(place_of(self._repository))
 
