@@ -43,7 +43,7 @@ def _from_fast_task(draft: Draft, block: FastTask, context: Context) -> Task:
 def _from_markdown(draft: Draft, context: Context) -> Task:
     problems = context.problems
     source = problems.source
-    task = _begun(draft, draft.id, draft.title, draft.title_at, context)
+    task = _begun(draft, context)
     split = _split_at_group(draft)
     if draft.item:
         inner = fields.read(draft.item.children[1:], context.checker)
@@ -82,11 +82,12 @@ def _group(blocks: list[Block], checker: NearMissChecker) -> None:
         )
 
 
-def _begun(draft: Draft, id: str, title: str, title_at: int, context: Context) -> Reading:
+def _begun(draft: Draft, context: Context) -> Reading:
     source = context.problems.source
     last = draft.end_line if draft.text_end is None else draft.text_end
     while last > draft.line + 1 and not source.lines[last - 1].strip():
         last -= 1
-    task = Reading(draft.notation, id, title, draft.start, source.end_of(last - 1), draft.line + 1, draft.bad)
-    task.spans["title"] = (title_at, title_at + len(title))
+    end = source.end_of(last - 1)
+    task = Reading(draft.notation, draft.id, draft.title, draft.start, end, draft.line + 1, draft.bad)
+    task.spans["title"] = (draft.title_at, draft.title_at + len(draft.title))
     return task

@@ -143,9 +143,6 @@ class _Outliner:
         boxes = ((text, criteria.BOX.match(text)) for text in texts)
         return any(box and self.checker.like_id(text[box.end() :]) for text, box in boxes)
 
-    def _indent(self, item: Item) -> int:
-        return self.source.place(item.start)[1] - 1
-
     def _fields_of_no_task(self, labelled: list[tuple[Item, str]]) -> bool:
         """Report fields outside a task, at the line that should start one. Return whether it found any."""
         task, heading = self.task, self.heading
@@ -369,7 +366,7 @@ class _Outliner:
         above = _innermost(self.above) if self.above else None
         label = fields.empty_label(above) if above is not None else ""
         if above is not None and label:
-            spaces = indentation.spaces(above.column - self._indent(above))
+            spaces = indentation.spaces(above.column - self.source.place(above.start)[1] + 1)
             mend = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
         message = "This checkbox in `## Tasks` has no task id"
         self._error("task.box-without-id", item.start, message, text, mend, f"- [ ] {self._free} Title")

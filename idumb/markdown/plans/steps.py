@@ -58,11 +58,7 @@ def body_of(fence: Fence, source: Source) -> tuple[str, Callable[[int], int]]:
     last = fence.end_line - 1 if fence.closed else fence.end_line
     end = source.starts[last] if last < len(source.starts) else len(source.text)
     body = source.text[begin:end]
-    return _unfold(body, begin) if "\r" in body else (body, _shifted(begin))
-
-
-def _shifted(begin: int) -> Callable[[int], int]:
-    return lambda index: begin + index
+    return _unfold(body, begin) if "\r" in body else (body, lambda index: begin + index)
 
 
 def _unfold(body: str, begin: int) -> tuple[str, Callable[[int], int]]:

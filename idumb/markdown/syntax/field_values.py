@@ -48,16 +48,11 @@ class Value(Field):
     def is_none(self) -> bool:
         """Whether the value is `none`, `[]` or `-`."""
         if self.bullets:
-            return len(self.bullets) == 1 and not self.inline.s and _says_none(self.bullets[0])
-        return self.inline.s.casefold() in {"none", "[]", "-"} or _empty_list(self.node)
-
-
-def _says_none(bullet: Bullet) -> bool:
-    return bullet.text.s.casefold() in {"none", "[]"} and not bullet.children
-
-
-def _empty_list(node: yaml_nodes.Node | None) -> bool:
-    return isinstance(node, yaml_nodes.Sequence) and not node.items
+            only = self.bullets[0]
+            says_none = only.text.s.casefold() in {"none", "[]"} and not only.children
+            return len(self.bullets) == 1 and not self.inline.s and says_none
+        empty_list = isinstance(self.node, yaml_nodes.Sequence) and not self.node.items
+        return self.inline.s.casefold() in {"none", "[]", "-"} or empty_list
 
 
 def content(blocks: list[Block], source: Source) -> tuple[list[Bullet], list[Fence], list[Block]]:

@@ -151,14 +151,10 @@ def commands(value: Value) -> tuple[str, ...]:
     """Return commands: in backticks, one per bullet or separated by commas, or in `sh` fences."""
     if value.is_none:
         return ()
-    texts = list(_commands_of(value.inline, value.fences, value)) if _has_inline(value) else []
+    texts = list(_commands_of(value.inline, value.fences, value)) if value.inline.s or value.fences else []
     for bullet in value.bullets:
         texts += command_bullet(bullet, value)
     return tuple(texts)
-
-
-def _has_inline(value: Value) -> bool:
-    return bool(value.inline.s or value.fences)
 
 
 def command_bullet(bullet: Bullet, field: Field) -> Iterator[str]:
