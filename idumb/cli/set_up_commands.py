@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import Any
 
 import click
 
@@ -124,16 +125,16 @@ def archive_command(before: str | None, keep_runs: int) -> Result:
 
 @options.command("deinit", person=True)
 @click.option("--backup", metavar="FOLDER", help="Where to write the backup; by default to your state directory.")
-@click.option("--no-backup", is_flag=True, help="Write no backup.")
+@options.negative("--no-backup", "keep", "Write no backup.")
 @click.option("--files", is_flag=True, help="Also remove .idumb/.")
 @options.yes
-def deinit_command(backup: str | None, no_backup: bool, files: bool, yes: bool) -> Result:
+def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
     """Remove idumb from this repository.
 
     Writes a backup, then removes the refs below refs/idumb/, the event log, the state of every working tree and your
     approvals for this repository. Commits, branches, plans and reports stay, as does .idumb/ unless you add --files.
     """
-    if backup is not None and no_backup:
+    if backup is not None and not keep:
         raise click.UsageError("Use either --backup or --no-backup.")
     from idumb.app.upkeep import deinit
     from idumb.composition import maintenance
@@ -141,8 +142,7 @@ def deinit_command(backup: str | None, no_backup: bool, files: bool, yes: bool) 
     folder = None if backup is None else os.path.abspath(backup)
     with options.services(progress=True) as services:
         kept, own = maintenance.local_data(services)
-        request = deinit.Request(yes=yes, backup=folder, keep=not no_backup, files=files)
-        return deinit.deinit(services, kept, own, request)
+        return deinit.deinit(services, kept, own, backup=folder, keep=keep, **flags)
 
 
 @options.command("help")

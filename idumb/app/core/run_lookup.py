@@ -52,6 +52,15 @@ def require_run(services: Services, phase: str) -> RunState:
     return state
 
 
+def attempting_run(services: Services, state: RunState, task: str) -> RunState:
+    """Return the run with the attempts of a task. For a carried task, this is an earlier run."""
+    task_state = state.tasks.get(task)
+    while task_state is not None and task_state.carried_from is not None and task not in state.attempted:
+        state = run_of(services, task_state.carried_from)
+        task_state = state.tasks.get(task)
+    return state
+
+
 def require_task(tasks: Container[str], task: str, phase: str, words: str | None = None) -> None:
     """Refuse a task that is none of the phase, or of a run (`words`)."""
     if task not in tasks:

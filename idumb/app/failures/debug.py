@@ -90,7 +90,9 @@ def _with_status(state: RunState, status: str) -> tuple[str, ...]:
 
 def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
     task_state = state.tasks[task]
-    attempts = [_shortened(a) for a in show.attempts_of(services, show.attempting_run(services, state, task), task)]
+    attempts = [
+        _shortened(a) for a in show.attempts_of(services, run_lookup.attempting_run(services, state, task), task)
+    ]
     started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
     finished = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
     failure = _failure(state, task_state, finished, started, attempts[-1]["evidence"] if attempts else ())

@@ -52,15 +52,12 @@ class Recordings:
 
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
         """Return the recording of attempt `number` of a task, or of its last one if there are fewer; None if none."""
-        state = run_lookup.run_of(self._services, run)
+        state = run_lookup.attempting_run(self._services, run_lookup.run_of(self._services, run), task)
         task_state = state.tasks.get(task)
         if task_state is None:
             return None
-        if task_state.carried_from is not None and task not in state.attempted:
-            return self.find(task_state.carried_from, task, number)
-        playable = [
-            a for a in _attempts(self._services.log.events(run=run, task=task)) if a.builder and _is_playable(a)
-        ]
+        attempts = _attempts(self._services.log.events(run=state.id, task=task))
+        playable = [a for a in attempts if a.builder and _is_playable(a)]
         if not playable:
             return None
         upto = playable[:number]

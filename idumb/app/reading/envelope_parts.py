@@ -79,9 +79,7 @@ def compare(services: Services, one: AttemptSelector, other: AttemptSelector) ->
 def _find(services: Services, selector: AttemptSelector) -> _RecordedEnvelope:
     state, task = _state(services, selector)
     run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.id}")
-    task_state = state.tasks[task]
-    if task_state.carried_from is not None and task not in state.attempted:
-        return _find(services, AttemptSelector(task, selector.attempt, task_state.carried_from))
+    state = run_lookup.attempting_run(services, state, task)
     started = services.log.events(run=state.id, task=task, kind="attempt.started", newest_first=True)
     event = next((e for e in started if selector.attempt in {None, e.attempt}), None)
     if event is None:

@@ -19,9 +19,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
 
 _SKIPPED_FIELDS = frozenset({"span", "spans", "steps", "notation"})
 
@@ -46,7 +44,7 @@ def show(services: Services, task: str) -> Result:
     if state is not None and task_id in state.tasks:
         statuses = schedule.statuses(contract, state)
         data |= next_steps.task_row(state, contract, task_id, statuses)
-        attempted_in = attempting_run(services, state, task_id)
+        attempted_in = run_lookup.attempting_run(services, state, task_id)
         data |= {
             "run": attempted_in.id,
             "choices": failure_report.ways(services, contract, state, task_id),
@@ -57,15 +55,6 @@ def show(services: Services, task: str) -> Result:
             ],
         }
     return Result(data)
-
-
-def attempting_run(services: Services, state: RunState, task: str) -> RunState:
-    """Return the run with the attempts of a task. For a carried task, this is an earlier run."""
-    task_state = state.tasks.get(task)
-    while task_state is not None and task_state.carried_from is not None and task not in state.attempted:
-        state = replay(services.log.events(run=task_state.carried_from))
-        task_state = state.tasks.get(task)
-    return state
 
 
 def _plain(task: Task) -> dict[str, Any]:
@@ -144,9 +133,9 @@ def _was_there(line: Mapping[str, Any]) -> bool:
 def diff(services: Services, task: str) -> Result:
     """Return what a task changed, from its task base to its last checkpoint, or to what it left."""
     _, state, task_id = _find(services, task)
+    state = run_lookup.attempting_run(services, state, task_id) if state else None
     task_state = state.tasks.get(task_id) if state else None
-    task_state, origin = _origin(services, task_state, state)
-    if task_state is None or task_state.work.base is None or task_state.work.left is None:
+    if state is None or task_state is None or task_state.work.base is None or task_state.work.left is None:
         raise Refusal(
             "task.no-attempt",
             f"{task_id} has not been attempted.",
@@ -159,19 +148,8 @@ def diff(services: Services, task: str) -> Result:
     counts = services.trees.line_counts(task_state.work.base, tree) if paths else {}
     files = [{"path": p, "added": counts.get(p, (0, 0))[0], "removed": counts.get(p, (0, 0))[1]} for p in paths]
     return Result(
-        {"id": task_id, "run": origin, "base": task_state.work.base, "tree": tree, "files": files, "diff": text}
+        {"id": task_id, "run": state.id, "base": task_state.work.base, "tree": tree, "files": files, "diff": text}
     )
-
-
-def _origin(
-    services: Services, task_state: TaskState | None, state: RunState | None
-) -> tuple[TaskState | None, str | None]:
-    """Return the state of a task, and its run. A carried task's attempt is in an earlier run."""
-    run = state.id if state else None
-    while task_state is not None and task_state.carried_from is not None and task_state.work.base is None:
-        run = task_state.carried_from
-        task_state = replay(services.log.events(run=run)).tasks.get(task_state.id)
-    return task_state, run
 
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core import open_attempt
@@ -25,64 +24,53 @@ BUNDLE = "refs.bundle"
 STAYS = ("every commit and branch", "the plans and reports in .planning/")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """`backup` is a folder; None is one in the user's state directory. If `keep` is false, no backup is written."""
-
-    yes: bool = False
-    backup: str | None = None
-    keep: bool = True
-    files: bool = False
-
-
-def deinit(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> Result:
+def deinit(
+    services: Services, kept: KeptRefs, own: LocalData, *, yes: bool, backup: str | None, keep: bool, files: bool
+) -> Result:
     """Remove idumb. Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held` or `backup.exists`.
 
     If the backup fails, nothing is removed.
     """
-    going = _going(services, kept, own, request)
+    going = _going(services, kept, own, files=files)
     if not (going["refs"] or going["folders"] or going["files"]):
         return Result({**going, "removed": False, "backup": None, "next": []})
     with suppress(StoreError):  # a damaged log shows no attempts, and is removed too
         open_attempt.refuse(services, "deinit")
-    backup = None
-    if request.keep:
-        backup = request.backup or own.place_for_backup(services.root.rpartition("/")[2])
-    _confirm(services, going, request, backup)
+    folder = (backup or own.place_for_backup(services.root.rpartition("/")[2])) if keep else None
+    if not yes:
+        _confirm(services, going, folder)
     with own.held():
         with suppress(StoreError):
             abandoned_clones.put_away_all(services)
         refs = kept.list()
-        if backup is not None:
-            _back_up(services, kept, own, backup, refs, files=bool(going["files"]))
+        if folder is not None:
+            _back_up(services, kept, own, folder, refs, files=bool(going["files"]))
         if refs:
             kept.delete(refs)
         if going["files"]:
             own.remove_files(f"{services.root}/{FILES}")
         own.remove()
-    return Result({**going, "removed": True, "backup": backup, "next": _next(going, backup)})
+    return Result({**going, "removed": True, "backup": folder, "next": _next(going, folder)})
 
 
-def _going(services: Services, kept: KeptRefs, own: LocalData, request: Request) -> dict[str, Any]:
+def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -> dict[str, Any]:
     """Return what will be removed and what stays."""
-    files = services.reports.files(FILES)
+    present = services.reports.files(FILES)
     stays = [
         *STAYS,
-        *([f"{FILES}/ with {len(files)} files (--files removes it too)"] if files and not request.files else []),
+        *([f"{FILES}/ with {len(present)} files (--files removes it too)"] if present and not files else []),
     ]
     refs = sorted(kept.list())
     return {
         "refs": len(refs),
         "ref_names": refs,
         "folders": [{"what": b.what, "path": b.path, "files": b.files, "bytes": b.bytes} for b in own.list()],
-        "files": list(files) if request.files else [],
+        "files": list(present) if files else [],
         "stays": stays,
     }
 
 
-def _confirm(services: Services, going: Mapping[str, Any], request: Request, backup: str | None) -> None:
-    if request.yes:
-        return
+def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -> None:
     answer = services.asker.ask(_question(going, backup))
     if services.asker.interactive and (answer is None or answer.choice != "yes"):
         # The question has just listed what would be removed.

@@ -61,10 +61,10 @@ def _partial(data: phrases.Data) -> list[str]:
         ways.append(("Roll back", f"idumb rollback {phase} --to start"))
     ways.append(("Verify", f"idumb verify-work {phase} (what is done so far; the phase stays partial)"))
     ways.append(("Halt", "nothing to do: everything is saved"))
-    return [*lines, *blocked(data), *_asked(data), "", "Options:", *phrases.columns(ways)]
+    return [*lines, *blocked(data), *_questions(data), "", "Options:", *phrases.columns(ways)]
 
 
-def _asked(data: phrases.Data) -> list[str]:
+def _questions(data: phrases.Data) -> list[str]:
     """Return open questions of an ended run: those about tasks without attempts left."""
     return [line for decision in data.get("decisions", ()) for line in ("", *question(decision))]
 
@@ -115,7 +115,7 @@ def _failed(data: phrases.Data) -> list[str]:
     row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
     if row is None:
         said = markup.one_line(data.get("reason") or "no reason is recorded")
-        return ["EXECUTION HALTED.", "", f"Error: {said}", *blocked(data), *_asked(data)]
+        return ["EXECUTION HALTED.", "", f"Error: {said}", *blocked(data), *_questions(data)]
     # An agent with a full context uses no attempt, and a task may fail for that reason alone.
     attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
@@ -126,7 +126,7 @@ def _failed(data: phrases.Data) -> list[str]:
     ]
     if row.get("checkpoint"):
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
-    lines += [*blocked(data), *_asked(data)]
+    lines += [*blocked(data), *_questions(data)]
     return [*lines, "", f"Recommended action: idumb debug {data['phase']} --task {row['id']}"]
 
 
@@ -240,7 +240,7 @@ def verify_work(data: phrases.Data) -> str:
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
     lines += [f"  not done: {task} is {standing}" for task, standing in data.get("unfinished", {}).items()]
-    lines += _agents_said(data)
+    lines += _opinions(data)
     weak = data["status"] == "partial" and data.get("decision") is None
     alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
     lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
@@ -249,7 +249,7 @@ def verify_work(data: phrases.Data) -> str:
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
-def _agents_said(data: phrases.Data) -> list[str]:
+def _opinions(data: phrases.Data) -> list[str]:
     """Return the opinions of agents: only refuted criteria, with citations."""
     lines = []
     for opinion in data.get("judged_by", ()):

@@ -23,13 +23,13 @@ def _taken_over(imported: phrases.Data | None) -> list[str]:
     lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
     lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
     lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
-    parts = [quantities.counted(len(imported[key]), one, many) for key, one, many in _TOLD if imported[key]]
+    parts = [quantities.counted(len(imported[key]), one, many) for key, one, many in _COUNTED if imported[key]]
     lines += [f"  {', '.join(parts)}"] if parts else []
     lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in imported["not_understood"]]
     return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
 
 
-_TOLD = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
+_COUNTED = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
 
 
 def _unread(file: phrases.Data) -> str:

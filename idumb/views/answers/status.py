@@ -13,7 +13,7 @@ _WORDS = {"completed": "done, not verified"}
 
 def status(view: Mapping[str, Any]) -> str:
     """Return each phase with its counts, its questions, and the next command."""
-    lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_asked(view, "")]
+    lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_questions(view, "")]
     if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
     return _ended([*lines, *_closing(view)])
@@ -32,20 +32,20 @@ def _phase(row: Mapping[str, Any]) -> list[str]:
     lines = [f"Phase {row['phase']} {row['title']}".rstrip() + f": {_state(row)}"]
     if row["tasks"]["total"] and not row.get("elsewhere"):
         lines.append(f"  {counts(row['tasks'])}")
-    lines += _told(row.get("elsewhere") or {})
+    lines += _done_elsewhere(row.get("elsewhere") or {})
     # An open question says more than the reason "waiting for a person".
     lines += [f"  {row['restoring']['words']}"] if row.get("restoring") else []
     lines += [f"  {row[key]['words']}" for key in ("open", "told") if row.get(key)]
-    told = ("problem",) if row["decisions"] else ("reason", "problem")
-    lines += [f"  {row[key]}" for key in told if row.get(key)]
+    keys = ("problem",) if row["decisions"] else ("reason", "problem")
+    lines += [f"  {row[key]}" for key in keys if row.get(key)]
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
     lines += _blocked(row)
-    return lines + _asked(row, "  ")
+    return lines + _questions(row, "  ")
 
 
-def _asked(of: Mapping[str, Any], indent: str) -> list[str]:
+def _questions(row: Mapping[str, Any], indent: str) -> list[str]:
     """Return the questions of a phase, or of no phase."""
-    return [f"{indent}waiting for your answer: {d['id']}  {d['what']}" for d in of.get("decisions", ())]
+    return [f"{indent}waiting for your answer: {d['id']}  {d['what']}" for d in row.get("decisions", ())]
 
 
 def _blocked(row: Mapping[str, Any]) -> list[str]:
@@ -58,7 +58,7 @@ def _blocked(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _told(elsewhere: Mapping[str, Any]) -> list[str]:
+def _done_elsewhere(elsewhere: Mapping[str, Any]) -> list[str]:
     """Return what committed reports say about work done elsewhere."""
     if not elsewhere:
         return []
@@ -94,7 +94,7 @@ def upcoming(view: Mapping[str, Any]) -> str:
         return editor.upcoming(view)
     number = view["next"].get("phase")
     row = next((r for r in view["phases"] if r["phase"] == number), None)
-    lines = [*_owner(view), *_closing(view), *_asked(view, "  "), *(_asked(row, "  ") if row else [])]
+    lines = [*_owner(view), *_closing(view), *_questions(view, "  "), *(_questions(row, "  ") if row else [])]
     if row is None:
         return _ended(lines)
     lines += [f"  problem: {problem}" for problem in row.get("problems", ())]
