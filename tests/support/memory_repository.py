@@ -32,7 +32,10 @@ class StoredCommit:
 
 @dataclass(slots=True)
 class MemoryRepository:
-    """The files, objects and refs. `effect` is called before each durable effect, with its name."""
+    """The files, objects and refs. `effect` is called before each durable effect, with its name.
+
+    `refusing` is what a hook says that refuses every commit.
+    """
 
     files: dict[str, bytes] = field(default_factory=dict)
     ignored: set[str] = field(default_factory=set)
@@ -42,6 +45,7 @@ class MemoryRepository:
     commits: dict[str, StoredCommit] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
     effect: Callable[[str], None] = lambda _: None
+    refusing: str = ""
 
     def store(self, data: bytes) -> str:
         oid = hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
@@ -268,6 +272,8 @@ class MemoryHistory:
         repository = self._repository
         if repository.head != expected_head:
             return CommitAttempt(None, f"HEAD is {repository.head}, not {expected_head}")
+        if repository.refusing:
+            return CommitAttempt(None, repository.refusing)
         tree, present = dict(repository.trees[self.tree_of(expected_head)]), repository.present(paths)
         before = dict(tree)
         for path in paths:
@@ -296,6 +302,9 @@ class MemoryHistory:
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         return ()
+
+    def index_command(self, snapshot: str) -> str:
+        return f"git read-tree {snapshot}"
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return {}

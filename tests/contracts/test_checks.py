@@ -1,0 +1,99 @@
+"""What checks promise, asked of a shell and of the checks in memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from idumb.app.ports.checks import Checks
+from idumb.domain.plans.plan import Condition
+from idumb.domain.proof.evidence import Evidence
+from idumb.gates.checks import ShellChecks
+from tests.support.memory_checks import MemoryChecks
+from tests.support.memory_repository import MemoryRepository
+
+
+class Place(Protocol):
+    checks: Checks
+
+    def write(self, path: str, data: bytes) -> None: ...
+    def exists(self, path: str) -> bool: ...
+
+
+class MemoryPlace:
+    def __init__(self, _: Path) -> None:
+        self.repository = MemoryRepository()
+        self.checks: Checks = MemoryChecks(self.repository)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.repository.files[path] = data
+
+    def exists(self, path: str) -> bool:
+        return path in self.repository.files
+
+
+class ShellPlace:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.checks: Checks = ShellChecks(os.fspath(folder), ["PATH"], str, "run")
+
+    def write(self, path: str, data: bytes) -> None:
+        (self.folder / path).write_bytes(data)
+
+    def exists(self, path: str) -> bool:
+        return (self.folder / path).exists()
+
+
+@pytest.fixture(params=[MemoryPlace, ShellPlace], ids=["memory", "shell"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    made: Place = request.param(tmp_path)
+    return made
+
+
+def check(place: Place, command: str) -> Evidence:
+    return place.checks.command("AC-1", "it works", command, timeout=60, tree="t")
+
+
+@pytest.mark.parametrize(
+    ("command", "result", "code"),
+    [
+        ("true", "passed", 0),
+        ("false", "failed", 1),
+        ("test -f a", "passed", 0),
+        ("test -f b", "failed", 1),
+        ("grep -q one a", "passed", 0),
+        ("grep -q two a", "failed", 1),
+        ("grep -q one b", "failed", 2),
+        ("no-such-program-anywhere", "errored", 127),
+    ],
+)
+def test_the_exit_code_of_a_command_decides(place: Place, command: str, result: str, code: int) -> None:
+    place.write("a", b"one\n")
+    judged = check(place, command)
+    assert (judged.result, judged.exit_code) == (result, code)
+
+
+def test_evidence_names_what_was_asked_and_the_tree_it_was_asked_of(place: Place) -> None:
+    judged = check(place, "true")
+    assert (judged.subject, judged.text, judged.command, judged.tree) == ("AC-1", "it works", "true", "t")
+
+
+def test_a_check_works_in_the_files_themselves(place: Place) -> None:
+    check(place, "touch made")
+    assert place.exists("made")
+
+
+@pytest.mark.parametrize("kind", ["file-exists", "file-absent"])
+@pytest.mark.parametrize("path", ["a", "b"])
+def test_a_condition_is_judged_by_the_files(place: Place, kind: str, path: str) -> None:
+    place.write("a", b"")
+    judged = place.checks.condition("precondition 1", Condition(kind, path), timeout=60, tree="t")
+    assert judged.passed is ((path == "a") is (kind == "file-exists"))
+    assert (judged.subject, judged.text) == ("precondition 1", f"{kind.replace('-', ' ')} {path}")
+
+
+def test_without_processes_there_are_none_to_end(place: Place) -> None:
+    assert place.checks.end_processes() == ()

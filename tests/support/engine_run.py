@@ -1,0 +1,245 @@
+"""A run of the engine on fakes: no git, no process, no file. What is in `EngineRun` outlives a killed process."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import Pace, RunContext
+from idumb.app.core.services import Services
+from idumb.app.engine import recovery, runner
+from idumb.domain import contract as contracts
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.decision import Answer, Decision
+from idumb.domain.errors import Interrupted
+from idumb.domain.plans.plan import GUIDED, FileClaim, Plan, Task
+from idumb.domain.runs.event import Event, NewEvent
+from idumb.domain.runs.replay import replay
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import NO_POLICY, Binding, Settings
+from tests.support.fixed_clock import FixedClock
+from tests.support.memory_checks import MemoryChecks
+from tests.support.memory_event_log import MemoryEventLog
+from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
+from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
+from tests.support.scripted_agent import ScriptedAgent
+
+RUN, PHASE, FOLDER = "r1", "1", ".planning/phases/01-work"
+PLAN = b"the plan"
+
+
+class Killed(BaseException):
+    """The process ends here, as at a power cut: nothing of the program may catch it."""
+
+
+def task(id: str, *needs: str, files: Sequence[str] | None = None, **fields: Any) -> Task:
+    """Return a task that creates the file of its own name, or changes `files`, and is proven by their existence."""
+    paths, verb = ([id], "create") if files is None else (files, "change")
+    claims = tuple(FileClaim(verb, path) for path in paths)
+    values = {"verify": tuple(f"test -f {path}" for path in paths), **fields}
+    return Task(id, f"Make {id}", depends_on=needs, files=claims, **values)
+
+
+class EngineRun:
+    """One run. `work(request, files)` is what the builder does at each call; `calls` are the requests it received.
+
+    `kill_at` ends the process before that durable effect, counted from 1; `effects` are those that happened.
+    """
+
+    def __init__(
+        self,
+        *tasks: Task,
+        work: Callable[[AgentRequest, dict[str, bytes]], AgentResult | None] | None = None,
+        mode: str = GUIDED,
+        answers: Mapping[str, str] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.repository = MemoryRepository(effect=self._effect)
+        self.repository.files["README"] = b"hello"
+        self.repository.commit_all("start")
+        self.clock, self.worktree = FixedClock(), MemoryWorktree()
+        self.log = _KillableLog(self.clock, self.worktree, self._effect)
+        self.settings = settings or Settings(builder="builder", bindings={"builder": Binding("builder", "scripted")})
+        self.work = work or make_own_files
+        self.builder = ScriptedAgent(lambda request: self.work(request, self.repository.files))
+        self.checks = MemoryChecks(self.repository)
+        self.interrupts = _Interrupts()
+        self.asker = _Asker(answers or {})
+        self.notes: list[str] = []
+        self.effects: list[str] = []
+        self.kill_at: int | None = None
+        plan = Plan(f"{FOLDER}/01-PLAN.md", hashlib.sha256(PLAN).hexdigest(), PHASE, "01", "A plan", "Done", mode=mode)
+        plan = dataclasses.replace(plan, tasks=tasks)
+        contract, findings = contracts.assemble(PHASE, FOLDER, [plan], self.settings)
+        assert contract is not None, findings
+        self.contract = contract
+
+    def _effect(self, name: str) -> None:
+        if self.kill_at is not None and len(self.effects) + 1 >= self.kill_at:
+            raise Killed
+        self.effects.append(name)
+
+    @property
+    def calls(self) -> list[tuple[str, int]]:
+        """The task and attempt of each call of the builder."""
+        return [(request.subject, request.attempt) for request in self.builder.requests]
+
+    @property
+    def state(self) -> RunState:
+        return replay(self.log.events(run=RUN))
+
+    def status(self) -> dict[str, str]:
+        return {id: known.status for id, known in self.state.tasks.items()}
+
+    def events(self, *kinds: str) -> list[Event]:
+        return [event for event in self.log.events(run=RUN) if event.kind in kinds]
+
+    def commits(self) -> list[str]:
+        """The tasks that were committed, oldest first."""
+        trailers = MemoryHistory(self.repository).trailers_since(None)
+        return [row["Idumb-Task"] for _, row in reversed(trailers)]
+
+    def process(self, **fields: Any) -> RunContext:
+        """Begin a process that owns the working tree; one that was killed does not own it any more."""
+        self.worktree.owner = None
+        owner = MemoryOwnership(self.worktree)
+        services = self._services(owner)
+        fence = owner.acquire("idumb execute-phase 1")
+        journal = Journal(self.log, services.reporter, operation=f"o{fence}", fence=fence, state=self.state)
+        if not journal.state.id:
+            journal.write(self._started(services))
+        here = SimpleNamespace(kind="here", trees=services.trees)
+        agents = SimpleNamespace(get=lambda _: self.builder, forget=lambda: None)
+        values = {"on_deviation": None, "max_attempts": 3, **fields}
+        made: Any = RunContext(
+            services, journal, self.contract, cast("Any", here), agents, self.checks, "task", pace=Pace(), **values
+        )
+        made.locked.approval = "same.mark"  # a strict plan is approved
+        return cast("RunContext", made)
+
+    def run(self, **fields: Any) -> runner.Ending:
+        """Recover and run in a new process."""
+        context = self.process(**fields)
+        recovery.recover(context)
+        recovery.resolve_waiting(context)
+        return runner.run_tasks(context)
+
+    def run_until_killed(self, kill_at: int) -> bool:
+        """Run until the process is killed before that effect; return False if it ended before."""
+        self.kill_at = kill_at
+        try:
+            self.run()
+        except Killed:
+            return True
+        finally:
+            self.kill_at = None
+        return False
+
+    def _started(self, services: Services) -> NewEvent:
+        head, contract = services.history.head(), self.contract
+        payload = {
+            "phase": PHASE,
+            "folder": FOLDER,
+            "number": 1,
+            "contract_hash": contract.hash,
+            "plans": [[plan.path, plan.sha256] for plan in contract.plans],
+            "mode": contract.mode,
+            "policy": "task",
+            "base_commit": head.commit,
+            "base_tree": services.trees.scan(),
+            "branch": head.branch,
+            "tasks": [[id, contracts.task_digest(contract.tasks[id])] for id in contract.order],
+            "workspace": "here",
+            "guarded": {},
+        }
+        return NewEvent("run.started", payload, run=RUN)
+
+    def _services(self, owner: MemoryOwnership) -> Services:
+        texts: dict[str, str] = {}
+        services = SimpleNamespace(
+            root="/workspace",
+            worktree="main",
+            version="0",
+            settings=self.settings,
+            policy=NO_POLICY,
+            present_settings=lambda: self.settings,
+            present_policy=lambda: NO_POLICY,
+            clock=self.clock,
+            trees=MemoryTrees(self.repository),
+            history=MemoryHistory(self.repository),
+            log=self.log,
+            owner=owner,
+            consent=SimpleNamespace(mark=lambda: "mark"),
+            saved_answers=SimpleNamespace(get=lambda _: None),
+            plans=SimpleNamespace(plans=lambda _: ((f"{FOLDER}/01-PLAN.md", PLAN),)),
+            files=SimpleNamespace(signature=lambda _: "same", programs=lambda _: {}, digests=lambda _: {}),
+            toolchain=SimpleNamespace(files=lambda: (), versions=dict, template=lambda _: ""),
+            redaction=SimpleNamespace(redact=str, redact_output=str, knows_secrets=lambda: False),
+            reports=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
+            documents=SimpleNamespace(
+                checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback
+            ),
+            asker=self.asker,
+            reporter=SimpleNamespace(note=self.notes.append, event=lambda _: None, begin=lambda *_: None),
+            interrupts=self.interrupts,
+            gates=(),
+        )
+        return cast("Services", services)
+
+    def _is_empty(self, path: str) -> bool:
+        return self.repository.files.get(path) == b""
+
+
+def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:
+    """Write the task's name into each file that it declares."""
+    for path in request.allowed_paths:
+        files[path] = request.subject.encode()
+
+
+class _KillableLog(MemoryEventLog):
+    def __init__(self, clock: FixedClock, worktree: MemoryWorktree, effect: Callable[[str], None]) -> None:
+        super().__init__(clock, worktree)
+        self._effect = effect
+
+    def append(
+        self, events: Sequence[NewEvent], *, operation: str, fence: int, expected: int | None = None
+    ) -> tuple[Event, ...]:
+        if events:
+            self._effect(f"log {events[-1].kind}")
+        return super().append(events, operation=operation, fence=fence, expected=expected)
+
+
+class _Interrupts:
+    """Implements the port `Interrupts`; `received` is set by a test."""
+
+    received: int | None = None
+
+    def check(self) -> None:
+        if self.received is not None:
+            raise Interrupted(self.received)
+
+    @contextlib.contextmanager
+    def armed(self) -> Iterator[None]:
+        self.check()
+        yield
+        self.check()
+
+
+class _Asker:
+    """Answers a question by the kind of it; `asked` are all questions."""
+
+    interactive = True
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self._answers = answers
+        self.asked: list[Decision] = []
+
+    def ask(self, decision: Decision) -> Answer | None:
+        self.asked.append(decision)
+        choice = self._answers.get(decision.kind)
+        return None if choice is None else Answer(decision.id, choice, "Pat")

@@ -1,0 +1,49 @@
+"""Checks over the files in memory. They know five commands: `true`, `false`, `test -f`, `grep -q` and `touch`."""
+
+from __future__ import annotations
+
+from idumb.domain.plans.plan import Condition
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from tests.support.memory_repository import MemoryRepository
+
+NOT_FOUND = 127
+
+
+class MemoryChecks:
+    """Implements the port `Checks`. `ran` has every command in order."""
+
+    def __init__(self, repository: MemoryRepository) -> None:
+        self._repository = repository
+        self.ran: list[str] = []
+
+    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+        self.ran.append(command)
+        code = self._exit_code(command.split())
+        failed = evidence.ERRORED if code == NOT_FOUND else evidence.FAILED
+        return Evidence(subject, text, failed if code else evidence.PASSED, command, exit_code=code, tree=tree)
+
+    def _exit_code(self, argv: list[str]) -> int:
+        files = self._repository.files
+        match argv:
+            case ["true"]:
+                return 0
+            case ["false"]:
+                return 1
+            case ["test", "-f", path]:
+                return 0 if path in files else 1
+            case ["grep", "-q", word, path]:
+                return 2 if path not in files else 0 if word.encode() in files[path] else 1
+            case ["touch", path]:
+                files.setdefault(path, b"")
+                return 0
+        return NOT_FOUND
+
+    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
+        exists = condition.subject in self._repository.files
+        holds = {"file-exists": exists, "file-absent": not exists}[condition.kind]
+        result = evidence.PASSED if holds else evidence.FAILED
+        return Evidence(subject, f"{condition.kind.replace('-', ' ')} {condition.subject}", result, tree=tree)
+
+    def end_processes(self) -> tuple[int, ...]:
+        return ()

@@ -1,0 +1,385 @@
+"""The engine on fakes: order of tasks, attempts and their budget, checks, drift, interruption (R-RUN-3, R-RUN-5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain import outcome
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.errors import Interrupted, Refusal, StoreError
+from idumb.domain.plans.plan import STRICT, UNPROVEN, Condition, Criterion, TestIntent
+from tests.support.engine_run import EngineRun, make_own_files, task
+from tests.support.memory_ownership import MemoryOwnership
+
+Files = dict[str, bytes]
+
+
+def fails(*broken: str, until: int = 99) -> EngineRun:
+    """A diamond whose builder leaves out the work of some tasks, until an attempt."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        if request.subject not in broken or request.attempt >= until:
+            make_own_files(request, files)
+
+    return EngineRun(task("A"), task("B", "A"), task("C", "A"), task("D", "B", "C"), task("E"), work=work)
+
+
+# Order
+
+
+def test_tasks_run_in_order_and_each_is_committed_once() -> None:
+    run = fails()
+    assert run.run().kind == "done"
+    assert run.commits() == [id for id, _ in run.calls] == list(run.contract.order)
+    assert set(run.status().values()) == {outcome.COMPLETED}
+
+
+def test_a_failed_task_holds_back_what_depends_on_it_and_nothing_else() -> None:
+    run = fails("B")
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "completed", "B": "failed", "C": "completed", "D": "pending", "E": "completed"}
+    assert run.commits() == ["A", "C", "E"]
+    assert "D" not in [id for id, _ in run.calls]
+
+
+def test_a_completed_task_is_not_built_again_by_the_next_process() -> None:
+    run = fails("B")
+    run.run()
+    before = list(run.calls)
+    run.run()
+    assert run.calls == before
+    assert run.commits() == ["A", "C", "E"]
+
+
+def test_in_strict_mode_the_first_failure_ends_the_run_without_a_second_attempt() -> None:
+    run = EngineRun(task("A"), task("B"), work=lambda _, files: None, mode=STRICT)
+    ending = run.run()
+    assert (ending.kind, ending.task) == ("halted", "A")
+    assert run.calls == [("A", 1)]
+    assert run.status() == {"A": "failed", "B": "pending"}
+
+
+def test_after_as_many_failed_tasks_in_a_row_as_configured_the_run_ends() -> None:
+    run = EngineRun(*(task(id) for id in "ABCDE"), work=lambda _, files: None)
+    ending = run.run(max_attempts=1)
+    assert (ending.kind, ending.words.partition(";")[0]) == ("halted", "3 tasks failed in a row")
+    assert [id for id, _ in run.calls] == ["A", "B", "C"]
+
+
+def test_a_requested_pause_is_obeyed_between_two_tasks() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        other = MemoryOwnership(run.worktree)
+        other.ask_to_pause(other.holder() or {}, "Pat", "lunch")
+
+    run = EngineRun(task("A"), task("B"), work=work)
+    ending = run.run()
+    assert (ending.kind, dict(ending.said)) == ("paused", {"by": "Pat", "why": "lunch"})
+    assert run.status() == {"A": "completed", "B": "pending"}
+
+
+# Attempts
+
+
+def test_the_next_attempt_receives_what_was_wrong_with_the_last_one() -> None:
+    run = fails("A", until=2)
+    run.run()
+    first, second = (request for request in run.builder.requests if request.subject == "A")
+    assert first.feedback == ""
+    assert "test -f A" in second.feedback
+    assert run.status()["A"] == outcome.COMPLETED
+
+
+def test_attempts_end_when_their_budget_is_used() -> None:
+    run = fails("A")
+    run.run(max_attempts=2)
+    assert [call for call in run.calls if call[0] == "A"] == [("A", 1), ("A", 2)]
+    assert run.status()["A"] == outcome.FAILED
+
+
+def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
+    seen = []
+
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        seen.append(files["README"])
+        files["README"] = b"attempt %d" % request.attempt
+        return AgentResult(outcome.FAILED, f"no {request.attempt}")
+
+    run = EngineRun(task("A", files=["README"]), work=work)
+    run.run()
+    assert seen == [b"hello"] * 3
+
+
+def test_an_attempt_that_timed_out_is_followed_by_another() -> None:
+    def work(request: AgentRequest, files: Files) -> AgentResult | None:
+        make_own_files(request, files)
+        return AgentResult(outcome.TIMED_OUT) if request.attempt == 1 else None
+
+    run = EngineRun(task("A"), work=work)
+    run.run()
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.status() == {"A": "completed"}
+
+
+@pytest.mark.parametrize(("on_timeout", "status"), [("skip", "skipped"), ("block", "failed")])
+def test_after_a_timeout_the_plan_can_skip_or_block_instead(on_timeout: str, status: str) -> None:
+    run = EngineRun(task("A", on_timeout=on_timeout), work=lambda *_: AgentResult(outcome.TIMED_OUT))
+    run.run()
+    assert run.calls == [("A", 1)]
+    assert run.status() == {"A": status}
+
+
+def test_a_transient_failure_of_the_agent_is_retried_within_the_attempt() -> None:
+    answers = [AgentResult(outcome.ERRORED, "no route", failure="network"), None]
+
+    def work(request: AgentRequest, files: Files) -> AgentResult | None:
+        if len(answers) == 1:
+            make_own_files(request, files)
+        return answers.pop(0)
+
+    run = EngineRun(task("A"), work=work)
+    run.run()
+    assert run.calls == [("A", 1), ("A", 1)]
+    assert run.status() == {"A": "completed"}
+    assert len(run.events("call.retried")) == 1
+
+
+def test_a_transient_failure_after_a_change_is_not_retried_within_the_attempt() -> None:
+    def work(request: AgentRequest, files: Files) -> AgentResult | None:
+        make_own_files(request, files)
+        return AgentResult(outcome.ERRORED, "no route", failure="network") if request.attempt == 1 else None
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run().kind == "halted"
+    assert run.calls == [("A", 1)]
+    assert not run.events("call.retried")
+
+
+def test_a_missing_agent_halts_the_run_and_says_which_task_met_it() -> None:
+    run = EngineRun(task("A"), task("B"), work=lambda *_: AgentResult(outcome.ERRORED, "gone", failure="missing"))
+    ending = run.run()
+    assert (ending.kind, dict(ending.said)) == ("halted", {"task": "A", "failure": "missing"})
+    assert run.calls == [("A", 1)]
+
+
+@pytest.mark.parametrize(
+    ("choice", "status", "calls"), [("retry", "completed", 2), ("skip", "skipped", 1), (None, "waiting", 1)]
+)
+def test_a_plan_that_asks_after_a_failure_does_what_the_user_answers(
+    choice: str | None, status: str, calls: int
+) -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        if request.attempt > 1:
+            make_own_files(request, files)
+
+    run = EngineRun(task("A", on_failure="ask"), work=work, answers={} if choice is None else {"failure": choice})
+    run.run()
+    assert run.status() == {"A": status}
+    assert len(run.calls) == calls
+
+
+# Proof
+
+
+def test_a_claim_of_success_without_the_declared_file_is_a_failure() -> None:
+    run = EngineRun(task("A", verify=("true",)), work=lambda *_: AgentResult(outcome.COMPLETED, "all done"))
+    run.run(max_attempts=1)
+    assert run.status() == {"A": "failed"}
+    assert run.events("attempt.finished")[0].payload["verdict"] == "FAIL"
+    assert run.commits() == []
+
+
+def test_a_failed_check_fails_the_attempt_and_nothing_is_committed() -> None:
+    run = EngineRun(task("A", verify=("true", "false")))
+    run.run(max_attempts=1)
+    assert run.status() == {"A": "failed"}
+    assert run.commits() == []
+    (finished,) = run.events("attempt.finished")
+    assert (finished.payload["outcome"], finished.payload["verdict"]) == ("failed", "PARTIAL")
+
+
+def test_a_check_that_cannot_start_is_no_proof() -> None:
+    run = EngineRun(task("A", verify=("no-such-program",)))
+    run.run(max_attempts=1)
+    assert run.status() == {"A": "failed"}
+    assert run.commits() == []
+
+
+def test_work_without_any_evidence_does_not_pass() -> None:
+    run = EngineRun(task("A", verify=(), acceptance=(Criterion("AC-1", "It is good", UNPROVEN),)))
+    run.run(max_attempts=1)
+    assert run.events("attempt.finished")[0].payload["verdict"] == "FAIL"
+    assert run.status() == {"A": "failed"}
+    assert run.commits() == []
+
+
+def test_an_undeclared_change_halts_the_run_and_stays_for_the_user_to_judge() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["README"] = b"rewritten"
+
+    run = EngineRun(task("A"), task("B"), work=work)
+    ending = run.run(on_deviation="halt")
+    assert ending.kind == "halted"
+    assert "README" in ending.words
+    assert run.calls == [("A", 1)]
+    assert run.commits() == []
+    assert run.repository.files["README"] == b"rewritten"
+
+
+def test_an_accepted_undeclared_change_is_part_of_the_work() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["README"] = b"rewritten"
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run(on_deviation="accept").kind == "done"
+    (recorded,) = run.events("checkpoint.recorded")
+    assert recorded.payload["files"] == ["A", "README"]
+
+
+def test_a_file_that_a_check_creates_is_not_committed_with_the_work() -> None:
+    run = EngineRun(task("A", verify=("touch cache", "test -f A")))
+    run.run()
+    (recorded,) = run.events("checkpoint.recorded")
+    assert recorded.payload["files"] == ["A"]
+    assert run.events("attempt.finished")[0].payload["residue"] == ["cache"]
+
+
+def test_without_its_precondition_a_task_is_refused_and_its_builder_not_asked() -> None:
+    run = EngineRun(task("A", preconditions=(Condition("file-exists", "missing"),)))
+    run.run()
+    assert run.calls == []
+    assert run.status() == {"A": "failed"}
+    assert run.events("attempt.finished")[0].payload["outcome"] == outcome.REFUSED
+
+
+def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:
+    run = EngineRun(task("A", tests=(TestIntent("test -f README", "fails", "passes"),)))
+    run.run()
+    assert run.calls == []
+    assert run.status() == {"A": "failed"}
+
+
+def test_uncommitted_work_of_the_user_in_a_declared_file_is_refused_before_anything_is_built() -> None:
+    run = EngineRun(task("A", files=["README"]))
+    run.repository.files["README"] = b"mine"
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert caught.value.code == "task.dirty-path"
+    assert run.calls == []
+    assert run.repository.files["README"] == b"mine"
+
+
+# Drift
+
+
+def refused(run: EngineRun) -> str:
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    return caught.value.code
+
+
+def test_a_builder_that_deletes_a_branch_stops_the_run_and_the_commit_is_kept() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        del run.repository.refs["refs/heads/other"]
+
+    run = EngineRun(task("A"), work=work)
+    kept = run.repository.refs["refs/heads/other"] = run.repository.head or ""
+    assert refused(run) == "git.refs-deleted"
+    assert kept in [oid for name, oid in run.repository.refs.items() if "/meanwhile/" in name]
+    assert run.commits() == []
+    assert run.events("attempt.interrupted")
+
+
+def test_a_builder_that_removes_a_snapshot_is_found_out_and_the_ref_is_restored() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        for name in [name for name in run.repository.refs if name.startswith("refs/idumb/")]:
+            del run.repository.refs[name]
+
+    run = EngineRun(task("A"), work=work)
+    assert refused(run) == "git.own-refs-changed"
+    assert any(name.endswith("A/1/base") for name in run.repository.refs)
+
+
+def test_a_builder_that_switches_the_branch_stops_the_run() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.repository.branch = "elsewhere"
+
+    run = EngineRun(task("A"), work=work)
+    assert refused(run) == "git.other-branch"
+    assert not run.events("task.completed")
+
+
+def test_a_builder_that_commits_undeclared_files_stops_the_run() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] = b"rewritten"
+        run.repository.commit_all("sneaky")
+
+    run = EngineRun(task("A"), work=work)
+    assert refused(run) == "git.committed-meanwhile"
+
+
+def test_a_new_branch_meanwhile_is_reported_and_disturbs_nothing() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.repository.refs["refs/heads/new"] = run.repository.head or ""
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run().kind == "done"
+    assert any("refs/heads/new" in note for note in run.notes)
+
+
+# Interruption and takeover
+
+
+def test_an_interruption_between_two_stages_is_recorded_and_does_not_count_as_an_attempt() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.interrupts.received = 2 if request.attempt == 1 else None
+
+    run = EngineRun(task("A"), work=work)
+    with pytest.raises(Interrupted):
+        run.run()
+    (interrupted,) = run.events("attempt.interrupted")
+    assert (interrupted.payload["touched"], interrupted.payload["reason"]) == (["A"], "stopped by SIGINT")
+    assert run.commits() == []
+    run.interrupts.received = None
+    assert run.run(max_attempts=1).kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.status() == {"A": "completed"}
+
+
+def test_an_owner_that_was_overtaken_during_the_work_records_and_commits_nothing_more() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.worktree.elsewhere = True
+        MemoryOwnership(run.worktree).acquire("other", force=True)
+
+    run = EngineRun(task("A"), work=work)
+    assert refused(run) == "lock.lost"
+    assert run.effects[-1] == "log attempt.started"
+    assert run.commits() == []
+
+
+def test_the_log_refuses_the_token_of_an_overtaken_owner() -> None:
+    run = EngineRun(task("A"))
+    context = run.process()
+    run.process()
+    with pytest.raises(StoreError) as caught:
+        context.journal.write(context.journal.event("task.reset", "A", reason="late"))
+    assert caught.value.code == "store.fence"
+
+
+def test_a_commit_that_is_refused_ends_the_run_and_the_next_process_commits_without_building_again() -> None:
+    run = EngineRun(task("A"))
+    run.repository.refusing = "a hook said no"
+    ending = run.run()
+    assert (ending.kind, ending.words) == ("commit-refused", "a hook said no")
+    assert run.commits() == []
+    run.repository.refusing = ""
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1)]
+    assert run.commits() == ["A"]

@@ -1,0 +1,200 @@
+"""What recovery decides, for each point at which a run can stop: the events so far, and what follows (R-LOG-6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.app.engine import recovery
+from idumb.domain.agent import AgentRequest
+from idumb.domain.errors import Refusal
+from tests.support.engine_run import EngineRun, make_own_files, task
+
+Files = dict[str, bytes]
+
+
+def one_task() -> EngineRun:
+    return EngineRun(task("A"))
+
+
+def stopped_before(effect: str, run: EngineRun, number: int = 1) -> EngineRun:
+    """Kill the run before the n-th effect of that name."""
+    rehearsal = EngineRun(*run.contract.tasks.values(), work=run.work)
+    rehearsal.run()
+    places = [place for place, name in enumerate(rehearsal.effects, 1) if name == effect]
+    assert run.run_until_killed(places[number - 1])
+    return run
+
+
+def recovered(run: EngineRun) -> list[str]:
+    """Recover in a new process; return the kinds of the events that recovery recorded."""
+    last = run.log.head()[0]
+    recovery.recover(run.process())
+    return [event.kind for event in run.log.events(after=last)]
+
+
+def test_before_the_attempt_is_announced_there_is_nothing_to_recover() -> None:
+    run = stopped_before("log attempt.started", one_task())
+    assert recovered(run) == []
+    assert run.status() == {"A": "pending"}
+
+
+def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept() -> None:
+    run = stopped_before("log checkpoint.intended", one_task())
+    assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
+    kept = run.state.tasks["A"].checkpoint
+    assert kept is not None
+    assert (kept.status, kept.files, kept.error) == ("interrupted", ("A",), "idumb was killed during the attempt")
+    assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"A")
+
+
+def test_an_interrupted_attempt_is_followed_by_a_new_one_from_its_base() -> None:
+    seen: list[bool] = []
+
+    def work(request: AgentRequest, files: Files) -> None:
+        seen.append("A" in files)
+        make_own_files(request, files)
+
+    run = stopped_before("log checkpoint.intended", EngineRun(task("A"), work=work))
+    seen.clear()
+    run.run(max_attempts=1)
+    assert seen == [False]
+    assert run.calls == [("A", 1), ("A", 2)]
+
+
+@pytest.mark.parametrize(("effect", "number"), [("keep", 2), ("commit", 1)])
+def test_announced_and_proven_work_is_committed_by_recovery_without_its_builder(effect: str, number: int) -> None:
+    run = stopped_before(effect, one_task(), number)
+    assert recovered(run) == ["checkpoint.recorded", "task.completed"]
+    assert run.commits() == ["A"]
+    assert run.calls == [("A", 1)]
+
+
+def test_a_commit_that_was_made_is_recorded_and_not_made_again() -> None:
+    run = stopped_before("log task.completed", one_task())
+    assert run.commits() == ["A"]
+    assert recovered(run) == ["checkpoint.recorded", "task.completed"]
+    assert run.commits() == ["A"]
+    kept = run.state.tasks["A"].checkpoint
+    assert kept is not None
+    assert kept.commit == run.repository.head
+
+
+def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost() -> None:
+    run = stopped_before("commit", one_task())
+    run.repository.files["A"] = b"mine"
+    assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
+    assert run.commits() == []
+    kept = run.state.tasks["A"].checkpoint
+    assert kept is not None
+    assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"mine")
+
+
+def test_changes_outside_the_task_since_the_crash_are_reported_and_stay() -> None:
+    run = stopped_before("log checkpoint.intended", one_task())
+    run.repository.files["README"] = b"mine"
+    recovered(run)
+    assert run.events("attempt.interrupted")[0].payload["others"] == ["README"]
+    assert any("README" in note for note in run.notes)
+    run.run()
+    assert run.repository.files["README"] == b"mine"
+    assert run.commits() == ["A"]
+
+
+def test_a_recorded_failure_with_attempts_left_needs_no_recovery() -> None:
+    run = stopped_before("log attempt.started", EngineRun(task("A"), work=at_second_attempt), 2)
+    assert recovered(run) == []
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
+
+
+def at_second_attempt(request: AgentRequest, files: Files) -> None:
+    if request.attempt > 1:
+        make_own_files(request, files)
+
+
+def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left() -> None:
+    run = EngineRun(task("A", on_failure="block"), work=lambda *_: None)
+    run = stopped_before("log task.failed", run)
+    assert run.status() == {"A": "running"}
+    assert recovered(run) == ["task.failed"]
+    assert run.status() == {"A": "failed"}
+
+
+def test_a_plan_that_asks_after_a_failure_still_asks_after_a_kill() -> None:
+    run = EngineRun(task("A", on_failure="ask"), work=lambda *_: None)
+    run = stopped_before("log task.waiting", run)
+    assert recovered(run) == ["decision.asked", "task.waiting"]
+    assert run.status() == {"A": "waiting"}
+
+
+def test_a_ref_of_a_checkpoint_that_is_gone_is_restored() -> None:
+    run = EngineRun(task("A"), task("B"))
+    run.run()
+    (ref,) = [name for name in run.repository.refs if name.endswith("A/1/checkpoint")]
+    kept = run.repository.refs.pop(ref)
+    recovered(run)
+    assert run.repository.refs[ref] == kept
+
+
+def test_a_file_that_a_power_cut_emptied_stops_the_run_with_the_way_back() -> None:
+    run = EngineRun(task("A"), task("B"))
+    run.run()
+    run.repository.files["A"] = b""
+    with pytest.raises(Refusal) as caught:
+        recovered(run)
+    assert caught.value.code == "task.emptied-path"
+    assert "git show" in str(caught.value.hint)
+
+
+def test_recovery_of_a_finished_run_does_nothing() -> None:
+    run = one_task()
+    run.run()
+    assert recovered(run) == []
+
+
+# Every point
+
+
+def diamond() -> EngineRun:
+    """Four tasks, of which one needs a second attempt, and files of the user that no task declares."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        if request.subject != "B" or request.feedback:
+            make_own_files(request, files)
+
+    run = EngineRun(task("A"), task("B", "A"), task("C", "A"), task("D", "B", "C"), work=work)
+    run.repository.files |= {"README": b"edited", "notes": b"mine"}
+    return run
+
+
+def effects_of(run: EngineRun) -> int:
+    run.run()
+    return len(run.effects)
+
+
+POINTS = range(1, effects_of(diamond()) + 1)
+
+
+def require_finished(run: EngineRun) -> None:
+    assert set(run.status().values()) == {"completed"}
+    assert sorted(run.commits()) == ["A", "B", "C", "D"]
+    assert run.repository.files == {"README": b"edited", "notes": b"mine", **{id: id.encode() for id in "ABCD"}}
+    assert run.log.verify().broken_at is None
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_that_was_killed_anywhere_finishes_once_and_loses_nothing(point: int) -> None:
+    run = diamond()
+    assert run.run_until_killed(point)
+    assert run.run().kind == "done"
+    require_finished(run)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_during_recovery_is_safe_too(point: int) -> None:
+    for later in (1, 2, 3):
+        run = diamond()
+        assert run.run_until_killed(point)
+        run.run_until_killed(len(run.effects) + later)
+        assert run.run().kind == "done"
+        require_finished(run)
