@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 
+from idumb.system.processes.process_tree import status
+
 _WHOLE = "pid:[4026531836]"  # Linux guarantees this number: PROC_PID_INIT_INO
 _LOOK = 0.05  # seconds between two polls of something that cannot be waited for
 
@@ -60,7 +62,7 @@ def process_started(pid: int) -> int | None:
 
     With the boot id it distinguishes a process from a later one with the same number.
     """
-    fields = _fields(pid)
+    fields = status(pid)
     return None if fields is None else int(fields[19])
 
 
@@ -76,15 +78,15 @@ def process_alive(pid: int) -> bool:
 
 def process_is(pid: int, started: int | None) -> bool:
     """Return whether this exact process is alive; a zombie is not."""
-    fields = _fields(pid)
+    fields = status(pid)
     if fields is None:
         return started is None and process_alive(pid)
-    return int(fields[19]) == started and fields[0] not in {"Z", "X"}
+    return int(fields[19]) == started and fields[0] not in {b"Z", b"X"}
 
 
 def process_is_stopped(pid: int) -> bool:
-    fields = _fields(pid)
-    return fields is not None and fields[0] in {"T", "t"}
+    fields = status(pid)
+    return fields is not None and fields[0] in {b"T", b"t"}
 
 
 def signal_process(pid: int, started: int | None, number: int) -> bool:
@@ -144,13 +146,6 @@ def _handle(pid: int) -> Iterator[int | None]:
     finally:
         if handle is not None:
             os.close(handle)
-
-
-def _fields(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat from the state on."""
-    line = _first_line(f"/proc/{pid}/stat")
-    # The program's name is in parentheses and may contain anything, including blanks and parentheses.
-    return line.rpartition(")")[2].split() if line else None
 
 
 def _first_line(path: str) -> str | None:

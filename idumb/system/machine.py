@@ -80,7 +80,8 @@ class LocalMachine:
         return FileBackupStore(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
 
     def left_processes(self) -> Sequence[tuple[int, str]]:
-        return [(pid, _run_of(pid)) for pid in _pids() if self._is_ours(pid)]
+        others = (pid for pid in process_tree.every_process() if pid != os.getpid())
+        return [(pid, _run_of(pid)) for pid in others if self._is_ours(pid)]
 
     def _is_ours(self, pid: int) -> bool:
         place = process_tree.variable(pid, child_process.PLACE_COOKIE.encode())
@@ -132,13 +133,6 @@ def _writer(name: str) -> int | None:
     if not (temporary or name.startswith("owner.lock.")) or not parts[0].isdecimal() or len(parts[2]) != 8:
         return None
     return int(parts[0])
-
-
-def _pids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
-    except OSError:
-        return []
 
 
 def _run_of(pid: int) -> str:

@@ -116,7 +116,7 @@ def carrying(name: str, value: str) -> list[int]:
     blank: list[int] = []
     for _ in range(_SCANS):
         # A process that keeps forking is gone when it is read; only the newest ones remain.
-        fresh = [pid for pid in reversed(_every_process()) if pid not in seen]
+        fresh = [pid for pid in reversed(every_process()) if pid not in seen]
         if not fresh:
             break
         for pid in fresh:
@@ -130,7 +130,7 @@ def carrying(name: str, value: str) -> list[int]:
     return carriers + [pid for pid in blank if entry in b"\0" + _environment(pid) + b"\0" and is_alive(pid)]
 
 
-def _every_process() -> list[int]:
+def every_process() -> list[int]:
     try:
         return [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
     except OSError:
@@ -396,13 +396,11 @@ def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
 
 
 def _owned_by(owner: int) -> Iterator[int]:
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # raises if the system does not show processes
         if name.isdecimal() and int(name) != os.getpid():
-            try:
+            with contextlib.suppress(OSError):
                 if os.stat(f"/proc/{name}").st_uid == owner:
                     yield int(name)
-            except OSError:
-                continue
 
 
 def _works_in(pid: int, program: str, roots: tuple[str, ...]) -> bool:
