@@ -85,15 +85,15 @@ class Scene:
     def copy(self, trees: int) -> list[Project]:
         """Create a repository; with several working trees, the others are linked ones."""
         first = harness.copy(self.place, self._folder / f"copy-{next(self._numbers)}")
-        found = [first]
+        projects = [first]
         for number in range(1, trees):
             linked = first.folder.with_name(f"{first.folder.name}-{number}")
             first.repo.git("worktree", "add", "--quiet", "-b", f"linked-{number}", str(linked))
-            found.append(Project(GitSandbox(linked), linked))
-        for project in found:
+            projects.append(Project(GitSandbox(linked), linked))
+        for project in projects:
             project.repo.write("dirty.txt", "mine\n")
             project.repo.write("mine.txt", "mine too\n")
-        return found
+        return projects
 
     def start(self, project: Project, argv: Sequence[str], *, plant: str = "") -> Started:
         filled = [self.consent if word == "CONSENT" else word for word in argv]
@@ -121,14 +121,14 @@ def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plan
     rows = [[*first, *(chance.choice(COMMANDS) for _ in range(EACH))] for _ in range(PROCESSES)]
     if plant:
         rows = [[COMMANDS[0], COMMANDS[3]] for _ in range(PROCESSES)]
-    told: list[Told] = []
+    answers: list[Told] = []
     for turn in range(max(map(len, rows))):
         started = []
         for number, row in enumerate(rows):
             project = trees[number % len(trees)]
             started.append((project, row[turn], scene.start(project, row[turn], plant=plant)))
-        told += [Told(str(project.start), argv, begun.wait()) for project, argv, begun in started]
-    return told
+        answers += [Told(str(project.start), argv, begun.wait()) for project, argv, begun in started]
+    return answers
 
 
 def check(trees: Sequence[Project], told: Sequence[Told]) -> Iterator[tuple[str, str]]:

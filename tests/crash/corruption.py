@@ -124,13 +124,13 @@ class Scene:
     def files(self, name: str) -> list[tuple[str, Path]]:
         """Return (name for a person, path) of every file that idumb keeps."""
         kept = self.folder / f"kept-{name}"
-        found = []
+        pairs = []
         for shown, real in (("repo", self.repo), ("state", self.state)):
             for place in sorted((kept / shown).rglob("*")):
                 path = place.relative_to(kept / shown)
                 if place.is_file() and _is_ours(shown, path):
-                    found.append((f"{shown}/{path}", real / path))
-        return found
+                    pairs.append((f"{shown}/{path}", real / path))
+        return pairs
 
     def older(self, path: Path) -> Path:
         """The same file as it was after the first task."""
@@ -395,11 +395,11 @@ def _events(common: str) -> list[Event]:
     """All events by number, and by run as `resume` reads them."""
     log = SqliteEventLog(common, "main", SystemClock(), kept_refs=lambda: True)
     try:
-        found = list(log.events())
-        runs = {event.run for event in found if event.run}
+        events = list(log.events())
+        runs = {event.run for event in events if event.run}
         by_run = [event for run in sorted(runs) for event in log.events(run=run)]
-        assert sorted(by_run, key=lambda event: event.seq) == [e for e in found if e.run], "an index lies"
-        return found
+        assert sorted(by_run, key=lambda event: event.seq) == [e for e in events if e.run], "an index lies"
+        return events
     finally:
         log.database.close()
 

@@ -96,7 +96,7 @@ class Disk:
 
     def inside(self) -> list[int]:
         """Processes that stand in the file system."""
-        found = []
+        pids = []
         for name in os.listdir("/proc"):
             if name.isdigit():
                 try:
@@ -104,8 +104,8 @@ class Disk:
                 except OSError:
                     continue
                 if where == str(self.place) or where.startswith(f"{self.place}/"):
-                    found.append(int(name))
-        return found
+                    pids.append(int(name))
+        return pids
 
     def _image(self, name: str) -> Path:
         return self._images / f"{self.kind}-{name}.img"

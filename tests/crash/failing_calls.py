@@ -118,10 +118,10 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
 def _cache(trial: Trial) -> tuple[int, int] | None:
     """Which file the scanner's cache is; every save makes another."""
     try:
-        found = (trial.project.folder / ".git" / "idumb" / "worktrees" / "main" / "scan.cache").stat()
+        status = (trial.project.folder / ".git" / "idumb" / "worktrees" / "main" / "scan.cache").stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str, *, cached: bool) -> None:
@@ -132,9 +132,9 @@ def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str,
     if (point.kind, point.error.number) in INVISIBLE:
         require(answer.code == 0, f"not invisible {saw}")
     if point.kind == FSYNC and order.fired:
-        told = answer.code != 0 or answer.object["warnings"]
+        reported = answer.code != 0 or answer.object["warnings"]
         cache = not cached or order.counts[FSYNC] - point.nth <= _LAST
-        require(told or _soft(where) or cache, f"a failed fsync was passed over {saw}")
+        require(reported or _soft(where) or cache, f"a failed fsync was passed over {saw}")
         # A temporary file's number may be another's by then.
         temporary = where.endswith((".lock", ".tmp")) or "/tmp_obj_" in where
         again = order.repeated and "/idumb/store.db" not in where and not _soft(where) and not temporary

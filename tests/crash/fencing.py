@@ -190,9 +190,9 @@ def late_append(scene: Scene, point: int, *, plant: str) -> tuple[Answer, tuple[
 
 def _had_ended(project: Project) -> bool:
     """Return whether the first owner had recorded its own end, so that it had nothing more to write."""
-    known = harness.events(project)
-    first = next(e.operation for e in known if e.kind == "operation.started")
-    return any(e.kind == "operation.finished" and e.operation == first for e in known)
+    log = harness.events(project)
+    first = next(e.operation for e in log if e.kind == "operation.started")
+    return any(e.kind == "operation.finished" and e.operation == first for e in log)
 
 
 def _continue(old: Started) -> None:
@@ -230,11 +230,11 @@ def everything(project: Project) -> dict[str, Any]:
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> str:
-    found = []
+    differences = []
     for name in ("refs", "files"):
         one, other = before[name], after[name]
-        found += [f"{name} {key}" for key in one.keys() | other.keys() if one.get(key) != other.get(key)]
-    return ", ".join(found)[:500]
+        differences += [f"{name} {key}" for key in one.keys() | other.keys() if one.get(key) != other.get(key)]
+    return ", ".join(differences)[:500]
 
 
 def tokens_only_grow(project: Project) -> None:

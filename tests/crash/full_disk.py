@@ -110,11 +110,11 @@ def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]
     choice = random.Random(seed)
     cells = [(scene, what) for scene, each in needs.items() for what in each]
     choice.shuffle(cells)
-    found = []
+    sizes = []
     for number in range(size):
         scene, what = cells[number % len(cells)]
-        found.append(Size(scene, what, int(choice.random() * needs[scene][what] * 0.7)))
-    return found
+        sizes.append(Size(scene, what, int(choice.random() * needs[scene][what] * 0.7)))
+    return sizes
 
 
 def play(stage: Stage, disk: Disk, scene: Scene, size: Size, tally: Tally, *, hook: str = "") -> Answer:

@@ -153,13 +153,13 @@ def check(project: Project, undisturbed: Ending) -> None:
 
 def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = ()) -> Iterator[tuple[str, str]]:
     """Return (kind, message) of every violation; `kept` are the events that the log had acknowledged before."""
-    known = events(project)
+    log = events(project)
     yield from lost(project, kept)
-    yield from repeated(known)
+    yield from repeated(log)
     committed = tuple(project.trailers("Idumb-Task"))
     if committed != undisturbed.committed:
         yield REPEATED_TASK, f"commits of {committed}, not of {undisturbed.committed}"
-    if (done := completed(known)) != undisturbed.done:
+    if (done := completed(log)) != undisturbed.done:
         yield LOST_CHECKPOINT, f"done are {sorted(done)}, not {sorted(undisturbed.done)}"
     yield from _bytes_that_differ(undisturbed.bytes, present(project))
     if project.repo.refs("refs/heads/").keys() != {"refs/heads/main"}:
@@ -171,21 +171,21 @@ def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any
         yield OTHER, f"left lying: {rest}"
 
 
-def _bytes_that_differ(wanted: Bytes, found: Bytes) -> Iterator[tuple[str, str]]:
-    if found == wanted:
+def _bytes_that_differ(expected: Bytes, actual: Bytes) -> Iterator[tuple[str, str]]:
+    if actual == expected:
         return
     for name in ("files", "committed"):
-        one, other = getattr(wanted, name), getattr(found, name)
+        one, other = getattr(expected, name), getattr(actual, name)
         if paths := sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path)):
             kind = LOST_BYTES if name == "files" else OTHER
             yield kind, f"{name}: " + ", ".join(f"{p}: {one.get(p)} -> {other.get(p)}" for p in paths)
-    if (wanted.staged, wanted.status) != (found.staged, found.status):
-        yield LOST_BYTES, f"index: {wanted.status} -> {found.status}\n{wanted.staged}\n->\n{found.staged}"
+    if (expected.staged, expected.status) != (actual.staged, actual.status):
+        yield LOST_BYTES, f"index: {expected.status} -> {actual.status}\n{expected.staged}\n->\n{actual.staged}"
 
 
 def events(project: Project) -> list[Event]:
     """Return the whole log from the repository alone, after verifying its chain."""
-    known = os.environ.get("XDG_STATE_HOME")
+    state_home = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = "/nonexistent"
     log = SqliteEventLog(str(project.repo.common_dir), "main", SystemClock())
     try:
@@ -197,14 +197,14 @@ def events(project: Project) -> list[Event]:
         raise AssertionError(message) from problem
     finally:
         log.database.close()  # an open file would keep its file system from being unmounted
-        if known is not None:
-            os.environ["XDG_STATE_HOME"] = known
+        if state_home is not None:
+            os.environ["XDG_STATE_HOME"] = state_home
 
 
-def completed(known: Iterable[Event]) -> frozenset[str]:
+def completed(log: Iterable[Event]) -> frozenset[str]:
     """Return the tasks that are completed or accepted, and not rolled back since."""
     done: set[str] = set()
-    for event in known:
+    for event in log:
         if event.kind in ("task.completed", "task.accepted"):
             done.add(str(event.task))
         elif event.kind == "rollback.completed":
@@ -214,10 +214,10 @@ def completed(known: Iterable[Event]) -> frozenset[str]:
     return frozenset(done)
 
 
-def repeated(known: Iterable[Event]) -> Iterator[tuple[str, str]]:
+def repeated(log: Iterable[Event]) -> Iterator[tuple[str, str]]:
     """Return the tasks that started or completed again without a rollback."""
     done: set[str] = set()
-    for event in known:
+    for event in log:
         task = str(event.task)
         if event.kind in ("attempt.started", "task.completed") and task in done:
             yield REPEATED_TASK, f"{event.kind} of {task} at {event.seq}, though it was done"
@@ -243,11 +243,11 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
     if not kept:
         return
     try:
-        known = {event.seq: event.hash for event in events(project)}
+        hashes = {event.seq: event.hash for event in events(project)}
     except AssertionError as problem:
         yield LOST_CHECKPOINT, str(problem)
         return
-    if gone := [row for row in kept if known.get(row["seq"]) != row["hash"]]:
+    if gone := [row for row in kept if hashes.get(row["seq"]) != row["hash"]]:
         yield LOST_CHECKPOINT, f"acknowledged and gone: {[(row['seq'], row['kind'], row['task']) for row in gone]}"
     refs = project.repo.refs("refs/idumb/")
     history = set(project.repo.git("rev-list", "HEAD").split())
@@ -275,14 +275,14 @@ def _is_rest(path: Path) -> bool:
 
 def left_behind(project: Project) -> list[str]:
     """Return programs that still run in the project's folder (Linux; elsewhere this is unknown)."""
-    found = []
+    programs = []
     for pid in _processes():
         try:
             if os.readlink(f"/proc/{pid}/cwd") == str(project.folder.resolve()):
-                found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
+                programs.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return programs
 
 
 def _processes() -> Sequence[str]:

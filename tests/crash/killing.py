@@ -74,21 +74,21 @@ class Points:
 
         @functools.wraps(method)
         def counted(*arguments: Any, **options: Any) -> Any:
-            what = f"{called} {_words(arguments[skipped:])}"
-            self.here(f"before {what}")
+            call = f"{called} {_words(arguments[skipped:])}"
+            self.here(f"before {call}")
             result = method(*arguments, **options)
-            self.here(f"after {what}")
+            self.here(f"after {call}")
             return result
 
         setattr(owner, attribute, counted)
 
 
 def _owner(module: str, name: str) -> tuple[Any, str]:
-    found: Any = importlib.import_module(module)
+    owner: Any = importlib.import_module(module)
     *path, last = name.split(".")
     for part in path:
-        found = getattr(found, part)
-    return found, last
+        owner = getattr(owner, part)
+    return owner, last
 
 
 def _words(arguments: tuple[Any, ...]) -> str:
@@ -112,8 +112,8 @@ def acknowledge(path: str) -> None:
         written = append(*arguments, **options)
         with open(path, "a", encoding="ascii") as file:
             for event in written:
-                known = dict(event.payload) if event.kind == "checkpoint.recorded" else {}
-                line = {"seq": event.seq, "hash": event.hash, "kind": event.kind, "task": event.task, **known}
+                payload = dict(event.payload) if event.kind == "checkpoint.recorded" else {}
+                line = {"seq": event.seq, "hash": event.hash, "kind": event.kind, "task": event.task, **payload}
                 file.write(json.dumps(line) + "\n")
         return written
 

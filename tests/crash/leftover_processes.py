@@ -207,16 +207,16 @@ def _wait_for_door(door: int, pid: int) -> bool:
 
 
 def _noted(place: Path) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    pids: dict[str, list[int]] = {}
     if (place / "pids").exists():
         for line in (place / "pids").read_text(encoding="utf-8").splitlines():
             name, pid, began = line.rsplit(" ", 2)
             # The number of a process that has ended may be another's by now.
             if machine.process_started(int(pid)) in {int(began), None}:
-                found.setdefault(name, []).append(int(pid))
+                pids.setdefault(name, []).append(int(pid))
             else:
-                found.setdefault(name, [])
-    return found
+                pids.setdefault(name, [])
+    return pids
 
 
 def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
@@ -225,15 +225,15 @@ def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
     if group is None:
         return []
     process_tree.send_group(int(group[1]), signal.SIGSTOP)
-    known = {entry: process_tree.status(int(entry)) for entry in filter(str.isdecimal, os.listdir("/proc"))}
-    found = {int(pid): fields for pid, fields in known.items() if fields and fields[2] == group[1].encode()}
+    statuses = {entry: process_tree.status(int(entry)) for entry in filter(str.isdecimal, os.listdir("/proc"))}
+    group_members = {int(pid): fields for pid, fields in statuses.items() if fields and fields[2] == group[1].encode()}
     process_tree.send_group(int(group[1]), signal.SIGKILL)
-    return [pid for pid, fields in found.items() if fields[0] not in {b"Z", b"X"}]
+    return [pid for pid, fields in group_members.items() if fields[0] not in {b"Z", b"X"}]
 
 
 def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]:
     """Other processes that stand in the case's folder or name it."""
-    found = []
+    strangers = []
     for entry in filter(str.isdecimal, os.listdir("/proc")):
         try:
             line = Path(f"/proc/{entry}/cmdline").read_bytes()
@@ -241,8 +241,8 @@ def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]
         except OSError:
             continue
         if (str(place).encode() in line or cwd.startswith(str(place))) and int(entry) != os.getpid():
-            found.append((int(entry), f"{entry} {line!r} in {cwd}"))
-    return found
+            strangers.append((int(entry), f"{entry} {line!r} in {cwd}"))
+    return strangers
 
 
 PROGRAMME = Programme("T14", "ways to leave a process behind", 1, 20, run, (LEFT_PROCESS,))

@@ -206,9 +206,9 @@ def _after_the_cut(project: Project, kept: list[dict[str, Any]]) -> Iterator[tup
 
 def _go_on(scene: Scene, case: Case, kept: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Repeat the command like a user; then assert the same end as without the power cut."""
-    known = harness.events(scene.project)
+    log = harness.events(scene.project)
     # An undo that is recorded is done, and to say it again would undo it; a user sees that in `idumb log`.
-    undone = case.command == UNDO and any(event.kind == "undo.completed" for event in known)
+    undone = case.command == UNDO and any(event.kind == "undo.completed" for event in log)
     said = RESUME if case.command == EXECUTE or undone else case.command
     answer = scene.command(said)
     if answer.code == 4 and answer.error["code"] == "run.none":

@@ -19,8 +19,8 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def write(result: Result) -> None:
-    known: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    known[result.programme] = {
+    results: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    results[result.programme] = {
         "title": result.title,
         "cases": result.cases,
         "seed": result.seed,
@@ -32,22 +32,22 @@ def write(result: Result) -> None:
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
     }
-    KEPT.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
+    KEPT.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
 
 
-def page(text: str, known: dict[str, Any]) -> str:
+def page(text: str, results: dict[str, Any]) -> str:
     """The page with the table between its two marks replaced."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(known)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
 
 
-def table(known: dict[str, Any]) -> str:
+def table(results: dict[str, Any]) -> str:
     head = ["programme", "cases", *KINDS, "also counted", "seed", "commit", "date", "seconds"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for name in sorted(known, key=lambda one: int(one.removeprefix("T"))):
-        row = known[name]
+    for name in sorted(results, key=lambda one: int(one.removeprefix("T"))):
+        row = results[name]
         title = f"{name} {row['title']}"
         if row["skipped"]:
             lines.append(f"| {title} | skipped: {row['skipped']} |" + " |" * (len(head) - 2))
@@ -69,8 +69,8 @@ def table(known: dict[str, Any]) -> str:
 
 def _commit() -> str:
     """Return the measured commit, with `+` if files of the program differ from it."""
-    found = subprocess.run(
+    commit = subprocess.run(
         ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
     changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "idumb"], cwd=ROOT, check=False).returncode
-    return found + ("+" if changed else "")
+    return commit + ("+" if changed else "")

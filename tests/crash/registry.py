@@ -26,6 +26,6 @@ MODULES: dict[str, str] = {
 
 
 def load(name: str) -> Programme:
-    found = importlib.import_module(MODULES[name]).PROGRAMME
-    assert isinstance(found, Programme)
-    return found
+    programme = importlib.import_module(MODULES[name]).PROGRAMME
+    assert isinstance(programme, Programme)
+    return programme

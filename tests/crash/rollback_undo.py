@@ -175,31 +175,31 @@ class Case:
         where = f"T1-{to:02}" if to else "start"
         return ["rollback", "1", "--to", where, "--yes"], wanted, to
 
-    def _conflicts(self, wanted: Restore) -> tuple[set[str], set[str]]:
+    def _conflicts(self, restore: Restore) -> tuple[set[str], set[str]]:
         """(paths that were changed, paths replaced by something else): either refuses the command."""
         present = self.world.present
-        plain = {p for p in wanted.before if present.get(p) not in (wanted.before[p], wanted.after[p])}
-        gone = {p for p in wanted.after if wanted.after[p] is None}
+        plain = {p for p in restore.before if present.get(p) not in (restore.before[p], restore.after[p])}
+        gone = {p for p in restore.after if restore.after[p] is None}
         odd = set()
-        for path in (p for p in wanted.after if wanted.after[p] is not None):
+        for path in (p for p in restore.after if restore.after[p] is not None):
             above = {"/".join(path.split("/")[:n]) for n in range(1, path.count("/") + 1)}
             below = {p for p in present if p.startswith(path + "/")}
             if (above & present.keys()) - gone or below - gone:
                 odd.add(path)
         return plain, odd
 
-    def _staged_alone(self, wanted: Restore) -> set[str]:
+    def _staged_alone(self, restore: Restore) -> set[str]:
         """Paths whose staged bytes neither HEAD nor a file nor a restore has; a commit drops them."""
         repo = self.world.project.repo
         if self.world.ground.policy != "task":
             return set()
-        head, found = repo.tree("HEAD"), set[str]()
+        head, paths = repo.tree("HEAD"), set[str]()
         for path, row in _staged(repo).items():
-            entries = (self.world.present.get(path), wanted.before.get(path), wanted.after.get(path))
-            known = [rollback_user.as_git(entry) for entry in entries if entry is not None]
-            if path in wanted.before and tuple(row.split()[:2]) not in [*known, head.get(path)]:
-                found.add(path)
-        return found
+            entries = (self.world.present.get(path), restore.before.get(path), restore.after.get(path))
+            restorable = [rollback_user.as_git(entry) for entry in entries if entry is not None]
+            if path in restore.before and tuple(row.split()[:2]) not in [*restorable, head.get(path)]:
+                paths.add(path)
+        return paths
 
     def _refused_elsewhere(self, command: Sequence[str]) -> bool:
         """Sometimes the user has switched to another branch: then nothing may change at all."""
@@ -237,19 +237,19 @@ class Case:
         self._kept(details["kept"], details["paths"])
         self.tally.note("conflicts named")
 
-    def _carried_out(self, command: Sequence[str], wanted: Restore, position: int) -> None:
+    def _carried_out(self, command: Sequence[str], restore: Restore, position: int) -> None:
         world, repo = self.world, self.world.project.repo
-        was = {p: world.present.get(p) for p in wanted.before}
+        was = {p: world.present.get(p) for p in restore.before}
         head, staged = repo.head(), _staged(repo)
         said = self._said(command)
         assert said.code == 0, said
-        for path, entry in wanted.after.items():
+        for path, entry in restore.after.items():
             world.present.pop(path, None)
             if entry is not None:
                 world.present[path] = entry
         self._same(world.present)
-        self._git(head, staged, set(wanted.before))
-        world.last = Restore(was, dict(wanted.after), world.position, position)
+        self._git(head, staged, set(restore.before))
+        world.last = Restore(was, dict(restore.after), world.position, position)
         world.position = position
         self.tally.note(command[0])
 
@@ -281,8 +281,8 @@ class Case:
         return max((int(event["seq"]) for event in log.data["events"]), default=0)
 
     def _same(self, files: Files) -> None:
-        found = rollback_user.look(self.world.project.folder)
-        wrong = {p: (files.get(p), found.get(p)) for p in _differ(files, found)}
+        present = rollback_user.look(self.world.project.folder)
+        wrong = {p: (files.get(p), present.get(p)) for p in _differ(files, present)}
         assert not wrong, f"wanted, found: {wrong}; at the end: {self.world.log[-4:]}"
         rests = [p.name for p in self.world.project.folder.rglob(".idumb-*")]
         assert not rests, rests

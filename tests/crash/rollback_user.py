@@ -23,14 +23,14 @@ def is_own(path: str) -> bool:
 
 def look(root: Path) -> Files:
     """Every file and link below `root`: ("file", executable, bytes) or ("link", target)."""
-    found: Files = {}
+    files: Files = {}
     for folder, folders, names in os.walk(root):
         if Path(folder) == root:
             folders[:] = [f for f in folders if f not in (".git", ".idumb", ".planning")]
         for name in [*names, *(f for f in folders if os.path.islink(os.path.join(folder, f)))]:
             place = Path(folder, name)
-            found[place.relative_to(root).as_posix()] = entry(place)
-    return found
+            files[place.relative_to(root).as_posix()] = entry(place)
+    return files
 
 
 def entry(place: Path) -> Entry:
@@ -39,11 +39,11 @@ def entry(place: Path) -> Entry:
     return ("file", bool(place.stat().st_mode & 0o100), place.read_bytes())
 
 
-def as_git(found: Entry) -> tuple[str, str]:
+def as_git(present: Entry) -> tuple[str, str]:
     """(mode, object id) that git gives such a file."""
-    data = os.fsencode(found[1]) if found[0] == "link" else found[2]
+    data = os.fsencode(present[1]) if present[0] == "link" else present[2]
     oid = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-    return ("120000" if found[0] == "link" else "100755" if found[1] else "100644"), oid
+    return ("120000" if present[0] == "link" else "100755" if present[1] else "100644"), oid
 
 
 def act(chance: random.Random, project: Project, present: Files, names: Sequence[str]) -> str:
@@ -164,10 +164,10 @@ def _blocked(project: Project, name: str) -> bool:
     )
 
 
-def clear(project: Project, present: Files, wanted: Any) -> None:
+def clear(project: Project, present: Files, restore: Any) -> None:
     """Follow the hint of a conflict: restore the files to the tasks' result."""
-    for path, left in wanted.before.items():
-        if present.get(path) in (left, wanted.after[path]) and not _in_the_way(present, path):
+    for path, left in restore.before.items():
+        if present.get(path) in (left, restore.after[path]) and not _in_the_way(present, path):
             continue
         for count in range(1, path.count("/") + 1):
             above = "/".join(path.split("/")[:count])
@@ -184,8 +184,8 @@ def _in_the_way(present: Files, path: str) -> bool:
     return not above.isdisjoint(present) or any(p.startswith(path + "/") for p in present)
 
 
-def _put(project: Project, path: str, found: Entry) -> None:
-    if found[0] == "link":
-        project.repo.link(path, found[1])
+def _put(project: Project, path: str, left: Entry) -> None:
+    if left[0] == "link":
+        project.repo.link(path, left[1])
     else:
-        project.repo.write(path, found[2], mode=0o755 if found[1] else 0o644)
+        project.repo.write(path, left[2], mode=0o755 if left[1] else 0o644)

@@ -258,8 +258,8 @@ class Trial:
             raise Wrong(kind, f"{words} {saw}")
         for row in self.kept:
             if "snapshot" in row:
-                found = self.project.repo.try_git("cat-file", "-e", f"{row['snapshot']}^{{tree}}")
-                require(found.returncode == 0, f"checkpoint of {row['task']} is gone {saw}", LOST_CHECKPOINT)
+                snapshot = self.project.repo.try_git("cat-file", "-e", f"{row['snapshot']}^{{tree}}")
+                require(snapshot.returncode == 0, f"checkpoint of {row['task']} is gone {saw}", LOST_CHECKPOINT)
 
     def finish(self, stage: Stage, saw: str, *, may_leave_locks: bool = False) -> None:
         """Assert that the user's commands after the fault succeed."""
@@ -286,14 +286,14 @@ def is_rest(name: str) -> bool:
     return name.startswith(".idumb-") or lock or name.endswith(".tmp") or "scan.cache." in name
 
 
-def differs(found: Bytes, wanted: Bytes) -> str:
+def differs(actual: Bytes, expected: Bytes) -> str:
     """Return the differences of one state from the other; empty if they are equal."""
-    told = []
+    differences = []
     for name in ("files", "committed"):
-        here, there = getattr(found, name), getattr(wanted, name)
+        here, there = getattr(actual, name), getattr(expected, name)
         paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
-        told += [f"{name} {path}: {here.get(path)} instead of {there.get(path)}" for path in paths]
+        differences += [f"{name} {path}: {here.get(path)} instead of {there.get(path)}" for path in paths]
     for name in ("staged", "status"):
-        if getattr(found, name) != getattr(wanted, name):
-            told.append(f"{name}: {getattr(found, name)!r} instead of {getattr(wanted, name)!r}")
-    return "; ".join(told)
+        if getattr(actual, name) != getattr(expected, name):
+            differences.append(f"{name}: {getattr(actual, name)!r} instead of {getattr(expected, name)!r}")
+    return "; ".join(differences)

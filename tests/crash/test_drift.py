@@ -63,10 +63,10 @@ def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     project: Project, tmp_path: Path, edge: str, nth: int
 ) -> None:
     """R-GIT-2, R-GIT-6: with a kill anywhere; the printed command restores what was staged before."""
-    told = killed(project, "git reset -q; git add src.txt", edge, tmp_path, nth)
+    output = killed(project, "git reset -q; git add src.txt", edge, tmp_path, nth)
     assert "b.txt" in project.repo.git("log", "--name-only", "--format=", "--grep=Idumb-Task: T1-02").splitlines()
     assert staged(project) == ["src.txt"]
-    command = next(line for line in told.splitlines() if "the index changed" in line).partition("before: ")[2]
+    command = next(line for line in output.splitlines() if "the index changed" in line).partition("before: ")[2]
     subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
     assert staged(project) == ["staged.txt"]
 
@@ -78,10 +78,10 @@ def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
 ) -> None:
     """R-GIT-2, R-GIT-6."""
     half = "git update-index --add --cacheinfo 100644,$(echo half | git hash-object -w --stdin),b.txt"
-    told = killed(project, half, edge, tmp_path, nth=1)
+    output = killed(project, half, edge, tmp_path, nth=1)
     assert project.repo.git("show", "HEAD~1:b.txt") == "b"
     project.repo.git("gc", "--quiet", "--prune=now")
-    command = next(line for line in told.splitlines() if "staged otherwise" in line).partition(": ")[2]
+    command = next(line for line in output.splitlines() if "staged otherwise" in line).partition(": ")[2]
     subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
     assert project.repo.git("show", ":b.txt") == "half"
 
@@ -89,8 +89,8 @@ def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
 @pytest.mark.slow
 def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6."""
-    told = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
-    assert "HEAD went from" in told
+    output = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
+    assert "HEAD went from" in output
     mine = project.repo.git("log", "--format=%H", "--grep=^mine$")
     assert mine in project.repo.refs("refs/idumb/").values()
 
@@ -107,11 +107,11 @@ def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: 
     repo.git("branch", "-f", "other")
     repo.git("update-ref", "refs/heads/main", "HEAD~1")
     deed = "git branch -qf other main; git tag -d v1; git branch -qf ahead main; git branch new"
-    told = killed(project, deed, "before SqliteEventLog.append attempt.interrupted", tmp_path)
-    assert f"refs moved: refs/heads/other ({mine[:12]} -> " in told
-    assert "refs/tags/v1 (" in told
-    assert "new" not in told
-    back = next(part for part in told.partition("As they were before: ")[2].split("; ") if "other" in part)
+    output = killed(project, deed, "before SqliteEventLog.append attempt.interrupted", tmp_path)
+    assert f"refs moved: refs/heads/other ({mine[:12]} -> " in output
+    assert "refs/tags/v1 (" in output
+    assert "new" not in output
+    back = next(part for part in output.partition("As they were before: ")[2].split("; ") if "other" in part)
     assert mine in repo.refs("refs/idumb/").values()
     repo.git(*back.split()[1:])
     assert repo.git("rev-parse", "other").strip() == mine

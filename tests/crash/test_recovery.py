@@ -150,19 +150,19 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
 def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
     """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
     (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
-    known = killed.repo.refs("refs/idumb/")[ref]
+    oid = killed.repo.refs("refs/idumb/")[ref]
     (killed.repo.git_dir / ref).write_bytes(b"")
     assert killed.resume().code == 0
-    assert killed.repo.refs("refs/idumb/")[ref] == known
+    assert killed.repo.refs("refs/idumb/")[ref] == oid
 
 
 def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
     """R-LOG-6: the log names an existing commit, so its ref is restored before `git gc` can remove it."""
     (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
-    known = killed.repo.refs("refs/idumb/")[ref]
+    oid = killed.repo.refs("refs/idumb/")[ref]
     killed.repo.git("update-ref", "-d", ref)
     assert killed.resume().code == 0
-    assert killed.repo.refs("refs/idumb/")[ref] == known
+    assert killed.repo.refs("refs/idumb/")[ref] == oid
 
 
 def test_a_file_emptied_by_a_power_cut_is_named_with_the_command_that_shows_its_bytes(killed: Killed) -> None:
@@ -193,8 +193,8 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     place.chmod(0o600)
     place.write_bytes(b"")
     trees = GitTrees(discover.find(str(sandbox.root)))
-    made = trees.snapshot("refs/idumb/worktrees/main/runs/r/base", "r")
-    assert sandbox.git("cat-file", "blob", f"{made.commit}:worktree/a") == "1"
+    snapshot = trees.snapshot("refs/idumb/worktrees/main/runs/r/base", "r")
+    assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"
 
 
 def test_a_task_still_asks_about_its_failure_after_a_kill_before_the_question(

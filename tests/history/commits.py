@@ -86,16 +86,16 @@ def _changes(root: Path, parent: str, oid: str) -> Iterator[Change]:
 
 def blobs(root: Path, oids: Sequence[str]) -> dict[str, bytes]:
     """Bytes by id, in one process."""
-    wanted = list(dict.fromkeys(oids))
-    out = git(root, "cat-file", "--batch", given="".join(f"{oid}\n" for oid in wanted).encode()) if wanted else b""
-    found: dict[str, bytes] = {}
+    unique = list(dict.fromkeys(oids))
+    out = git(root, "cat-file", "--batch", given="".join(f"{oid}\n" for oid in unique).encode()) if unique else b""
+    contents: dict[str, bytes] = {}
     at = 0
-    for oid in wanted:
+    for oid in unique:
         end = out.index(b"\n", at)
         size = int(out[at:end].split(b" ")[2])
-        found[oid] = out[end + 1 : end + 1 + size]
+        contents[oid] = out[end + 1 : end + 1 + size]
         at = end + size + 2
-    return found
+    return contents
 
 
 def tree_aside_own(root: Path, revision: str) -> str:

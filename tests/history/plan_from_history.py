@@ -50,14 +50,14 @@ def plan(root: Path, base: str, tip: str, style: Style | None = None, phase: str
 
 def _task(root: Path, commit: Commit, task: str, before: str, style: Style) -> str:
     present = [c.oid for c in commit.changes if not c.deleted]
-    found = commits.blobs(root, present)
+    contents = commits.blobs(root, present)
     title = commit.subject.strip() or "(no subject)"
     odd = not all(shell.is_plain(c.path) for c in commit.changes) or not _is_plain_title(title)
     notation = FENCE if odd else style.notation
     write = {HEADING: _heading, CHECKLIST: _checklist, FENCE: _fence}[notation]
     claims = [(c.verb, c.path) for c in commit.changes]
     text = write(task, title, before, claims, checks(commit.changes, compare=style.compare))
-    lines = [_json(step, only_ascii=style.ascii) for step in steps(root, commit, found)]
+    lines = [_json(step, only_ascii=style.ascii) for step in steps(root, commit, contents)]
     mark = "- " if style.steps == "yaml steps" else ""
     fence = [f"```{style.steps}", *(mark + line for line in lines), "```", ""]
     return text + "\n".join(["", *fence])
@@ -95,7 +95,7 @@ def _fence(task: str, title: str, before: str, claims: Sequence[tuple[str, str]]
     return "\n".join([*lines, "```", ""])
 
 
-def steps(root: Path, commit: Commit, found: Mapping[str, bytes]) -> Iterator[dict[str, object]]:
+def steps(root: Path, commit: Commit, contents: Mapping[str, bytes]) -> Iterator[dict[str, object]]:
     """Deletions first, so that files and folders can change places; links as a patch, which alone can say them."""
     submodules = [c.path for c in commit.changes if SUBMODULE in {c.before, c.after}]
     if submodules:
@@ -106,13 +106,15 @@ def steps(root: Path, commit: Commit, found: Mapping[str, bytes]) -> Iterator[di
             yield _step("delete_file", f"remove {change.path}", path=change.path)
     for change in commit.changes:
         if change.after in _MODES:
-            written = _content(found[change.oid])
+            written = _content(contents[change.oid])
             yield _step("write_file", "write", path=change.path, **written, mode=_MODES[change.after])
     if not commit.changes:
         yield _step("run", "an empty commit changes nothing", command="true")
     links = [c for c in commit.changes if c.after == LINK]
     if links:
-        yield _step("apply_patch", "set the links", patch="".join(_link_patch(root, commit, c, found) for c in links))
+        yield _step(
+            "apply_patch", "set the links", patch="".join(_link_patch(root, commit, c, contents) for c in links)
+        )
 
 
 def _step(tool: str, intent: str, **arguments: object) -> dict[str, object]:
@@ -126,13 +128,13 @@ def _content(data: bytes) -> dict[str, object]:
         return {"content_base64": base64.b64encode(data).decode("ascii")}
 
 
-def _link_patch(root: Path, commit: Commit, change: Change, found: Mapping[str, bytes]) -> str:
+def _link_patch(root: Path, commit: Commit, change: Change, contents: Mapping[str, bytes]) -> str:
     """An earlier step deleted the file that becomes a link, so the patch creates it."""
     if change.before == LINK:
         arguments = ("diff-tree", "-p", "--no-color", "--full-index", commit.parent, commit.oid, "--", change.path)
         return commits.git(root, "--literal-pathspecs", *arguments).decode("utf-8", "surrogateescape")
     name = _quoted(change.path)
-    target = found[change.oid].decode("utf-8", "surrogateescape")
+    target = contents[change.oid].decode("utf-8", "surrogateescape")
     lines = target.split("\n")
     ended = lines[-1] == ""
     body = [f"+{line}\n" for line in (lines[:-1] if ended else lines)]

@@ -63,13 +63,15 @@ class Rerun:
 
     def wrong_tasks(self) -> list[str]:
         """Tasks whose commit has another tree than the commit of the history."""
-        made = self.commits_by_task()
+        commits_of_tasks = self.commits_by_task()
         wrong = []
         for number, commit in enumerate(self.stretch, 1):
             task = self.task(number)
-            mine = commits.tree_aside_own(self.root, made[task]) if task in made else "no commit"
+            mine = (
+                commits.tree_aside_own(self.root, commits_of_tasks[task]) if task in commits_of_tasks else "no commit"
+            )
             if mine != commits.tree_aside_own(self.original, commit.oid):
-                wrong.append(f"{task}: {commit.subject}: {_difference(self, made.get(task), commit.oid)}")
+                wrong.append(f"{task}: {commit.subject}: {_difference(self, commits_of_tasks.get(task), commit.oid)}")
         return wrong
 
     def stands_at(self, commit: str) -> bool:

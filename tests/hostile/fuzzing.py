@@ -191,10 +191,10 @@ def _texts(files: Sequence[Path]) -> list[str]:
 
 def _checked(phase: str, mode: str | None = None) -> Callable[[Container], Sequence[tuple[str, Result]]]:
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        found = [("check-plan", check_plan.check(services, phase, mode=mode))]
-        if "contract_hash" in found[0][1].data:
-            found.append(("graph", check_plan.show_graph(services, phase, _drawn)))
-        return found
+        results = [("check-plan", check_plan.check(services, phase, mode=mode))]
+        if "contract_hash" in results[0][1].data:
+            results.append(("graph", check_plan.show_graph(services, phase, _drawn)))
+        return results
 
     return ask
 
@@ -204,14 +204,14 @@ def _drawn(contract: Contract, statuses: Mapping[str, str] | None) -> str:
     return "\n".join(render(contract, statuses) for render in forms)
 
 
-def plan(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
-    data = mutated(found.plans, chosen)
+def plan(bench: Bench, chosen: random.Random, material: Material) -> Fuzzed:
+    data = mutated(material.plans, chosen)
     mode = chosen.choice((None, "strict"))
     return Fuzzed("mutated plan", bench.fresh, bench.fresh.folder / PLAN, data, _checked("1", mode))
 
 
-def foreign(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
-    data = mutated(found.outside or found.plans, chosen)
+def foreign(bench: Bench, chosen: random.Random, material: Material) -> Fuzzed:
+    data = mutated(material.outside or material.plans, chosen)
     return Fuzzed("plan of another author", bench.fresh, bench.fresh.folder / PLAN, data, _checked("1"))
 
 
@@ -314,7 +314,7 @@ def _approval(record: dict[str, Any], chosen: random.Random) -> bytes:
     return json.dumps(record).encode()
 
 
-def _amended_file(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
+def _amended_file(bench: Bench, chosen: random.Random, material: Material) -> Fuzzed:
     path = bench.stopped.folder / PLAN
     data = mutated([path.read_text(encoding="utf-8")], chosen)
 
@@ -325,7 +325,7 @@ def _amended_file(bench: Bench, chosen: random.Random, found: Material) -> Fuzze
     return Fuzzed("amended plan", bench.stopped, path, data, ask)
 
 
-def _amendment(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
+def _amendment(bench: Bench, chosen: random.Random, material: Material) -> Fuzzed:
     kind = chosen.choice((amendment.ADD, amendment.ADD, amendment.WIDEN, amendment.DROP, amendment.DECIDE))
     seed = {amendment.ADD: ADDED, amendment.WIDEN: "modify src/x.py", amendment.DROP: "T1-02"}.get(kind, "We chose b.")
     data = mutated([seed], chosen)
@@ -334,12 +334,12 @@ def _amendment(bench: Bench, chosen: random.Random, found: Material) -> Fuzzed:
         text = data.decode("utf-8", "replace")
         task_id = chosen.choice(("T1-03", "T1-02", "T1-99"))
         if kind == amendment.WIDEN:
-            made = amendment.Amendment(kind, task_id, claim=amendment.parse_claim(text))
+            change = amendment.Amendment(kind, task_id, claim=amendment.parse_claim(text))
         elif kind == amendment.DROP:
-            made = amendment.Amendment(kind, task_id, text)
+            change = amendment.Amendment(kind, task_id, text)
         else:
-            made = amendment.Amendment(kind, None, text)
-        return [("amend", amend.amend(services, amend.Request("1", (made,)), "pat"))]
+            change = amendment.Amendment(kind, None, text)
+        return [("amend", amend.amend(services, amend.Request("1", (change,)), "pat"))]
 
     return Fuzzed(f"amendment: {kind}", bench.stopped, bench.folder / "amendment", data, ask)
 

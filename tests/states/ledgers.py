@@ -39,30 +39,32 @@ def _status(repo: GitSandbox) -> dict[str, str]:
     """Return a mapping from path to row; empty if git itself fails."""
     rows = _rows(repo, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored")
     fields = {"1": 8, "u": 10, "?": 1, "!": 1}
-    found = {row.split(" ", fields[row[0]])[-1]: row for row in rows if row[0] in fields}
-    return {path: row for path, row in found.items() if path.split("/")[0] not in OWN}
+    rows_by_path = {row.split(" ", fields[row[0]])[-1]: row for row in rows if row[0] in fields}
+    return {path: row for path, row in rows_by_path.items() if path.split("/")[0] not in OWN}
 
 
 def _index(repo: GitSandbox) -> dict[str, str]:
     staged = [row.partition("\t")[::2] for row in _rows(repo, "ls-files", "--stage", "-z")]
     flags = {row[2:]: row[0] for row in _rows(repo, "ls-files", "-v", "-z")}
-    found = {f"{path}\0{meta.split()[2]}": f"{flags.get(path)} {meta}" for meta, path in staged}
-    return {key: row for key, row in found.items() if key.split("/")[0] not in OWN}
+    entries = {f"{path}\0{meta.split()[2]}": f"{flags.get(path)} {meta}" for meta, path in staged}
+    return {key: row for key, row in entries.items() if key.split("/")[0] not in OWN}
 
 
 def everything(root: Path) -> dict[str, Entry]:
     """Return every file of the user and of git, by bytes, except idumb's own."""
-    found = {f"{folder}/{path}": entry for folder in (".git",) for path, entry in work_tree(root / folder).items()}
-    found |= work_tree(root)
+    entries = {f"{folder}/{path}": entry for folder in (".git",) for path, entry in work_tree(root / folder).items()}
+    entries |= work_tree(root)
     own = (*OWN, ".git/idumb", ".git/refs/idumb", ".git/objects", ".git/refs", ".git/logs")
-    return {path: entry for path, entry in found.items() if not any(path == o or path.startswith(o + "/") for o in own)}
+    return {
+        path: entry for path, entry in entries.items() if not any(path == o or path.startswith(o + "/") for o in own)
+    }
 
 
 def equal(what: str, before: Mapping[str, object], after: Mapping[str, object]) -> None:
     """An AssertionError that names what differs, whether or not assertions are rewritten."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    told = [f"{name!r}: {before.get(name)} -> {after.get(name)}" for name in names[:5]]
-    assert not names, f"{what}: {'; '.join(told)}"
+    differences = [f"{name!r}: {before.get(name)} -> {after.get(name)}" for name in names[:5]]
+    assert not names, f"{what}: {'; '.join(differences)}"
 
 
 def kept(before: Record, after: Record, but: tuple[str, ...] = TOUCHED, *, moves: bool = True) -> None:
@@ -79,11 +81,11 @@ def kept(before: Record, after: Record, but: tuple[str, ...] = TOUCHED, *, moves
     equal("refs", *refs)
 
 
-def _without(found: Mapping[str, object], but: tuple[str, ...]) -> dict[str, object]:
+def _without(entries: Mapping[str, object], but: tuple[str, ...]) -> dict[str, object]:
     """Without the paths, and without folders that only they need."""
     above = {"/".join(path.split("/")[:count]) for path in but for count in range(1, path.count("/") + 1)}
     return {
         path: value
-        for path, value in found.items()
+        for path, value in entries.items()
         if path.partition("\0")[0] not in but and path.rstrip("/") not in above
     }

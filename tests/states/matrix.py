@@ -169,7 +169,7 @@ def late(case: Case, left: Record) -> None:
     repo = case.scene.repo
     before = ledgers.record(repo)
     gone = {path for path in TOUCHED if path.startswith("out/") and path not in before.user}  # as at the start
-    made = [path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), left.user.get(path))]
+    changed = [path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), left.user.get(path))]
     answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
     assert answer.code in {0, 1, 4}, answer
     after = ledgers.record(repo)
@@ -177,8 +177,8 @@ def late(case: Case, left: Record) -> None:
         assert answer.error["hint"], answer
         ledgers.kept(before, after, (), moves=False)
         return
-    ledgers.kept(before, after, tuple(made))
-    for path in made:
+    ledgers.kept(before, after, tuple(changed))
+    for path in changed:
         was, left_mode, now = (record.user.get(path) for record in (before, left, after))
         if was and left_mode and now and was.mode != left_mode.mode:
             assert now.mode == was.mode, (path, was, now)
@@ -191,8 +191,8 @@ def _same_to_git(one: Entry | None, other: Entry | None) -> bool:
     """Whether they differ at most in a mode that git does not know; such a mode is the user's, and is kept."""
     if one is None or other is None:
         return one is other
-    known = [(entry.type, entry.digest, entry.target, bool(entry.mode & 0o100)) for entry in (one, other)]
-    return known[0] == known[1]
+    keys = [(entry.type, entry.digest, entry.target, bool(entry.mode & 0o100)) for entry in (one, other)]
+    return keys[0] == keys[1]
 
 
 CRASHES = {"crash": "build", "crash before commit": "before commit", "crash after commit": "after commit"}

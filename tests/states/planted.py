@@ -65,8 +65,8 @@ def _trust_times() -> None:
     put_path = object_writer.put_path
 
     def stored(*arguments: Any) -> Any:
-        found = put_path(*arguments)
-        return found and found._replace(status=_Times(found.status))  # type: ignore[arg-type]
+        entry = put_path(*arguments)
+        return entry and entry._replace(status=_Times(entry.status))  # type: ignore[arg-type]
 
     @contextlib.contextmanager
     def scandir(path: str) -> Iterator[Iterator[_Entry]]:

@@ -33,8 +33,8 @@ def receive() -> dict[str, Any]:
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
-    found: dict[str, Any] = json.loads(line)
-    return found
+    message: dict[str, Any] = json.loads(line)
+    return message
 
 
 def update(**told: Any) -> None:

@@ -23,12 +23,12 @@ class Answer:
         """Return the only object on standard output; anything else there is an AssertionError."""
         assert self.out.count("\n") == 1, self.out
         assert self.out.isascii()
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        assert set(found) == set(KEYS)
-        assert found["ok"] == (self.code == 0)
-        assert (found["error"] is None) == found["ok"]
-        return found
+        answer = json.loads(self.out)
+        assert isinstance(answer, dict)
+        assert set(answer) == set(KEYS)
+        assert answer["ok"] == (self.code == 0)
+        assert (answer["error"] is None) == answer["ok"]
+        return answer
 
     @property
     def data(self) -> dict[str, Any]:

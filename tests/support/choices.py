@@ -19,12 +19,12 @@ ASKS = frozenset({"consent.missing", "amend.not-confirmed", "approval.not-given"
 
 def taken(project: Project, offer: Answer) -> dict[str, list[Answer]]:
     """The id of each choice that has a command, to the answers of its commands."""
-    found: dict[str, list[Answer]] = {}
+    answers: dict[str, list[Answer]] = {}
     for row in offer.error["details"].get("choices", ()):
         if row["command"] is not None:
             with put_back(project.folder, Path(os.environ["XDG_STATE_HOME"])):
-                found[row["id"]] = list(_one_after_the_other(project, row["command"].split("; ")))
-    return found
+                answers[row["id"]] = list(_one_after_the_other(project, row["command"].split("; ")))
+    return answers
 
 
 def _one_after_the_other(project: Project, commands: Iterable[str]) -> Iterator[Answer]:

@@ -165,15 +165,15 @@ class GitSandbox:
 
 def work_tree(root: Path) -> dict[str, Entry]:
     """Every path below `root` except `.git`, relative, with `/`; links are not followed."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for folder, folders, files in os.walk(root):
         if Path(folder) == root and ".git" in folders:
             folders.remove(".git")
         for name in (*folders, *files):
             place = Path(folder, name)
-            found[place.relative_to(root).as_posix()] = _entry(place)
-    found.pop(".git", None)  # a linked worktree has a file of that name
-    return found
+            entries[place.relative_to(root).as_posix()] = _entry(place)
+    entries.pop(".git", None)  # a linked worktree has a file of that name
+    return entries
 
 
 def _entry(place: Path) -> Entry:

@@ -32,8 +32,8 @@ class MemoryEventLog:
             raise ValueError(f"no such kind of event: {unknown[0]}")
         if fence != self.worktree.fence or not fence:
             raise StoreError("store.fence", "another idumb has taken over this work tree", hint="idumb status")
-        known = (event for event in self.stored if event.run == events[0].run and event.kind not in BESIDE)
-        newest = max((event.seq for event in known), default=0)
+        of_this_run = (event for event in self.stored if event.run == events[0].run and event.kind not in BESIDE)
+        newest = max((event.seq for event in of_this_run), default=0)
         if expected is not None and newest > expected:
             raise Refusal("run.moved-on", "Another idumb process has continued this run.", hint="idumb status")
         at = self.clock.now()
@@ -53,18 +53,18 @@ class MemoryEventLog:
         newest_first: bool = False,
     ) -> Iterator[Event]:
         equal = {"run": run, "task": task, "kind": kind, "operation": operation}
-        wanted = {name: value for name, value in equal.items() if value is not None}
-        found = [
+        filters = {name: value for name, value in equal.items() if value is not None}
+        matching = [
             event
             for event in self.stored
             if event.seq > after
-            and all(getattr(event, name) == value for name, value in wanted.items())
+            and all(getattr(event, name) == value for name, value in filters.items())
             and (since is None or event.at >= since)
             and (until is None or event.at <= until)
         ]
         if newest_first:
-            found.reverse()
-        return iter(found[:limit])
+            matching.reverse()
+        return iter(matching[:limit])
 
     def head(self) -> tuple[int, str]:
         return (self.stored[-1].seq, self.stored[-1].hash) if self.stored else (0, GENESIS)

@@ -51,8 +51,8 @@ def session(name: str) -> str:
     """The id that the recorded agent gave its conversation."""
     keys: Sequence[str] = ("session_id", "sessionId", "sessionID", "thread_id")
     for line in recorded(name).splitlines():
-        found = json.loads(line)
-        known = [found[key] for key in keys if isinstance(found.get(key), str)]
-        if known:
-            return str(known[0])
+        message = json.loads(line)
+        ids = [message[key] for key in keys if isinstance(message.get(key), str)]
+        if ids:
+            return str(ids[0])
     raise AssertionError(name)

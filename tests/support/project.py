@@ -137,15 +137,15 @@ class Project:
             yield Running(process)
 
     def approval(self, phase: str = "1") -> str:
-        found = self.json("check-plan", phase)
-        assert found.code == 0, found.out
-        return str(found.data["contract_hash"])
+        checked = self.json("check-plan", phase)
+        assert checked.code == 0, checked.out
+        return str(checked.data["contract_hash"])
 
     def answers(self, phase: str = "1") -> tuple[str, ...]:
         """Return the options of `approve` that answer the open questions of a strict phase with yes."""
         data = self.quick("check-plan", phase, "--json").data
-        asked = ",".join(str(one["id"]) for one in data.get("open_questions", ()))
-        return ("--answer", f"{asked}=yes") if asked and data["mode"] == "strict" else ()
+        questions = ",".join(str(one["id"]) for one in data.get("open_questions", ()))
+        return ("--answer", f"{questions}=yes") if questions and data["mode"] == "strict" else ()
 
     def execute(self, *flags: str, phase: str = "1", command: str = "execute-phase") -> Answer:
         """Run a phase under consent to just this contract; the answer in JSON."""
@@ -197,8 +197,8 @@ class Project:
         return self.repo.git("log", "--reverse", "--format=%s").splitlines()
 
     def events(self, *filters: str) -> list[dict[str, Any]]:
-        found = self.json("log", *filters, "--limit", "100000").data["events"]
-        return [dict(event) for event in found]
+        rows = self.json("log", *filters, "--limit", "100000").data["events"]
+        return [dict(event) for event in rows]
 
 
 def plan_text(tasks: Iterable[str], *, phase: str = "1", name: str = "01", head: str = "", tail: str = "") -> str:

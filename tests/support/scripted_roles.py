@@ -61,9 +61,9 @@ class Desk:
 
 def desk(sandbox: GitSandbox, place: Path) -> Desk:
     """`place` is a new folder for the agents, outside the repository."""
-    made = projects.create(sandbox)
-    assert made.quick("roadmap", "--add", "Greet", "--goal", "Everybody is greeted").code == 0
-    made.commit_own()
+    project = projects.create(sandbox)
+    assert project.quick("roadmap", "--add", "Greet", "--goal", "Everybody is greeted").code == 0
+    project.commit_own()
     place.mkdir()
     (place / "agent.py").write_text(AGENT)
-    return Desk(made, place)
+    return Desk(project, place)
