@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_approve import FIELDS, STRICT, approve, run
 from tests.support import project as projects
+from tests.support.approvals import FIELDS, STRICT, approve, run
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_approve import CHECK, STRICT, approve, contract, refused, run, run_and_revoke, strict_task
+from tests.cli.test_approve import run_and_revoke
 from tests.cli.test_step_plans import put
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import CHECK, STRICT, approve, contract, refused, run, strict_task
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
 

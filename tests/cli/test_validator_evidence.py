@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from idumb.system.files.named_files import LocalToolchain
-from tests.cli.test_approve import FIELDS, STRICT, approve, run
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import FIELDS, STRICT, approve, run
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task, write
 

@@ -1,0 +1,144 @@
+"""What a person sees and answers before an approval: vague words, warnings and self-check questions."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from idumb.domain.intake import ambiguity
+from tests.cli.test_repository_states import at_terminal
+from tests.support import approvals
+from tests.support.approvals import STRICT, approve, contract, refused, run, strict_task
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return approvals.create(sandbox)
+
+
+OPEN = "- **Notes:** Its colours are TBD\n"
+
+
+@pytest.fixture
+def worded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A strict phase with vague words, approved before any check reported them."""
+    tasks = [strict_task("T1-01", "a.txt", fields=OPEN), strict_task("T1-02", "b.txt", after="T1-01")]
+    project.plan(tasks, head=STRICT)
+    assert project.quick("check-plan", "1", "--json").code == 3
+    with monkeypatch.context() as before:
+        before.setattr(ambiguity, "PHRASES", ())
+        approve(project)
+    return project
+
+
+def test_an_approved_plan_keeps_running_if_a_later_version_would_refuse_its_wording(worded: Project) -> None:
+    """R-LOCK-4, R-LOCK-7."""
+    checked = worded.quick("check-plan", "1", "--json")
+    assert checked.code == 0
+    assert [(f["code"], f["severity"]) for f in checked.data["findings"]] == [("text.placeholder", "warning")]
+    assert run(worded).code == 0
+
+
+def test_a_revoked_approval_does_not_exempt_the_plan_s_wording(worded: Project) -> None:
+    """R-LOCK-7."""
+    assert worded.quick("approve", "1", "--revoke", "--json").code == 0
+    assert worded.quick("check-plan", "1", "--json").code == 3
+    assert worded.quick("approve", "1", "--hash", "0" * 64, "--json").code == 3
+
+
+def test_a_started_strict_run_keeps_its_wording_and_an_amendment_may_add_no_ambiguous_one(worded: Project) -> None:
+    """R-LOCK-7, R-LOCK-8."""
+    (worded.folder / "b.txt").mkdir()
+    assert run(worded).code != 0
+    assert worded.quick("approve", "1", "--revoke", "--json").code == 0
+    assert worded.quick("check-plan", "1", "--json").code == 0
+    plan = worded.folder / ".planning/phases/1/01-PLAN.md"
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(text + "\n" + strict_task("T1-03", "c.txt"), encoding="utf-8")
+    assert worded.quick("check-plan", "1", "--json").code == 0
+    plan.write_text(text + "\n" + strict_task("T1-03", "c.txt", fields=OPEN), encoding="utf-8")
+    checked = worded.quick("check-plan", "1", "--json")
+    assert checked.code == 3
+    assert [(f["severity"], "T1-03" in f["message"]) for f in checked.data["findings"]] == [
+        ("warning", False),
+        ("error", True),
+    ]
+
+
+def test_what_approve_shows_has_the_warnings(project: Project) -> None:
+    """R-ASK-1, R-LOCK-1."""
+    project.plan([strict_task("T1-01", "a.txt", fields="- **Estimate:** 3h\n")], head=STRICT)
+    details = refused(project.quick("approve", "1", "--json"), "approval.not-given")
+    assert [line for line in details["evidence"] if line.startswith("warning ")] == [
+        "warning .planning/phases/1/01-PLAN.md:25: T1-01 is estimated at 3 hours."
+    ]
+
+
+def open_questions(project: Project) -> list[str]:
+    return [one["id"] for one in project.quick("check-plan", "1", "--json").data["open_questions"]]
+
+
+def test_a_strict_plan_needs_an_answer_to_each_unjudged_question(project: Project) -> None:
+    """R-LOCK-6, R-ASK-1."""
+    asked = open_questions(project)
+    assert asked == ["interfaces", "invariants", "design"]
+    given = ("approve", "1", "--hash", contract(project))
+    for some in ((), ("--answer", "design=yes")):
+        details = refused(project.quick(*given, *some, "--json"), "approval.unanswered")
+        assert [one["id"] for one in details["questions"]] == [one for one in asked if not (some and one == "design")]
+    refused(run(project), "approval.missing")
+    command = shlex.split(details["choices"][0]["command"])[1:]
+    found = project.quick(*command, "--json")
+    assert found.code == 0, found
+    assert [(one["question"], one["answer"]) for one in found.data["answers"]] == [
+        ("design", "yes"),
+        ("interfaces", "yes"),
+        ("invariants", "yes"),
+    ]
+    assert {one["by"] for one in found.data["answers"]} == {found.data["by"]}
+    assert run(project).code == 0
+
+
+def test_answering_no_to_a_self_check_question_approves_nothing(project: Project) -> None:
+    """R-LOCK-6."""
+    flags = ("--answer", "interfaces,invariants=yes", "--answer", "design=no", "--json")
+    details = refused(project.quick("approve", "1", "--hash", contract(project), *flags), "approval.answered-no")
+    assert details["evidence"] == ["design: Is the quality of the design acceptable? no"]
+    refused(run(project), "approval.missing")
+
+
+def test_an_answer_to_a_question_that_is_not_open_is_bad_input(project: Project) -> None:
+    """R-LOCK-6."""
+    given = ("approve", "1", "--hash", contract(project), "--json", "--answer")
+    answer = project.quick(*given, "rollback=yes")
+    assert (answer.code, answer.error["code"]) == (3, "approval.unknown-question")
+    assert project.quick(*given, "design=maybe").code == 2
+
+
+def test_an_unstated_requirement_is_answered_by_its_id(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan([strict_task("T1-01", "a.txt")], head=STRICT.replace("{REQ-1: files}", "[REQ-1]"))
+    assert open_questions(project)[-1] == "REQ-1"
+    assert "REQ-1" in [one["question"] for one in approve(project).data["answers"]]
+    assert run(project).code == 0
+
+
+def test_at_a_terminal_the_question_shows_what_yes_means_and_records_who_answered(project: Project) -> None:
+    """R-LOCK-6."""
+    ended, said = at_terminal(project, ("approve", "1"), "yes")
+    assert ended == 0, said
+    assert "you answer yes to design: Is the quality of the design acceptable?" in said
+    assert run(project).code == 0
+
+
+def test_the_question_for_consent_lists_what_is_not_judged(project: Project) -> None:
+    """R-LOCK-6."""
+    project.plan([making("T1-01", "a.txt", fields="- **Estimate:** 3h\n")])
+    shown = refused(run(project), "consent.missing")["evidence"]
+    assert any(line.startswith("not judged by idumb: ") and "design" in line for line in shown)
+    assert [line for line in shown if line.startswith("warning ")] == [
+        "warning .planning/phases/1/01-PLAN.md:19: T1-01 is estimated at 3 hours."
+    ]

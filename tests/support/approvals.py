@@ -1,0 +1,64 @@
+"""A strict plan, its approval, and the assertions that tests about approvals share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+STRICT = (
+    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
+    "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
+)
+FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+CHECK = "tests/check.sh"
+
+
+def strict_task(id: str, path: str, *, after: str = "none", fields: str = "", **more: Any) -> str:
+    return making(id, path, after=after, fields=FIELDS + fields, **more)
+
+
+def create(sandbox: GitSandbox) -> Project:
+    """Return a project with a strict plan of two tasks; the check of the first one reads a file."""
+    project = projects.create(
+        sandbox, files={"README.md": "# A project\n", ".gitignore": "*.log\n", CHECK: "test -s a.txt\n"}
+    )
+    tasks = [
+        task("T1-01", files="create `a.txt`", check=f"sh {CHECK}", steps=(write("a.txt", "made\n"),), fields=FIELDS),
+        strict_task("T1-02", "b.txt", after="T1-01"),
+    ]
+    project.plan(tasks, head=STRICT)
+    return project
+
+
+def contract(project: Project) -> str:
+    return str(project.quick("check-plan", "1", "--json").data["contract_hash"])
+
+
+def approve(project: Project, *flags: str) -> Answer:
+    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), *flags, "--json")
+    assert answer.code == 0, answer
+    return answer
+
+
+def run(project: Project, *flags: str) -> Answer:
+    return project.quick("execute-phase", "1", *flags, "--json")
+
+
+def refused(answer: Answer, code: str) -> dict[str, Any]:
+    """The details of a refusal with this code: what, why, evidence, and the consequence of each choice.
+
+    A question about consent waits for an answer, and the exit code says so.
+    """
+    waits = 5 if "decision" in answer.error["details"] else 4
+    assert (answer.code, answer.error["code"]) == (waits, code), answer
+    details = dict(answer.error["details"])
+    if "choices" in details:
+        assert details["what"]
+        assert details["why"]
+        assert details["evidence"]
+        assert all(choice["consequence"] for choice in details["choices"])
+    return details
