@@ -1,0 +1,128 @@
+"""`idumb doctor` checks configuration, plans and projections, and rebuilds projections (R-LOG-6)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import doctor as doctors
+from tests.support.doctor import doctor, fixed, problems, store, symptoms_of, user_and_git
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return doctors.create(sandbox)
+
+
+def test_an_invalid_configuration_is_named_with_its_line(project: Project) -> None:
+    project.repo.write(".idumb/config.yaml", "git:\n  comit: task\n")
+    assert ".idumb/config.yaml:2" in symptoms_of(project, "config.reads", "problem")[0]["found"]
+
+
+def test_an_invalid_plan_is_named(project: Project) -> None:
+    project.repo.write(".planning/phases/3/01-PLAN.md", "---\ntype: plan\n---\n")
+    assert symptoms_of(project, "plans.read", "warn")[0]["mend"] == "idumb check-plan 3"
+
+
+def test_a_file_emptied_by_a_power_cut_is_reported_with_the_command_that_shows_it(project: Project) -> None:
+    """M3: the check does not blame the user, and it does not restore the file."""
+    (project.folder / "a.txt").write_bytes(b"")
+    symptom = symptoms_of(project, "files.emptied", "problem")[0]
+    assert symptom["path"] == "a.txt"
+    assert project.repo.git(*symptom["mend"].split()[1:]) == "a"
+    doctor(project, "--fix")
+    assert (project.folder / "a.txt").read_bytes() == b""
+
+
+PROGRESS = ".idumb/brain/execution/1/progress.json"
+CHECKPOINT = ".idumb/brain/execution/1/checkpoint-T1-01.md"
+STATE = ".idumb/brain/state.json"
+CONFLICT = "<<<<<<< ours\n{}\n=======\n{ }\n>>>>>>> theirs\n"
+
+
+@pytest.mark.parametrize("path", [PROGRESS, CHECKPOINT, STATE])
+@pytest.mark.parametrize("damage", [None, "", "{", CONFLICT, "\udcff", "[" * 4000])
+def test_a_lost_or_damaged_projection_is_rebuilt(project: Project, path: str, damage: str | None) -> None:
+    """F44: it is rebuilt from the log, and the previous file is backed up."""
+    before = project.read(path)
+    (project.folder / path).unlink()
+    if damage is not None:
+        project.repo.write(path, damage.encode("utf-8", "surrogateescape"))
+    assert symptoms_of(project, "projections.true", "warn")[0]["path"] == path
+    lines = fixed(project, "projections.true")
+    if damage:
+        kept = Path(lines[0].rpartition(" ")[2])
+        assert kept.read_bytes() == damage.encode("utf-8", "surrogateescape")
+    if path == PROGRESS:
+        assert json.loads(project.read(path))["completed"] == ["T1-01", "T1-02"]
+    elif path == STATE:
+        assert json.loads(project.read(path))["history"][0]["run"] == json.loads(before)["history"][0]["run"]
+    else:
+        assert project.read(path) == before
+
+
+def test_an_outdated_projection_is_named_and_rebuilt(project: Project) -> None:
+    known = json.loads(project.read(PROGRESS))
+    project.repo.write(PROGRESS, json.dumps({**known, "completed": ["T1-01"]}))
+    assert "completed" in symptoms_of(project, "projections.true", "warn")[0]["found"]
+    fixed(project, "projections.true")
+    assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
+
+
+def test_files_of_an_old_idumb_are_named_until_init_migrates_them(project: Project) -> None:
+    """R-LOG-9."""
+    project.repo.write(".idumb/brain/execution/9/progress.json", '{"completed": ["T9-01"], "failed": []}')
+    assert symptoms_of(project, "legacy.taken-over", "warn")[0]["mend"] == "idumb init"
+    assert project.idumb("init").code == 0
+    assert problems(doctor(project), "legacy.taken-over") == []
+
+
+_POINTS = frozenset(
+    {"os.rename", "os.remove", "os.link", "os.mkdir", "os.chmod", "sqlite3.connect", "subprocess.Popen"}
+)
+
+
+def killed_at(project: Project, number: int) -> bool:
+    """Run `doctor --fix` up to the point with this number, where the power fails; return whether it got there."""
+    child = os.fork()
+    if child == 0:
+        points = iter(range(1, number))
+
+        def count(event: str, arguments: object) -> None:
+            if event in _POINTS and next(points, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        project.quick("doctor", "--fix", "--json")
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
+    """F30: log, refs, modes and projections at once."""
+    before, refs = user_and_git(project), project.repo.refs("refs/idumb/")
+    events = project.quick("log", "--limit", "1000", "--json").data["events"]
+    kept = store(project).read_bytes()
+    for number in range(1, 300, 29):
+        store(project).write_bytes(kept[: len(kept) // 2])
+        (project.folder / PROGRESS).unlink()
+        project.repo.git("update-ref", "-d", next(name for name in refs if name.endswith("T1-01/1/base")))
+        store(project).parent.chmod(0o755)
+        killed = killed_at(project, number)
+        answer = doctor(project, "--fix")
+        assert answer.code == 0, (number, answer.out)
+        found = project.quick("log", "--limit", "1000", "--json").data["events"]
+        assert found[: len(events)] == events, number
+        assert project.repo.refs("refs/idumb/") == refs, number
+        assert user_and_git(project) == before, number
+        if not killed:
+            break
+    assert number > 20

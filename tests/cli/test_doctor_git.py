@@ -1,0 +1,108 @@
+"""`idumb doctor` checks the repository: refs, locks, identity, hooks, nested repositories (R-GIT-7)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support import doctor as doctors
+from tests.support.doctor import doctor, fixed, problems, symptoms_of
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return doctors.create(sandbox)
+
+
+def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
+    (project.repo.common_dir / "refs/heads/main").write_text("1" * 40 + "\n", encoding="utf-8")
+    assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["mend"]
+
+
+def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> None:
+    """F31: the log knows its commit."""
+    ref = next(name for name in project.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint"))
+    commit = project.repo.refs("refs/idumb/")[ref]
+    (project.repo.common_dir / ref).write_bytes(b"")
+    assert symptoms_of(project, "git.refs", "problem")[0]["mends"]
+    assert any(ref in line for line in fixed(project, "git.refs"))
+    assert project.repo.refs("refs/idumb/")[ref] == commit
+
+
+def test_a_branch_emptied_by_a_power_cut_is_left_to_the_user(project: Project) -> None:
+    """The branch belongs to the user; the check names what git knows."""
+    project.repo.git("branch", "other")
+    (project.repo.common_dir / "refs/heads/other").write_bytes(b"")
+    symptom = symptoms_of(project, "git.refs", "problem")[0]
+    assert (symptom["path"], symptom["mends"]) == ("refs/heads/other", False)
+    doctor(project, "--fix")
+    assert (project.repo.common_dir / "refs/heads/other").read_bytes() == b""
+
+
+def test_a_stale_lock_is_named_and_kept(project: Project) -> None:
+    """M10: a killed git leaves it, and it may not belong to idumb."""
+    lock = project.repo.git_dir / "index.lock"
+    lock.touch()
+    assert symptoms_of(project, "git.locks", "problem")[0]["path"] == str(lock)
+    doctor(project, "--fix")
+    assert lock.exists()
+
+
+def test_a_lock_of_a_live_process_names_the_process(project: Project) -> None:
+    with (project.repo.git_dir / "index.lock").open("w"):
+        assert f"process {os.getpid()} holds it" in symptoms_of(project, "git.locks", "warn")[0]["found"]
+
+
+def test_a_missing_identity_is_named(project: Project) -> None:
+    project.repo.git("config", "--unset", "user.name")
+    project.repo.git("config", "user.useConfigOnly", "true")
+    assert "user.name" in symptoms_of(project, "git.identity", "warn")[0]["mend"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("remote.x.mirror", "true"), ("remote.x.push", "+refs/*:refs/*"), ("remote.x.push", "refs/idumb/*:refs/idumb/*")],
+)
+def test_a_push_that_would_publish_snapshots_is_named(project: Project, key: str, value: str) -> None:
+    """M9."""
+    project.repo.git("config", key, value)
+    assert "publishes snapshots" in symptoms_of(project, "git.push", "warn")[0]["means"]
+
+
+def test_an_ordinary_push_publishes_nothing(project: Project) -> None:
+    project.repo.git("config", "remote.x.push", "refs/heads/*:refs/heads/*")
+    assert problems(doctor(project), "git.push") == []
+
+
+def test_hooks_from_another_folder_are_named(project: Project) -> None:
+    project.repo.git("config", "core.hooksPath", ".husky")
+    assert ".husky" in symptoms_of(project, "git.hooks", "warn")[0]["found"]
+
+
+def test_an_ignore_rule_that_hides_the_record_from_git_is_named(project: Project) -> None:
+    project.repo.write(".gitignore", ".idumb/\n")
+    assert ".gitignore:1:.idumb/" in symptoms_of(project, "git.ignores", "warn")[0]["found"]
+
+
+def test_half_written_objects_are_named(project: Project) -> None:
+    """F34."""
+    left = project.repo.common_dir / "objects/ab/tmp_obj_x1"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    assert "1 unfinished objects" in symptoms_of(project, "git.objects", "warn")[0]["found"]
+
+
+def test_a_leftover_clone_is_named(project: Project) -> None:
+    for place in (project.repo.common_dir / "idumb/clones", project.repo.clones):
+        (place / "feed0123456789ab").mkdir(parents=True, mode=0o700)
+        assert "feed0123456789ab" in symptoms_of(project, "clones.left", "warn")[0]["found"]
+        (place / "feed0123456789ab").rmdir()
+
+
+def test_a_nested_repository_is_reported(project: Project) -> None:
+    inner = GitSandbox.create(project.folder / "inner")
+    assert str(project.folder) in symptoms_of(Project(inner, inner.root), "git.nested", "warn")[0]["found"]

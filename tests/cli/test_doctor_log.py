@@ -1,0 +1,210 @@
+"""`idumb doctor` checks and rebuilds the event log, and compares it with refs and commits (R-LOG-6)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.support import doctor as doctors
+from tests.support import project as projects
+from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return doctors.create(sandbox)
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "flipped", "older"])
+def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
+    """R-LOG-2: F43: it is rebuilt from its copy, and the damaged file is kept."""
+    events = project.events()
+    place = store(project)
+    data = place.read_bytes()
+    if damage == "gone":
+        place.unlink()
+    elif damage == "older":
+        older = place.with_name("older.db")
+        shutil.copy(place, older)
+        project.plan([making("T2-01", "c.txt")], phase="2")
+        assert project.execute(phase="2").code == 0
+        events = project.events()
+        shutil.move(older, place)
+    else:
+        bytes_now = {"empty": b"", "cut": data[: len(data) // 2], "flipped": data[:5000] + b"\xff" * 3000 + data[8000:]}
+        place.write_bytes(bytes_now[damage])
+    assert project.json("log").code == 4
+    assert symptoms_of(project, "store.opens", "problem")[0]["mends"]
+    assert any("the event log was rebuilt" in line for line in fixed(project, "store.opens"))
+    assert project.events()[: len(events)] == events
+    assert project.json("resume", "1").code in {0, 4}
+
+
+def test_a_changed_event_is_detected_and_restored_from_the_copy(project: Project) -> None:
+    """F67."""
+    events = project.events()
+    with sqlite3.connect(store(project)) as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute("UPDATE events SET payload = replace(payload, 'write_file', 'xxxxx_file')")
+    db.close()
+    answer = doctor(project)
+    assert problems(answer, "store.opens") + problems(answer, "store.chain")
+    fixed(project, "store.chain")
+    assert project.events()[: len(events)] == events
+
+
+def test_a_log_that_cannot_be_restored_is_reported_with_the_remaining_refs(project: Project) -> None:
+    """R-LOG-2: F43: idumb never starts silently with an empty log."""
+    store(project).unlink()
+    shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
+    symptom = symptoms_of(project, "store.opens", "problem")[0]
+    assert (symptom["mends"], "refs/idumb" in symptom["means"]) == (False, True)
+    refs = project.repo.refs("refs/idumb/")
+    doctor(project, "--fix")
+    assert not store(project).exists()
+    assert project.repo.refs("refs/idumb/") == refs
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"<<<<<<< x\n"])
+def test_a_lost_anchor_is_rewritten(project: Project, damage: bytes | None) -> None:
+    anchor = store(project).with_name("anchor.json")
+    before = anchor.read_bytes()
+    anchor.unlink()
+    if damage is not None:
+        anchor.write_bytes(damage)
+    symptoms_of(project, "store.anchor", "warn")
+    fixed(project, "store.anchor")
+    assert json.loads(anchor.read_bytes())["seq"] >= json.loads(before)["seq"]
+
+
+def test_a_damaged_copy_is_kept_and_rebuilt(project: Project) -> None:
+    copy = next((Path(os.environ["XDG_STATE_HOME"]) / "idumb").rglob("events.jsonl"))
+    lines = copy.read_bytes().splitlines(keepends=True)
+    copy.write_bytes(b"".join([*lines[:3], b"#" + lines[3], *lines[4:]]))
+    assert "1 of its lines" in symptoms_of(project, "store.copy", "warn")[0]["found"]
+    fixed(project, "store.copy")
+    hashes = [json.loads(line)["hash"] for line in copy.read_bytes().splitlines()]
+    assert hashes[: len(lines)] == [json.loads(line)["hash"] for line in lines]
+
+
+def test_files_unpacked_by_an_agent_are_reported_and_removed_by_fix(project: Project) -> None:
+    """R-ADAPT-2, R-OPS-3: the files are not a problem, and removing them loses nothing."""
+    place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0"
+    place.mkdir(parents=True)
+    (place / "app.js").write_bytes(b"x" * 2_000_000)
+    answer = doctor(project)
+    [check] = [one for one in answer.data["checks"] if one["code"] == "agents.unpacked"]
+    assert answer.data["healthy"]
+    assert "2 MB" in check["symptoms"][0]["found"]
+    assert "was removed (2 MB)" in " ".join(fixed(project, "agents.unpacked"))
+    assert not place.parents[2].exists()
+
+
+def test_the_owner_file_of_a_dead_process_is_reported_and_replaced(project: Project) -> None:
+    """F41."""
+    card = store(project).parent / "worktrees/main/owner.json"
+    known = {"pid": DEAD, "started": 1, "boot": None, "host": os.uname().nodename, "command": "resume", "since": "x"}
+    card.write_text(json.dumps(known), encoding="utf-8")
+    card.chmod(0o600)
+    assert f"process {DEAD}" in symptoms_of(project, "store.owner", "warn")[0]["found"]
+    fixed(project, "store.owner")
+    assert not card.exists()
+
+
+def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None:
+    """F40: the refusal names the holder; checks still run."""
+    made = projects.create(sandbox)
+    made.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
+    with made.running("execute-phase", "1", "--approve", made.approval()) as running:
+        running.wait_for("attempt.started")
+        store(made).with_name("anchor.json").chmod(0o644)
+        assert doctor(made).code == 0
+        refused = made.json("doctor", "--fix")
+        assert (refused.code, refused.error["code"]) == (4, "lock.held")
+        assert problems(doctor(made), "run.killed") == []
+        os.kill(running.pid, signal.SIGKILL)
+        running.end()
+    assert symptoms_of(made, "run.killed", "warn")[0]["mend"] == "idumb resume 1"
+
+
+def test_a_deleted_ref_is_restored(project: Project) -> None:
+    """M2: the commit still exists, and the log names it."""
+    refs = project.repo.refs("refs/idumb/")
+    for name in refs:
+        if "/runs/" in name and not name.endswith("/plans"):
+            project.repo.git("update-ref", "-d", name)
+    assert all(one["mends"] for one in symptoms_of(project, "log.refs", "problem"))
+    fixed(project, "log.refs")
+    assert project.repo.refs("refs/idumb/") == refs
+
+
+def test_a_snapshot_that_is_lost_for_good_stays_a_problem(project: Project) -> None:
+    ref = next(name for name in project.repo.refs("refs/idumb/") if name.endswith("T1-01/1/base"))
+    oid = project.repo.refs("refs/idumb/")[ref]
+    project.repo.git("update-ref", "-d", ref)
+    (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    symptom = symptoms_of(project, "log.refs", "problem")[0]
+    assert (symptom["path"], symptom["mends"], oid in symptom["found"]) == (ref, False, True)
+
+
+def test_refs_of_a_run_that_is_not_in_the_log_are_reported_and_kept(project: Project) -> None:
+    name = "refs/idumb/worktrees/main/runs/feed/base"
+    project.repo.git("update-ref", name, "HEAD")
+    assert "run feed" in symptoms_of(project, "log.unknown-refs", "warn")[0]["found"]
+    doctor(project, "--fix")
+    assert name in project.repo.refs("refs/idumb/")
+
+
+def test_commits_made_elsewhere_are_reported(project: Project, tmp_path: Path) -> None:
+    project.repo.git("clone", "--quiet", ".", str(tmp_path / "clone"))
+    clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
+    assert "is not in the event log" in symptoms_of(clone, "log.branch", "warn")[0]["found"]
+
+
+def test_a_rewritten_and_pruned_commit_is_reported(project: Project) -> None:
+    """F58: the checkpoint still has its files, and the parents of later snapshots still exist."""
+    project.repo.git("reset", "--quiet", "--soft", "HEAD~3")
+    project.repo.git("reflog", "expire", "--expire=now", "--all")
+    project.repo.git("gc", "--quiet", "--prune=now")
+    words = [one["found"] for one in symptoms_of(project, "log.branch", "warn")]
+    assert [line.rpartition(" of ")[2] for line in words] == ["T1-02 no longer exists"]
+
+
+def test_a_snapshot_with_a_damaged_object_is_reported_as_missing(project: Project) -> None:
+    """F34: libgit2 raises another error here, and it must not end the doctor."""
+    ref, oid = next(iter(project.repo.refs("refs/idumb/").items()))
+    place = project.repo.common_dir / "objects" / oid[:2] / oid[2:]
+    place.chmod(0o600)
+    place.write_bytes(b"no object")
+    symptoms = symptoms_of(project, "log.refs", "problem")
+    assert [one["path"] for one in symptoms] == [ref]
+    assert oid in symptoms[0]["found"]
+
+
+def test_git_s_own_files_that_changed_since_the_run_began_are_named(project: Project) -> None:
+    """F53: the check does not blame the user."""
+    assert problems(doctor(project), "git.guarded") == []
+    project.repo.git("config", "core.editor", "true")
+    hook = project.repo.common_dir / "hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\n", encoding="utf-8")
+    symptoms = {one["path"]: one["found"].split(" after")[0] for one in symptoms_of(project, "git.guarded", "warn")}
+    assert symptoms == {".git/config": "changed", ".git/hooks/pre-commit": "added"}
+
+
+def test_a_run_in_another_working_tree_is_not_checked_against_these_files(project: Project, tmp_path: Path) -> None:
+    """R-GIT-7: a linked work tree has a file `commondir`, and a repository has none."""
+    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
+    two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
+    two.plan([making("T1-01", "of-two.txt")])
+    assert two.execute("--force").code == 0
+    assert problems(doctor(project), "git.guarded") == []

@@ -1,0 +1,154 @@
+"""`idumb doctor` checks the machine: file systems, permissions, processes (R-LOG-6)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import doctor as doctors
+from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return doctors.create(sandbox)
+
+
+def test_a_file_system_that_loses_data_is_named(tmp_path: Path) -> None:
+    """F42."""
+    place = Path("/dev/shm")
+    if not os.access(place, os.W_OK):
+        pytest.skip("there is no /dev/shm")
+    folder = place / f"idumb-{os.getpid()}-{tmp_path.name}"
+    try:
+        made = GitSandbox.create(folder)
+        assert "lost when the machine stops" in symptoms_of(Project(made, made.root), "disk.kind", "warn")[0]["means"]
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
+    """F34."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=400", "none", str(place)], check=False, capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        made = GitSandbox.create(place / "repo")
+        words = [one["found"] for one in symptoms_of(Project(made, made.root), "disk.space", "problem")]
+        assert len(words) == 2
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_git_folder_of_another_user_is_named(project: Project) -> None:
+    """F25, S14."""
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser can give files away")
+    os.chown(project.repo.git_dir, 65534, 65534)
+    project.repo.git("config", "--global", "safe.directory", "*")
+    assert "65534" in symptoms_of(project, "disk.writable", "warn")[0]["found"]
+
+
+def test_permissions_that_are_too_open_are_fixed(project: Project) -> None:
+    """S14."""
+    folder = project.repo.common_dir / "idumb"
+    folder.chmod(0o755)
+    store(project).chmod(0o644)
+    assert {one["found"] for one in symptoms_of(project, "store.private", "warn")} == {
+        "the mode is 0755",
+        "the mode is 0644",
+    }
+    fixed(project, "store.private")
+    assert (folder.stat().st_mode & 0o777, store(project).stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_files_below_a_private_folder_count_as_private(project: Project) -> None:
+    """S14: with any mode of its own; a killed dry run leaves files with the modes of the user's files."""
+    folder = project.repo.common_dir / "idumb"
+    project.repo.write(".git/idumb/worktrees/main/noted.json", "{}").chmod(0o644)
+    project.repo.write(".git/idumb/rehearsals/1/a.txt", "a copy").chmod(0o644)
+    assert problems(doctor(project), "store.private") == []
+    folder.chmod(0o755)
+    (folder / "worktrees").chmod(0o711)
+    (folder / "worktrees/main").chmod(0o701)
+    assert len(symptoms_of(project, "store.private", "warn")) == 4
+
+
+def test_objects_collected_before_the_fix_are_not_a_failure(project: Project) -> None:
+    """S14: taking over the working tree removes copies and the owner card of a killed owner."""
+    folder = project.repo.common_dir / "idumb"
+    folder.chmod(0o755)
+    card = project.repo.write(f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp", "half")
+    copied = project.repo.write(".git/idumb/rehearsals/1/a.txt", "a copy")
+    card.parent.chmod(0o755)
+    card.parent.parent.chmod(0o755)
+    card.chmod(0o644)
+    copied.chmod(0o644)
+    answer = doctor(project, "--fix")
+    (collected,) = answer.object["warnings"]
+    assert "was killed" in collected
+    assert problems(answer, "store.private") == []
+    assert not card.exists()
+    assert not copied.exists()
+
+
+def test_a_state_directory_that_others_can_write_is_named(project: Project) -> None:
+    """S14: consent in it is ignored."""
+    (Path(os.environ["XDG_STATE_HOME"]) / "idumb").chmod(0o777)
+    assert "mode 0777" in symptoms_of(project, "state-directory.private", "problem")[0]["found"]
+
+
+def test_temporary_files_of_a_killed_idumb_are_moved_aside(project: Project) -> None:
+    names = [
+        f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp",
+        f".idumb/brain/.state.json.{DEAD}-aa11bb22.tmp",
+    ]
+    for name in names:
+        project.repo.write(name, "half")
+    mine = project.repo.write(f".idumb/brain/.state.json.{os.getpid()}-aa11bb22.tmp", "being written")
+    theirs = project.repo.write(".idumb/notes.tmp", "of the user")
+    assert len(symptoms_of(project, "temporary.files", "warn")) == 2
+    fixed(project, "temporary.files")
+    assert not any(project.exists(name) for name in names)
+    assert (mine.read_text(), theirs.read_text()) == ("being written", "of the user")
+    kept = [f.read_text() for f in (project.repo.common_dir / "idumb/set-aside").iterdir()]
+    assert kept
+    assert set(kept) == {"half"}
+
+
+@pytest.mark.parametrize("where", ["work tree", "clone", "clone of an older version"])
+def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project, where: str) -> None:
+    """F59: they are found by an inherited variable, in any folder."""
+    folders = {
+        "work tree": project.folder,
+        "clone": project.repo.clones / "feed0123456789ab",
+        "clone of an older version": project.repo.common_dir / "idumb/clones/feed0123456789ab",
+    }
+    place = f"feed@{folders[where]}"
+    environment = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": place}
+    other = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": "feed@/elsewhere"}
+    left = subprocess.Popen(["sleep", "600"], cwd="/", env=environment, start_new_session=True)
+    spared = subprocess.Popen(["sleep", "600"], cwd="/", env=other)
+    try:
+        assert (
+            symptoms_of(project, "processes.left", "problem")[0]["found"]
+            == f"process {left.pid} of run feed is still running"
+        )
+        fixed(project, "processes.left")
+        assert left.wait(10) == -signal.SIGTERM
+        assert spared.poll() is None
+    finally:
+        for process in (left, spared):
+            process.kill()
+            process.wait()

@@ -1,0 +1,183 @@
+"""Rollback, undo and a changed plan on the command line."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, delete, edit, making, task
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+@pytest.fixture
+def ran(project: Project) -> Project:
+    """A phase of three tasks that create, change and delete, verified."""
+    project.plan(
+        [
+            making("T1-01", "a.txt", "one\n"),
+            task(
+                "T1-02",
+                files="modify `a.txt`",
+                check="grep -q two a.txt",
+                after="T1-01",
+                steps=[edit("a.txt", "one", "two")],
+            ),
+            task(
+                "T1-03",
+                files="delete `README.md`",
+                check="! test -e README.md",
+                after="T1-02",
+                steps=[delete("README.md")],
+            ),
+        ]
+    )
+    assert project.execute().code == 0
+    return project
+
+
+def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Project) -> None:
+    """R-GIT-3, R-GIT-4: the branch never moves back, progress is trimmed, undo is exact, undo of undo too."""
+    before, head, reports = ran.repo.tree(), ran.repo.head(), ran.repo.ledger()
+    answer = ran.json("rollback", "1", "--to", "T1-01", "--yes")
+    assert answer.code == 0, answer.out
+    assert answer.data["tasks"] == ["T1-02", "T1-03"]
+    assert answer.data["paths"] == ["README.md", "a.txt"]
+    assert ran.read("a.txt") == "one\n"
+    assert ran.exists("README.md")
+    assert ran.repo.git("merge-base", head, "HEAD") == head
+    assert ran.trailers("Idumb-Rollback") == ["T1-01"]
+    assert ran.repo.status() == []
+    assert ran.statuses() == {"T1-01": "completed", "T1-02": "ready", "T1-03": "pending"}
+    assert ran.json("status").data["phases"][0]["state"] != "verified"
+    assert ran.repo.tree(answer.data["kept"])["worktree/a.txt"] == before["a.txt"]
+    undone = ran.json("undo", "--yes")
+    assert undone.code == 0, undone.out
+    assert projects.user_bytes(reports, ran.repo.ledger()) == []
+    assert ran.repo.status() == []
+    assert set(ran.statuses().values()) == {"completed"}
+    assert ran.json("status").data["phases"][0]["state"] == "verified"
+    assert ran.json("undo", "--yes").code == 0
+    assert ran.read("a.txt") == "one\n"
+    assert ran.resume().code == 0
+    assert ran.read("a.txt") == "two\n"
+    assert not ran.exists("README.md")
+    assert ran.json("status").data["phases"][0]["state"] == "verified"
+
+
+def test_rollback_to_the_start_and_resume_repeat_everything(ran: Project) -> None:
+    """R-GIT-3: under the same consent."""
+    assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not ran.exists("a.txt")
+    assert ran.exists("README.md")
+    assert set(ran.statuses().values()) == {"ready", "pending"}
+    assert ran.resume().code == 0
+    assert ran.read("a.txt") == "two\n"
+
+
+def test_undo_after_a_run_reverts_the_run(ran: Project) -> None:
+    """R-GIT-3."""
+    answer = ran.json("undo", "--yes")
+    assert answer.code == 0, answer.out
+    assert not ran.exists("a.txt")
+    assert ran.exists("README.md")
+    assert ran.json("undo", "--yes").code == 0
+    assert ran.read("a.txt") == "two\n"
+
+
+def test_rollback_over_a_user_s_change_names_the_path_and_changes_nothing(ran: Project) -> None:
+    """R-GIT-3, R-GIT-6: never over an uncommitted byte."""
+    ran.repo.write("a.txt", "mine\n")
+    before = ran.repo.ledger()
+    answer = ran.json("rollback", "1", "--to", "start", "--yes")
+    assert (answer.code, answer.error["code"]) == (4, "rollback.conflict")
+    assert answer.error["details"]["paths"] == ["a.txt"]
+    words = ran.idumb("rollback", "1", "--to", "start", "--yes")
+    assert "a.txt" in words.err
+    assert ran.repo.ledger() == before
+
+
+def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
+    """R-GIT-3, R-GIT-6: staged bytes that neither working tree nor HEAD has; undo is refused too."""
+    made = ran.read("a.txt")
+    ran.repo.write("a.txt", "precious\n")
+    ran.repo.git("add", "a.txt")
+    ran.repo.write("a.txt", made)
+    before = ran.repo.ledger()
+    for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
+        refused = ran.json(*words)
+        assert (refused.code, refused.error["code"]) == (4, "rollback.conflict"), refused.out
+        assert "a.txt (has other staged content)" in refused.error["message"]
+        assert ran.repo.ledger() == before
+    (way,) = refused.error["details"]["files"]
+    subprocess.run(["sh", "-c", f"{way['keep']} && {way['put_back']}"], cwd=ran.folder, check=True)
+    assert ran.read("a.txt.staged") == "precious\n"
+    assert ran.json("rollback", "1", "--to", "start", "--yes").code == 0
+
+
+def test_rollback_accepts_filtered_staged_content_of_the_same_file(ran: Project) -> None:
+    """R-GIT-3: no content is only in the index, though its bytes differ from the file."""
+    ran.repo.write(".gitattributes", "a.txt filter=upper\n")
+    ran.repo.git("config", "filter.upper.clean", "tr a-z A-Z")
+    ran.repo.git("add", "--renormalize", "a.txt")
+    assert ran.repo.git("show", ":a.txt") != ran.read("a.txt").strip()
+    answer = ran.json("rollback", "1", "--to", "start", "--yes")
+    assert answer.code == 0, answer.out
+
+
+def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:
+    """R-GIT-3: untracked, ignored, staged and partly staged files of the user."""
+    ran.repo.write_all({"mine.txt": "mine\n", "debug.log": "ignored\n", ".gitignore": "*.log\n# more\n"})
+    ran.repo.write("part.txt", "staged\n")
+    ran.repo.git("add", "part.txt")
+    ran.repo.write("part.txt", "not staged\n")
+    before, status = ran.repo.ledger(), ran.repo.status()
+    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert set(projects.user_bytes(before, ran.repo.ledger())) == {"README.md", "a.txt"}
+    assert ran.repo.status() == status
+    assert ran.repo.git("show", ":part.txt") == "staged"
+
+
+def test_rollback_without_a_terminal_needs_the_option_and_shows_what_it_would_do(ran: Project) -> None:
+    """R-GIT-3, R-ASK-2."""
+    before = ran.repo.ledger()
+    answer = ran.json("rollback", "1", "--to", "T1-02")
+    assert (answer.code, answer.error["code"]) == (4, "rollback.not-confirmed")
+    assert "--yes" in answer.error["hint"]
+    assert answer.error["details"]["paths"] == ["README.md"]
+    assert ran.repo.ledger() == before
+    missing = ran.json("rollback", "1", "--to", "T1-09", "--yes")
+    assert (missing.code, missing.error["code"]) == (3, "rollback.no-checkpoint")
+
+
+def test_rollback_after_the_user_committed_on_top_keeps_their_commit(ran: Project) -> None:
+    """R-GIT-3, F24: the branch has moved on; a new commit reverts only the tasks' paths."""
+    ran.repo.write("mine.txt", "mine\n")
+    mine = ran.repo.commit("mine", "mine.txt")
+    assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert ran.repo.git("merge-base", mine, "HEAD") == mine
+    assert ran.read("mine.txt") == "mine\n"
+    assert not ran.exists("a.txt")
+
+
+def test_a_changed_plan_starts_a_new_run_that_keeps_completed_work(ran: Project) -> None:
+    """R-ADAPT-2, R-RUN-12: unchanged completed tasks are carried; resume refuses an unapproved plan."""
+    place = ran.folder / ".planning/phases/1/01-PLAN.md"
+    place.write_text(place.read_text() + "\n" + making("T1-04", "d.txt", after="T1-03"))
+    ran.commit_own()
+    refused = ran.json("resume", "1")
+    assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
+    assert refused.error["details"]["changed"] == [".planning/phases/1/01-PLAN.md"]
+    answer = ran.execute()
+    assert answer.code == 0, answer.out
+    assert ran.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03", "T1-04"]
+    assert ran.json("diff", "T1-02").data["files"] == [{"path": "a.txt", "added": 1, "removed": 1}]
+    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert ran.read("a.txt") == "one\n"
+    assert not ran.exists("d.txt")
