@@ -20,7 +20,7 @@ class Place(Protocol):
     checks: Checks
 
     def write(self, path: str, data: bytes) -> None: ...
-    def exists(self, path: str) -> bool: ...
+    def read(self, path: str) -> bytes: ...
 
 
 class MemoryPlace:
@@ -31,8 +31,8 @@ class MemoryPlace:
     def write(self, path: str, data: bytes) -> None:
         self.repository.files[path] = data
 
-    def exists(self, path: str) -> bool:
-        return path in self.repository.files
+    def read(self, path: str) -> bytes:
+        return self.repository.files[path]
 
 
 class ShellPlace:
@@ -43,8 +43,8 @@ class ShellPlace:
     def write(self, path: str, data: bytes) -> None:
         (self.folder / path).write_bytes(data)
 
-    def exists(self, path: str) -> bool:
-        return (self.folder / path).exists()
+    def read(self, path: str) -> bytes:
+        return (self.folder / path).read_bytes()
 
 
 @pytest.fixture(params=[MemoryPlace, ShellPlace], ids=["memory", "shell"])
@@ -82,8 +82,12 @@ def test_evidence_names_what_was_asked_and_the_tree_it_was_asked_of(place: Place
 
 
 def test_a_check_works_in_the_files_themselves(place: Place) -> None:
-    check(place, "touch made")
-    assert place.exists("made")
+    place.write("a", b"one\n")
+    assert check(place, "touch a").passed
+    assert place.read("a") == b"one\n"
+    assert check(place, "touch made").passed
+    assert check(place, "truncate -s 0 a").passed
+    assert (place.read("made"), place.read("a")) == (b"", b"")
 
 
 @pytest.mark.parametrize("kind", ["file-exists", "file-absent"])

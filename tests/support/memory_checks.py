@@ -1,4 +1,4 @@
-"""Checks over the files in memory. They know five commands: `true`, `false`, `test -f`, `grep -q` and `touch`."""
+"""Checks over the files in memory. They know `true`, `false`, `test -f`, `grep -q`, `touch` and `truncate`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ class MemoryChecks:
                 return 2 if path not in files else 0 if word.encode() in files[path] else 1
             case ["touch", path]:
                 files.setdefault(path, b"")
+                return 0
+            case ["truncate", "-s", "0", path]:
+                files[path] = b""
                 return 0
         return NOT_FOUND
 

@@ -246,6 +246,14 @@ def test_a_file_that_a_check_creates_is_not_committed_with_the_work() -> None:
     assert run.events("attempt.finished")[0].payload["residue"] == ["cache"]
 
 
+def test_a_check_that_changes_the_file_it_judges_fails_the_attempt() -> None:
+    run = EngineRun(task("A", verify=("truncate -s 0 A",)))
+    run.run(max_attempts=1)
+    assert run.status() == {"A": "failed"}
+    assert "a check changed what it should judge: A" in run.events("attempt.finished")[0].payload["reason"]
+    assert run.commits() == []
+
+
 def test_without_its_precondition_a_task_is_refused_and_its_builder_not_asked() -> None:
     run = EngineRun(task("A", preconditions=(Condition("file-exists", "missing"),)))
     run.run()

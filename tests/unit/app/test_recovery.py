@@ -6,6 +6,7 @@ import pytest
 
 from idumb.app.engine import recovery
 from idumb.domain.agent import AgentRequest
+from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal
 from tests.support.engine_run import EngineRun, make_own_files, task
 
@@ -150,6 +151,43 @@ def test_recovery_of_a_finished_run_does_nothing() -> None:
     run = one_task()
     run.run()
     assert recovered(run) == []
+
+
+# Answers
+
+
+def validated_by_a_person(choice: str) -> EngineRun:
+    """A task that waited for its validator, who has answered since."""
+    run = EngineRun(task("A", validator="human"))
+    assert run.run().kind == "waiting"
+    (question,) = run.state.tasks["A"].decisions
+    journal = run.process().journal
+    journal.write(journal.answered(Answer(question, choice, "Pat"), "A", 1))
+    return run
+
+
+def test_work_that_a_person_approved_is_committed_without_its_builder() -> None:
+    run = validated_by_a_person("yes")
+    assert run.run().kind == "done"
+    assert run.commits() == ["A"]
+    assert run.calls == [("A", 1)]
+
+
+def test_work_that_a_person_rejected_is_built_again() -> None:
+    run = validated_by_a_person("no")
+    run.run()
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.commits() == []
+
+
+def test_work_that_changed_after_it_was_judged_is_not_committed() -> None:
+    run = validated_by_a_person("yes")
+    run.repository.files["A"] = b"other"
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert caught.value.code == "task.changed-since"
+    assert run.commits() == []
+    assert run.repository.files["A"] == b"other"
 
 
 # Every point
