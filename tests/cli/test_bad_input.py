@@ -1,69 +1,27 @@
-"""Bad input and bad repository states on the command line: one clear line, an exit code, nothing changed."""
+"""Bad plans, configuration and usage on the command line: one clear line, an exit code, nothing changed."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support import project as projects
-from tests.support.answer import Answer
-from tests.support.gitrepo import ByteLedger, GitSandbox
+from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
+from tests.support.refusals import RUNNING, refused, whole
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: A plan\ngoal: A goal\n'
-
-# An argument list for every command, so that each is seen to refuse.
-RUNNING = (("execute-phase", "1"), ("resume", "1"))
-EVERY = (
-    *RUNNING,
-    ("check-plan", "1"),
-    ("graph", "1"),
-    ("verify-work", "1"),
-    ("rollback", "1", "--to", "start", "--yes"),
-    ("undo", "--yes"),
-    ("status",),
-    ("next",),
-    ("roadmap",),
-    ("show", "T1-01"),
-    ("diff", "T1-01"),
-    ("accept", "T1-01", "--why", "a reason"),
-    ("skip", "T1-01", "--why", "a reason"),
-    ("decisions",),
-    ("decide", "T1-01.AC-1.1", "yes"),
-    ("log", "1"),
-    ("init",),
-)
 
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox)
-
-
-def whole(repo: GitSandbox) -> tuple[ByteLedger, Mapping[str, str]]:
-    """Every byte of the user's, and idumb's own refs."""
-    return repo.ledger(), repo.refs("refs/idumb/")
-
-
-def refused(project: Project, *arguments: str, exit: int, code: str) -> tuple[dict[str, object], str]:
-    """Assert that the command refuses with this code and a next step, as text and JSON, and changes nothing."""
-    before = whole(project.repo)
-    answer = project.quick(*arguments, "--json")
-    words = project.quick(*arguments)
-    assert whole(project.repo) == before
-    assert (answer.code, answer.error["code"]) == (exit, code), answer.out
-    assert words.code == exit
-    assert answer.error["hint"], answer.out
-    assert answer.error["hint"] in words.err
-    assert words.out == "" or "findings" in answer.data
-    return answer.error, words.out + words.err
 
 
 def findings(error: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -225,150 +183,6 @@ def test_a_builder_that_writes_through_a_link_is_detected_at_the_link(project: P
     assert list(outside.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", EVERY, ids=lambda a: a[0])
-def test_outside_a_repository_every_command_says_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """R-GIT-7."""
-    place = tmp_path / "nowhere"
-    place.mkdir()
-    project = Project(GitSandbox(place), place)
-    answer = project.quick(*arguments, "--json")
-    assert (answer.code, answer.error["code"]) == (4, "git.not-a-repository")
-    assert "git init" in answer.error["hint"]
-    words = project.quick(*arguments)
-    assert words.code == 4
-    assert str(place) in words.err
-    assert list(place.iterdir()) == []
-
-
-@pytest.mark.parametrize("arguments", EVERY, ids=lambda a: a[0])
-def test_in_a_bare_repository_every_command_says_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """R-GIT-7."""
-    place = tmp_path / "bare.git"
-    subprocess.run(["git", "init", "--quiet", "--bare", place], check=True)
-    project = Project(GitSandbox(place), place)
-    before = sorted(place.rglob("*"))
-    answer = project.quick(*arguments, "--json")
-    assert (answer.code, answer.error["code"]) == (4, "git.bare")
-    assert "bare" in project.quick(*arguments).err
-    assert sorted(place.rglob("*")) == before
-
-
-def sha_256(place: Path) -> GitSandbox:
-    return GitSandbox.create(place, options=("--object-format=sha256",))
-
-
-def of_another_owner(place: Path) -> GitSandbox:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a folder away")
-    made = GitSandbox.create(place)
-    for one in (made.root / ".git", made.root):
-        os.chown(one, 65534, 65534)
-    return made
-
-
-def dubious_to_git_alone(place: Path) -> GitSandbox:
-    """Libgit2 looks at other owners than git does."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a folder away")
-    made = GitSandbox.create(place)
-    os.chown(made.root / ".git", 65534, 65534)
-    return made
-
-
-@pytest.mark.parametrize(
-    ("make", "code"),
-    [
-        (sha_256, "git.unsupported-format"),
-        (of_another_owner, "git.ownership"),
-        (dubious_to_git_alone, "git.ownership"),
-    ],
-)
-@pytest.mark.parametrize("arguments", [("init",), ("install", "--host", "claude")], ids=lambda a: a[0])
-def test_nothing_is_written_in_a_place_where_later_commands_would_refuse(
-    tmp_path: Path, make: Callable[[Path], GitSandbox], code: str, arguments: tuple[str, ...]
-) -> None:
-    """R-GIT-7: a SHA-256 repository and one with dubious ownership are refused in one line, before anything else."""
-    project = Project(made := make(tmp_path / "repo"), made.root)
-    answer = project.quick(*arguments, "--json")
-    assert (answer.code, answer.error["code"]) == (4, code), answer
-    assert "\n" not in answer.error["message"]
-    assert answer.error["hint"].startswith("git ")
-    words = project.quick(*arguments)
-    assert [line.split(":")[0] for line in words.err.splitlines()] == ["idumb", "  next"], words.err
-    assert [one.name for one in made.root.iterdir()] == [".git"]
-    assert not (made.root / ".git" / "idumb").exists()
-
-
-def merge(repo: GitSandbox) -> None:
-    diverge(repo)
-    assert repo.try_git("merge", "other").returncode
-
-
-def rebase(repo: GitSandbox) -> None:
-    diverge(repo)
-    assert repo.try_git("rebase", "other").returncode
-
-
-def cherry_pick(repo: GitSandbox) -> None:
-    diverge(repo)
-    assert repo.try_git("cherry-pick", "other").returncode
-
-
-def unmerged(repo: GitSandbox) -> None:
-    """The state after a conflicted `stash apply`: unmerged entries and no operation."""
-    merge(repo)
-    (repo.git_dir / "MERGE_HEAD").unlink()
-
-
-def diverge(repo: GitSandbox) -> None:
-    repo.git("switch", "--quiet", "-c", "other")
-    repo.write("README.md", "theirs\n")
-    repo.commit("theirs", "README.md")
-    repo.git("switch", "--quiet", "main")
-    repo.write("README.md", "ours\n")
-    repo.commit("ours", "README.md")
-
-
-STATES: Mapping[str, Callable[[GitSandbox], None]] = {
-    "git.merge-in-progress": merge,
-    "git.rebase-in-progress": rebase,
-    "git.cherry-pick-in-progress": cherry_pick,
-    "git.unmerged": unmerged,
-}
-
-
-@pytest.mark.parametrize("code", STATES)
-def test_an_operation_in_progress_stops_every_command_that_writes(project: Project, code: str) -> None:
-    """R-GIT-7: refused with one clear line before anything changes."""
-    project.plan(
-        [making("T1-01", "a.txt"), task("T1-02", check="false", files="create `b.txt`", steps=[write("b.txt", "b\n")])]
-    )
-    consent = project.approval()
-    assert project.execute().code == 1
-    STATES[code](project.repo)
-    for arguments in (
-        ("execute-phase", "1", "--approve", consent),
-        ("resume", "1", "--retry-failed"),
-        ("rollback", "1", "--to", "start", "--yes"),
-        ("undo", "--yes"),
-        ("accept", "T1-02", "--why", "a reason"),
-    ):
-        error, _ = refused(project, *arguments, exit=4, code=code)
-        assert "git status" in f"{error['message']} {error['hint']}"
-    assert project.idumb("status").code == 0
-
-
-def test_without_an_identity_a_run_is_refused_before_it_starts(project: Project) -> None:
-    """R-GIT-7, F23: never an empty checkpoint in silence."""
-    project.plan([making("T1-01", "a.txt")])
-    consent = project.approval()
-    for key in ("user.name", "user.email"):
-        project.repo.git("config", "--unset", key)
-    project.repo.git("config", "user.useConfigOnly", "true")
-    error, _ = refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="git.no-identity")
-    assert "git config user.name" in str(error["hint"])
-
-
 def test_an_unknown_phase_is_reported_with_the_existing_ones(project: Project) -> None:
     """R-RUN-1."""
     project.plan([making("T1-01", "a.txt")])
@@ -404,64 +218,6 @@ def test_for_a_phase_folder_without_a_plan_the_file_to_write_is_named(project: P
     project.repo.write(".planning/phases/1/notes.md", "nothing\n")
     error, _ = refused(project, "execute-phase", "1", exit=3, code="phase.no-plan")
     assert PLAN in str(error["hint"])
-
-
-def modified(repo: GitSandbox) -> None:
-    repo.write("a.txt", "mine\n")
-
-
-def staged(repo: GitSandbox) -> None:
-    repo.write("a.txt", "mine\n")
-    repo.git("add", "a.txt")
-
-
-def staged_only(repo: GitSandbox) -> None:
-    """The index has a change that the working tree no longer has."""
-    staged(repo)
-    repo.write("a.txt", "old\n")
-
-
-def deleted(repo: GitSandbox) -> None:
-    repo.remove("a.txt")
-
-
-def untracked(repo: GitSandbox) -> None:
-    repo.git("rm", "--quiet", "--cached", "a.txt")
-    repo.git("commit", "--quiet", "-m", "not tracked any more")
-
-
-@pytest.mark.parametrize("dirty", [modified, staged, staged_only, deleted, untracked], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("files", ["modify `a.txt`", "modify `*.txt`"], ids=["literal", "glob"])
-def test_uncommitted_user_changes_in_a_declared_path_are_refused(
-    project: Project, dirty: Callable[[GitSandbox], None], files: str
-) -> None:
-    """R-GIT-6, F1: the user's change is kept, and the next step is named."""
-    project.repo.write("a.txt", "old\n")
-    project.repo.commit("a", "a.txt")
-    project.plan([making("T1-01", "first.txt"), task("T1-02", files=files, steps=[write("a.txt", "new\n")])])
-    dirty(project.repo)
-    before = project.repo.ledger()
-    answer = project.execute()
-    words = project.idumb("execute-phase", "1")
-    assert (answer.code, answer.error["code"]) == (4, "task.dirty-path")
-    assert (words.code, answer.error["details"]["paths"]) == (4, ["a.txt"])
-    assert "--workspace clone" not in answer.error["hint"]  # it would be refused at the delivery
-    assert "git commit" in answer.error["hint"]
-    assert "a.txt" in words.err
-    after = project.repo.ledger()
-    assert projects.user_bytes(before, after) == []
-    assert (after.index, after.refs, after.head) == (before.index, before.refs, before.head)
-
-
-def test_after_the_change_is_committed_the_run_continues(project: Project) -> None:
-    """R-GIT-6: the next step that the refusal names works."""
-    project.repo.write("a.txt", "old\n")
-    project.repo.commit("a", "a.txt")
-    project.plan([task("T1-01", files="modify `a.txt`", check="grep -q new a.txt", steps=[write("a.txt", "new\n")])])
-    project.repo.write("a.txt", "mine\n")
-    assert project.execute().code == 4
-    project.repo.commit("mine", "a.txt")
-    assert project.idumb("execute-phase", "1").code == 0
 
 
 def test_a_second_executor_gets_the_name_of_the_running_one(project: Project, tmp_path: Path) -> None:
@@ -628,59 +384,6 @@ def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project, pha
     for command in ("next", "check-plan", "metrics", "log"):
         error, _ = refused(project, command, phase, exit=3, code="phase.bad-name")
         assert error["hint"] == "idumb roadmap"
-
-
-def as_somebody_else(project: Project, *arguments: str) -> Answer:
-    """Run as an ordinary user, because root would be refused nothing."""
-    argv = [*projects.IDUMB, *arguments]
-    if os.geteuid() == 0:
-        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
-    done = subprocess.run(argv, cwd=project.start, capture_output=True, text=True, check=False, timeout=60, input="")
-    return Answer(done.returncode, done.stdout, done.stderr)
-
-
-@pytest.fixture
-def read_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A project that only root can write, accessible for everyone, with a home that is not."""
-    with tempfile.TemporaryDirectory(prefix="idumb-read-only-") as name:
-        place = Path(name)
-        place.chmod(0o755)
-        home = place / "home"
-        home.mkdir()
-        for variable in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
-            monkeypatch.setenv(variable, str(home))
-        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
-        for file in ("gitconfig", ".gitconfig"):  # for git, and for libgit2
-            (home / file).write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
-        project = projects.create(GitSandbox.create(place / "repo"))
-        project.plan([making("T1-01", "a.txt")])
-        every = [project.folder, *project.folder.rglob("*")]
-        for one in every:
-            one.chmod(0o555 if one.is_dir() else 0o444)
-        if os.geteuid() == 0:
-            for one in (home, *home.rglob("*")):
-                os.chown(one, 65534, 65534)
-        yield project
-        for one in every:
-            if one.is_dir():
-                one.chmod(0o755)
-
-
-def test_a_read_only_repository_is_refused_in_one_line(read_only: Project) -> None:
-    """F35."""
-    if as_somebody_else(read_only, "--version").code != 0:
-        pytest.skip("this process is root, and another user cannot start idumb here")
-    consent = read_only.approval()
-    before = whole(read_only.repo)
-    answer = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent, "--json")
-    words = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent)
-    assert answer.code == words.code == 4, (answer, words)
-    assert str(read_only.folder) in answer.error["message"]
-    assert "Traceback" not in words.err
-    assert as_somebody_else(read_only, "init").code == 0  # there is nothing to make
-    assert as_somebody_else(read_only, "status").code == 0
-    assert as_somebody_else(read_only, "check-plan", "1").code == 0
-    assert whole(read_only.repo) == before
 
 
 DIGITS = "9" * 5000
