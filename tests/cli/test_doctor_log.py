@@ -202,7 +202,7 @@ def test_git_s_own_files_that_changed_since_the_run_began_are_named(project: Pro
 
 
 def test_a_run_in_another_working_tree_is_not_checked_against_these_files(project: Project, tmp_path: Path) -> None:
-    """R-GIT-7: a linked work tree has a file `commondir`, and a repository has none."""
+    """R-GIT-7: a linked worktree has a file `commondir`, and a main repository has none."""
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
     two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
     two.plan([making("T1-01", "of-two.txt")])

@@ -21,7 +21,7 @@ class Contest(Protocol):
     second: Ownership
 
     def move_owner_away(self) -> None:
-        """Let the present owner be on another machine, where nobody can see whether it lives."""
+        """Move the current owner to another machine, where its process cannot be checked."""
 
 
 class MemoryContest:

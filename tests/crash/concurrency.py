@@ -1,6 +1,6 @@
-"""T6: eight processes with mixed commands on one repository, in one work tree or several; the history is checked.
+"""T6: eight processes with mixed commands on one repository, in one working tree or several.
 
-The checks are invariants over the event log, not expectations about who wins.
+The checks are invariants over the event log, not expectations about which process wins.
 """
 
 from __future__ import annotations

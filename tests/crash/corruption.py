@@ -1,7 +1,7 @@
-"""T11: every file that idumb keeps is flipped, cut, emptied, removed, replaced by an older one or filled with garbage.
+"""T11: every file that idumb keeps is flipped, truncated, emptied, removed, outdated or filled with garbage.
 
-Two halves. Bytes of the database and of its copy are damaged one at a time and read in this process, many times. Whole
-files are damaged beneath a project that stopped in the middle of a phase, and the commands go on from there.
+There are two halves. Bytes of the database and of its copy are damaged one at a time and read in this process, many
+times. Whole files are damaged in a project that stopped in the middle of a phase, and the commands continue from there.
 """
 
 from __future__ import annotations

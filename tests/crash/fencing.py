@@ -1,6 +1,6 @@
-"""T7: an owner is stopped at a durable call, the work tree is taken over, and the owner goes on.
+"""T7: an owner is stopped at a durable call, its working tree is taken over, and the owner continues.
 
-What it does then must be refused everywhere: in the log, at refs, on the branch, in the work tree.
+Its later writes must be refused everywhere: in the log, at refs, on the branch, in the working tree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""T14: whatever was started, nothing of it runs when the work has ended, in whichever way that came about.
+"""T14: no process that the work started is running after the work has ended.
 
-Every case is one of the ways in `escapes.py` under one host (an agent, a step, a check), one behaviour of the host's
-own process and one end: it exits, its time is over, idumb is told to stop, idumb is killed and asked to go on.
+A case is one of the ways in `escapes.py` under one host (an agent, a step, a check), one behaviour of the host's own
+process and one end: it exits, it times out, idumb is told to stop, or idumb is killed and resumed.
 """
 
 from __future__ import annotations

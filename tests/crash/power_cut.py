@@ -1,7 +1,7 @@
-"""T3: the power goes while a command runs, on ext4 and XFS in image files; then `resume` brings it to its end.
+"""T3: the power fails while a command runs, on ext4 and XFS in image files; then `resume` completes the work.
 
-The plug is pulled either by the command itself, before or after one of its durable calls, or from outside at a moment
-that nobody chose. What the event log had acknowledged until then is written down on another file system.
+The power is cut either by the command itself, before or after one of its durable calls, or from outside at a random
+moment. The events that the log had acknowledged before are recorded on another file system.
 """
 
 from __future__ import annotations

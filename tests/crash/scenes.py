@@ -42,9 +42,9 @@ def require(holds: object, words: str, kind: str = OTHER) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A state of a project and a command in it. `finish` says what a user says next once the fault is gone.
+    """A state of a project and a command in it.
 
-    `consent` is "" where nobody has to agree before.
+    `finish` is the user's command after the fault is gone. `consent` is "" if no consent is needed.
     """
 
     name: str

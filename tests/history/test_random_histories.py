@@ -1,6 +1,6 @@
-"""Random histories, executed: R-GIT-1 R-GIT-3 where nobody thought of it.
+"""Random histories, executed: R-GIT-1 R-GIT-3 in cases that were not planned.
 
-One of them found a snapshot that still held a folder which was gone, because a file had become a folder beside it.
+One of them revealed a snapshot with a folder that no longer existed, because a file had become a folder next to it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""T13: opening a repository runs nothing. Commands that read, and commands that lack consent, run no program of its.
+"""T13: opening a repository runs nothing, and neither do read-only commands and commands without consent.
 
-Every payload is planted in a repository with a run that waits to go on, in a copy, as somebody would unpack it. The
-commands are run; then no marker may be there, and no byte of the repository outside idumb's own folder may differ.
-Last the payload is set off on purpose: a trap that cannot snap proves nothing.
+Every payload is planted in a copy of a repository with an unfinished run, as if it had been unpacked. The commands run;
+then no marker may exist, and no byte of the repository outside idumb's own folder may differ. At last the payload is
+fired on purpose: a payload that cannot fire proves nothing.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """`fire` shows that the program runs where somebody is careless.
+    """`fire` shows that the program runs if a command is careless.
 
-    `alone` payloads hit a program while it starts, so commands run as processes of their own, in `environment`.
+    `alone` payloads hit a program while it starts, so commands run as separate processes, in `environment`.
     """
 
     name: str

@@ -21,10 +21,10 @@ GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """`script` runs in the work tree while the second task is built; then the run ends with `code` and `error`.
+    """`script` runs in the working tree while the second task is built; then the run ends with `code` and `error`.
 
-    `changes` are the paths that the script itself changes; `mend` is what a person does before `resume`, and None
-    where the way on is to go back.
+    `changes` are the paths that the script itself changes; `mend` is the user's fix before `resume`, and None if the
+    next step is a rollback.
     """
 
     name: str

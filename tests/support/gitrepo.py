@@ -24,10 +24,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ByteLedger:
-    """Everything idumb could harm: the work tree with untracked and ignored files, and what git keeps beside it.
+    """Everything that idumb could harm: the working tree with untracked and ignored files, and git's own data.
 
-    `index` is the SHA-256 of the index file ("" where there is none), `refs` leaves out those under
-    `refs/idumb/`, `config` is the text of the repository's configuration.
+    `index` is the SHA-256 of the index file ("" if there is none), `refs` omits those under `refs/idumb/`, `config` is
+    the text of the repository's configuration.
     """
 
     entries: Mapping[str, Entry]

@@ -194,7 +194,7 @@ def test_work_that_changed_after_it_was_judged_is_not_committed() -> None:
 
 
 def diamond() -> EngineRun:
-    """Four tasks, of which one needs a second attempt, and files of the user that no task declares."""
+    """Four tasks, one with a second attempt, and files of the user that no task declares."""
 
     def work(request: AgentRequest, files: Files) -> None:
         if request.subject != "B" or request.feedback:
