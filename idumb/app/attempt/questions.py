@@ -217,7 +217,8 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
     subject = question.id.split(".")[1] if "." in question.id else question.id
     if answer is None:
         return Evidence(subject, question.what, evidence.WAITING, tree=tree)
-    result = evidence.FAILED if answer.choice in _REFUSES else evidence.PASSED
+    accepted = question.choice(answer.choice) is not None and answer.choice not in _REFUSES
+    result = evidence.PASSED if accepted else evidence.FAILED
     said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
     if question.kind == evidence.SECRET and result == evidence.FAILED:
         said = f"{said}; {exposed_secrets.WITHOUT_SECRET}"

@@ -139,10 +139,17 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_a_person_can_prove(
 
 
 @pytest.mark.parametrize(
-    ("choice", "result"), [("yes", "passed"), ("no", "failed"), ("done", "passed"), ("not-done", "failed")]
+    ("kind", "choice", "result"),
+    [
+        ("human-verify", "yes", "passed"),
+        ("human-verify", "no", "failed"),
+        ("human-action", "done", "passed"),
+        ("human-action", "not-done", "failed"),
+        ("human-verify", "never offered", "failed"),
+    ],
 )
-def test_a_persons_answer_is_evidence(choice: str, result: str) -> None:
-    question = questions.work_question(Task("T1-01", "t", kind="human-verify"))
+def test_only_an_offered_choice_that_accepts_proves_something(kind: str, choice: str, result: str) -> None:
+    question = questions.work_question(Task("T1-01", "t", kind=kind))
     assert [e.result for e in questions.evidence_of_answers([question], [Answer(question.id, choice, "me")], None)] == [
         result
     ]
