@@ -245,6 +245,10 @@ LONGEST = 16_384
 _BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
 
 
+# A tab may be escaped, as in JSON.
+_BLANK = r"(?:[ \t]|\\{1,3}t)"
+
+
 # Possessive, and it stops before any five hyphens, so no text is scanned twice.
 _PEM_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----)){0,16000}+"
 
@@ -290,8 +294,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "authorization",
         ("uthorization", "UTHORIZATION"),
         (
-            r"(?i:authorization)\\{0,3}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?"
-            r"(?i:basic|bearer|token|apikey)[ \t]{1,4}"
+            rf"(?i:authorization)\\{{0,3}}[\"']?{_BLANK}{{0,4}}[:=]{_BLANK}{{0,4}}\\{{0,3}}[\"']?"
+            rf"(?i:basic|bearer|token|apikey){_BLANK}{{1,4}}"
             r"(?P<secret>[A-Za-z0-9._~+/=\-]{6,4096})"
         ),
     ),

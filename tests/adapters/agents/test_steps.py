@@ -7,6 +7,7 @@ import ctypes
 import dataclasses
 import functools
 import hashlib
+import json
 import os
 import sys
 import threading
@@ -22,6 +23,7 @@ from idumb.domain import outcome
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
+from idumb.system.redaction import Redactor
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -389,6 +391,14 @@ def test_the_audit_keeps_short_arguments_and_digests_of_long_ones(work: Path) ->
     assert result.steps[1].arguments == {"argv": ["echo", "[redacted]"]}
     assert result.steps[1].response == "[redacted]\n"
     assert (result.steps[0].tool, result.steps[0].intent) == ("write_file", "the intent")
+
+
+@pytest.mark.parametrize("secret", ["Authorization:\tBearer abcdef123456", json.dumps(json.dumps('pa"ss\\word'))])
+def test_the_audit_redacts_what_text_shows_and_json_would_hide(work: Path, secret: str) -> None:
+    redactor = Redactor({"KEY": 'pa"ss\\word'})
+    result = completed(work, step("run", argv=["true", secret]), redact=redactor.redact)
+    assert result.steps[0].arguments == {"argv": ["true", redactor.redact(secret)]}
+    assert redactor.redact(secret) != secret
 
 
 def test_commands_run_in_the_workspace_without_a_shell(work: Path) -> None:

@@ -263,7 +263,15 @@ def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
     assert Redactor().holds(json.dumps({"text": text}))
 
 
-def test_a_quoted_header_is_recognized_in_json_as_in_text() -> None:
-    text = json.dumps({"Authorization": "Bearer abcdef123456"})
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"Authorization": "Bearer abcdef123456"}),
+        "Authorization:\tBearer abcdef123456",
+        "Authorization: Bearer\tabcdef123456",
+        "Authorization\t:\t Token\t\tabcdef123456",
+    ],
+)
+def test_a_header_is_recognized_in_json_as_in_text(text: str) -> None:
     assert Redactor().holds(text)
     assert Redactor().holds(json.dumps({"headers": text}))
