@@ -276,6 +276,23 @@ def test_a_submodule_is_recorded_as_its_commit(sandbox: GitSandbox, trees: GitTr
     assert entry.oid == inside.head()
 
 
+def test_a_file_in_place_of_a_submodule_is_its_only_row(sandbox: GitSandbox, trees: GitTrees, tmp_path: Path) -> None:
+    """F11: the row of the submodule would hide the bytes of the file, and git would refuse the tree."""
+    library = GitSandbox.create(tmp_path / "library")
+    library.write("f", "1")
+    library.commit()
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    sandbox.commit()
+    trees.scan()
+    sandbox.remove("lib")
+    sandbox.write("lib", "a file now")
+    tree = trees.scan()
+    assert names(sandbox, tree) == [".gitmodules", "lib"]
+    assert content(trees, tree, "lib") == b"a file now"
+    assert trees.repositories() == ()
+    sandbox.git("fsck", "--strict", tree)
+
+
 def test_a_file_and_a_folder_can_swap_places(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "file", "b/inner": "x"})
     trees.scan()
