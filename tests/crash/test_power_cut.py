@@ -26,7 +26,9 @@ def test_acknowledged_work_survives_a_power_cut_and_the_rest_continues() -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("kind", "fault"), [("ext4", "nothing is forced"), ("xfs", "refs before objects")])
+@pytest.mark.parametrize(
+    ("kind", "fault"), [("ext4", "nothing is forced"), ("ext4", "refs before objects"), ("xfs", "refs before objects")]
+)
 def test_the_programme_detects_missing_fsyncs(kind: str, fault: str, tmp_path: Path) -> None:
     """A harness that never failed proves nothing: acknowledged checkpoints are lost, or refs dangle."""
     try:
