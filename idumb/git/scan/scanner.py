@@ -181,6 +181,10 @@ class Walk:
             self._gone(folder, name)
         if folder.rules is not None and IGNORE_FILE not in names:
             self.rules_changed = True
+        for name in folder.links.keys() & (folder.files.keys() | folder.folders.keys()):
+            # Caches of earlier versions can hold a submodule that something else has replaced.
+            del folder.links[name]
+            folder.tree = None
 
     def settle(self, tracked: ignores.Tracked) -> None:
         """Decide about the unknown names, then walk the folders that are included."""

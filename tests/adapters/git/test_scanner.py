@@ -11,6 +11,7 @@ import pytest
 
 from idumb.domain import errors
 from idumb.git import discover
+from idumb.git.objects import object_writer, tree_objects
 from idumb.git.scan.scanner import Scanner
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -291,6 +292,17 @@ def test_a_file_in_place_of_a_submodule_is_its_only_row(sandbox: GitSandbox, tre
     assert content(trees, tree, "lib") == b"a file now"
     assert trees.repositories() == ()
     sandbox.git("fsck", "--strict", tree)
+
+
+def test_a_remembered_submodule_hides_no_file_of_its_name(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """Earlier versions could save such a memory."""
+    sandbox.write_all({"lib": "a file", "d/lib/inner": "in a folder"})
+    tree = trees.scan()
+    for folder in (trees.scans.top, trees.scans.top.folders["d"]):
+        folder.links["lib"] = object_writer.encoded_row(tree_objects.SUBMODULE, "lib", b"1" * 20)
+        folder.tree = None
+    assert trees.scan() == tree
+    assert trees.repositories() == ()
 
 
 def test_a_file_and_a_folder_can_swap_places(sandbox: GitSandbox, trees: GitTrees) -> None:
