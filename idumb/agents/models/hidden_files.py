@@ -52,7 +52,7 @@ class Hidden:
     def why(self, path: str, created: Container[str] = ()) -> str | None:
         """Return why a file is hidden, as words that follow its path; None if it is shown.
 
-        `made` are files that the model created: it sees them even if git ignores them.
+        `created` are files that the model created: it sees them even if git ignores them.
         """
         if is_secret(path) or self._is_link(path):
             return "may contain secrets and is not shown"

@@ -91,11 +91,10 @@ def lead(context: RunContext, attempt: Any, stages: tuple[Stage, ...]) -> Any:
     """Lead an attempt through these stages. Before each one, this process must own the working tree."""
     guard, interrupts = context.services.owner.guard, context.services.interrupts
     for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
-        if attempt.outcome is None:
-            if interrupts.received is not None:
-                interrupts.check()
-        elif not stage.also_failed:
+        if attempt.outcome is not None and not stage.also_failed:
             continue
         guard()
+        if attempt.outcome is None and interrupts.received is not None:
+            interrupts.check()
         attempt = stage.run(context, attempt)
     return attempt

@@ -126,12 +126,12 @@ def run(
     """Run a program to its end and end everything it started. Raises OSError if it cannot start.
 
     `environment` is all that the child gets, plus a cookie that marks its processes. `timeout`, `idle_timeout` (time
-    without output and without work) and `grace` (from SIGTERM to SIGKILL) are in seconds. `limits` are those of
-    `idumb.system.limits`. A `guarded` program ends when this process is killed. `agent` names the kind of worker, which
-    decides what its waiting means. If the output exceeds what is kept, `sink` receives all of it in pieces. Without
-    `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies; when it is over,
-    the program is ended unless it exits by itself. A `watch` is polled while the program runs. `progress` decides which
-    standard output counts as activity; standard error then does not count.
+    without output and without work) and `grace` (from SIGTERM to SIGKILL) are in seconds. `limits` has the names of
+    `idumb.domain.settings.Limits`. A `guarded` program ends when this process is killed. `agent` names the kind of
+    worker, which decides what its waiting means. If the output exceeds what is kept, `sink` receives all of it in
+    pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies;
+    when it is over, the program is ended unless it exits by itself. A `watch` is polled while the program runs.
+    `progress` decides which standard output counts as activity; standard error then does not count.
     """
     started = time.monotonic()
     before = process_tree.baseline()

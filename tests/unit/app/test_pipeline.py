@@ -67,6 +67,15 @@ def led(calls: Calls, *stages: Stage) -> Attempt:
     return ended
 
 
+def test_a_lost_working_tree_counts_before_an_interrupt() -> None:
+    """An interrupt is recorded, and only the owner may record anything."""
+    calls, order = Calls(), list[str]()
+    calls.services.owner.guard = lambda: order.append("guard")
+    calls.services.interrupts.check = lambda: order.append("interrupt")
+    led(calls, calls.stage("builds"))
+    assert order == ["guard", "interrupt"]
+
+
 def test_a_failed_attempt_skips_later_stages() -> None:
     calls = Calls()
     stages = (
