@@ -81,13 +81,13 @@ def standing(card: Card) -> str:
 
 
 def worktrees(folder: str) -> list[str]:
-    """`folder` is `<common dir>/idumb`."""
+    """Return the names of the working trees that used idumb; `folder` is `<common dir>/idumb`."""
     place = os.path.join(folder, "worktrees")
     return sorted(os.listdir(place)) if os.path.isdir(place) else []
 
 
 def all_cards(folder: str) -> Iterator[tuple[str, Card]]:
-    """Return (path, card) of every owner that left one, dead or alive."""
+    """Yield (path, card) of every owner that left one, dead or alive."""
     for name in worktrees(folder):
         path = os.path.join(folder, "worktrees", name, "owner.json")
         card = read(path)

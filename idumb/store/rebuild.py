@@ -376,17 +376,17 @@ def insert_events(database: sqlite3.Connection, placed: Iterable[Placed], worktr
 
     `worktree` is used for runs whose own is unknown. The triggers refuse an event out of place.
     """
-    for row, known in placed:
+    for row, own in placed:
         if row[event_chain.SEQ] > archived:
             database.execute(segments.INSERT_EVENT, row)
-        event_log.index_row(database, row, known or worktree)
+        event_log.index_row(database, row, own or worktree)
 
 
-def fence_off(database: sqlite3.Connection, known: Iterable[str], fence: int, command: str) -> None:
+def fence_off(database: sqlite3.Connection, worktrees: Iterable[str], fence: int, command: str) -> None:
     """Give every working tree a token that no owner ever had. `fence` is the highest known one."""
     row = database.execute("SELECT MAX(fence), MAX(at) FROM events").fetchone()
     highest, at = max(fence, row[0] or 0), row[1] or ""
-    names = {str(name) for (name,) in database.execute("SELECT worktree FROM runs")} | set(known)
+    names = {str(name) for (name,) in database.execute("SELECT worktree FROM runs")} | set(worktrees)
     for worktree in sorted(names):
         database.execute(
             "INSERT INTO owners (worktree, fence, command, since) VALUES (?, ?, ?, ?)",
