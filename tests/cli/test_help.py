@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 HELP = re.compile(r"idumb help ([a-z-]+)")
 
 
+@functools.cache
 def constants() -> list[tuple[str, str]]:
     """(place, text) of every text in the program but docstrings; the help of a command is one of its texts."""
     package = Path(main.__file__).parents[1]

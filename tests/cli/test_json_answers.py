@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import referencing
 from idumb.cli import main
 from idumb.domain import errors
 from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEMPLATES = DOCS.parent / "templates"
@@ -49,13 +47,13 @@ class Shell:
 
     def __init__(self, sandbox: GitSandbox) -> None:
         self.root = sandbox.root
+        self._project = Project(sandbox, sandbox.root)
 
     def run(self, *arguments: str, code: int = 0) -> dict[str, Any]:
-        command = [sys.executable, "-m", "idumb", *arguments, "--json"]
-        done = subprocess.run(command, cwd=self.root, capture_output=True, env={**os.environ}, check=False)
-        assert done.returncode == code, done.stdout.decode() + done.stderr.decode()
-        assert done.stdout.isascii()
-        answer = json.loads(done.stdout)
+        done = self._project.idumb(*arguments, "--json")
+        assert done.code == code, done.out + done.err
+        assert done.out.isascii()
+        answer = json.loads(done.out)
         assert isinstance(answer, dict)
         _validate(answer, "answer.json")
         assert answer["command"] == arguments[0]
