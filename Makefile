@@ -1,6 +1,7 @@
 # Everything runs in .venv, made from the Python named by PYTHON (3.11 or newer).
 PYTHON ?= python3
-JOBS ?= 2
+# Three processes for two cores: many tests wait for what they start.
+JOBS ?= 3
 VENV := .venv
 STAMP := $(VENV)/.made-from-pyproject
 
