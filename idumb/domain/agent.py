@@ -182,7 +182,7 @@ class AgentRequest:
 
     def is_unsaved(self, path: str) -> bool:
         """Whether `path` is in no snapshot, because git ignores it and the task does not declare it by name."""
-        below = tuple(one for one in self.unsaved if one.endswith("/"))
+        below = tuple(folder for folder in self.unsaved if folder.endswith("/"))
         return (path in self.unsaved or path.startswith(below)) and path not in self.allowed_paths
 
     @property

@@ -69,11 +69,11 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     """
     done = [t for t, task_state in state.tasks.items() if is_completed(task_state)]
     changed = {c.id for c in diff.tasks_changed}
-    gone = {t.id for t in diff.tasks_removed}
-    touched = [t for t in done if t in changed or t in gone]
+    removed = {t.id for t in diff.tasks_removed}
+    touched = [t for t in done if t in changed or t in removed]
     if touched:
-        named = wording.listed(touched)
-        return Forbidden("amend.done", f"{named} is completed, and completed tasks cannot be amended", tuple(touched))
+        ids = wording.listed(touched)
+        return Forbidden("amend.done", f"{ids} is completed, and completed tasks cannot be amended", tuple(touched))
     held = [(p.path, f.field) for p in diff.plans_changed for f in p.fields if f.field in UNCHANGEABLE]
     if held:
         path, field = held[0]
@@ -83,7 +83,7 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
             "amend.plan-removed",
             f"{diff.plans_removed[0]} is gone, but it is part of the plan that this run was approved with",
         )
-    return _orphans(gone, state) or _before_done(new, old, done)
+    return _orphans(removed, state) or _before_done(new, old, done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,13 @@ def _folded(task: Task) -> str:
 
 def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:
     """Return why an added task cannot succeed next to completed work, or None."""
-    by_place = {(one.task, one.path): one.of for one in overlapping}
-    for one in unmet:
-        of = by_place.get((one.task, one.path))
-        if of is not None:
-            what = "already exists" if one.exists else "no longer exists"
-            words = f"{one.task} would {one.claim.verb} {one.path}, which {what} because {of} is completed"
-            return Forbidden("amend.against-done", words, (one.task,))
+    by_place = {(entry.task, entry.path): entry.of for entry in overlapping}
+    for entry in unmet:
+        done = by_place.get((entry.task, entry.path))
+        if done is not None:
+            obstacle = "already exists" if entry.exists else "no longer exists"
+            words = f"{entry.task} would {entry.claim.verb} {entry.path}, which {obstacle} because {done} is completed"
+            return Forbidden("amend.against-done", words, (entry.task,))
     return None
 
 
@@ -151,10 +151,12 @@ def _renamed(diff: PlanDiff) -> bool:
 
 def _orphans(gone: Iterable[str], state: RunState) -> Forbidden | None:
     """Refuse to remove a task that changed files, because its changes would belong to no task."""
-    left = [t for t in gone if t in state.tasks and (state.tasks[t].work.touched or state.tasks[t].effect)]
-    if not left:
+    attempted = [t for t in gone if t in state.tasks and (state.tasks[t].work.touched or state.tasks[t].effect)]
+    if not attempted:
         return None
-    return Forbidden("amend.attempted", f"{', '.join(left)} was attempted and left changes in the files", tuple(left))
+    return Forbidden(
+        "amend.attempted", f"{', '.join(attempted)} was attempted and left changes in the files", tuple(attempted)
+    )
 
 
 def _before_done(new: Contract, old: Contract, done: Iterable[str]) -> Forbidden | None:

@@ -52,8 +52,8 @@ def contract_hash(plans: Iterable[Plan], settings: Settings, policy_digest: str 
 def governing_settings(plans: Iterable[Plan], settings: Settings) -> Settings:
     """Return the settings that govern a run of these plans, without those that it cannot use."""
     pairs = ((plan, task) for plan in plans for task in plan.tasks)
-    named = {name for p, t in pairs for name in (builder_of(p, t, settings), validator_of(p, t, settings))}
-    return settings.of_runs(named)
+    binding_names = {name for p, t in pairs for name in (builder_of(p, t, settings), validator_of(p, t, settings))}
+    return settings.of_runs(binding_names)
 
 
 def phase_hash(plans: Iterable[Plan]) -> str:
@@ -126,7 +126,7 @@ def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool
     stuck = {task for cycle in of_tasks for task in cycle}
     stuck |= {task.id for plan in plans if plan.plan in round_ for task in plan.tasks}
     for task, needs in dependencies.items():
-        if task in needs or (complete and any(one not in task_ids for one in needs)):
+        if task in needs or (complete and any(dependency not in task_ids for dependency in needs)):
             stuck.add(task)
     yield from _unreachable(plans, _effective_dependencies(plans), stuck)
 
@@ -140,16 +140,16 @@ def _unreachable(
     owner = _owners(plans) if waiting else {}
     for number, id in enumerate(waiting[:_MOST]):
         plan, task = owner[id]
-        named = next(one for one in dependencies[id] if one in never)
+        blocker = next(dependency for dependency in dependencies[id] if dependency in never)
         more = f" (and {len(waiting) - _MOST:,} more)" if number + 1 == _MOST < len(waiting) else ""
         yield _at(
             plan,
             task,
             "depends_on",
             "task.unreachable",
-            named,
+            blocker,
             "dependencies that can complete",
-            f"{id} can never start: it depends on {named}, which can never complete{more}.",
+            f"{id} can never start: it depends on {blocker}, which can never complete{more}.",
             "Fix the task that blocks it, or remove that task from `Depends on`.",
         )
 
@@ -170,11 +170,11 @@ def _effective_dependencies(plans: Sequence[Plan], without: Collection[str] = ()
 
 
 def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
-    seen: dict[str, tuple[Plan, Task]] = {}
+    first_by_id: dict[str, tuple[Plan, Task]] = {}
     for plan in plans:
         for task in plan.tasks:
-            if task.id and task.id in seen and seen[task.id][0] is not plan:
-                other, first = seen[task.id]
+            if task.id and task.id in first_by_id and first_by_id[task.id][0] is not plan:
+                other, first = first_by_id[task.id]
                 line = first.span.line if first.span else 1
                 yield _at(
                     plan,
@@ -186,7 +186,7 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
                     f"Duplicate id {task.id}, first used at {other.path}:{line}.",
                     "Give this task an unused id.",
                 )
-            seen.setdefault(task.id, (plan, task))
+            first_by_id.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
     for plan in plans:
         if plan.plan in numbers:
@@ -243,38 +243,38 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for dependency in plan.depends_on:
             if dependency == plan.plan or dependency not in plan_ids:
-                what = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
+                target = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
                 yield _plan_finding(
                     plan,
                     "depends_on",
                     "plan.unknown-dependency",
                     dependency,
                     nearest(dependency, plan_ids - {plan.plan}) or "the id of another plan of this phase",
-                    f"Plan {plan.plan} depends on {what}.",
+                    f"Plan {plan.plan} depends on {target}.",
                     "Correct `depends_on`.",
                 )
 
 
 def _cycle(plans: Sequence[Plan], cycle: Sequence[str], *, more: bool) -> Finding:
     plan, task = _owners(plans)[cycle[0]]
-    named = " → ".join(cycle)
+    chain = " → ".join(cycle)
     return _at(
         plan,
         task,
         "depends_on",
         "plan.cycle",
-        named,
+        chain,
         "dependencies without a cycle",
-        f"Dependency cycle: {named}{' (there may be more)' if more else ''}.",
+        f"Dependency cycle: {chain}{' (there may be more)' if more else ''}.",
         "Remove one of these dependencies.",
     )
 
 
 def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:
-    named = " → ".join(cycle)
-    message = f"Dependency cycle of plans: {named}."
+    chain = " → ".join(cycle)
+    message = f"Dependency cycle of plans: {chain}."
     accepted = "plans without a cycle"
-    return _plan_finding(plan, "depends_on", "plan.cycle", named, accepted, message, "Remove one from `depends_on`.")
+    return _plan_finding(plan, "depends_on", "plan.cycle", chain, accepted, message, "Remove one from `depends_on`.")
 
 
 def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:

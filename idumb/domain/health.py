@@ -89,9 +89,9 @@ def worst(states: Iterable[str]) -> str:
 
 def count(seen: Sequence[CheckResult]) -> dict[str, int]:
     """Return the number of checks by state. Checks that another problem prevented are not warnings."""
-    skipped = [one for one in seen if any(symptom.found == NOT_EXAMINED for symptom in one.symptoms)]
-    examined = [one for one in seen if one not in skipped]
-    return {state: sum(1 for one in examined if one.state == state) for state in _ORDER} | {
+    skipped = [check for check in seen if any(symptom.found == NOT_EXAMINED for symptom in check.symptoms)]
+    examined = [check for check in seen if check not in skipped]
+    return {state: sum(1 for check in examined if check.state == state) for state in _ORDER} | {
         "not_examined": len(skipped)
     }
 

@@ -61,9 +61,9 @@ def markdown(
     """Return a function that writes Markdown with those keys of the frontmatter that the host reads."""
 
     def made(command: Command) -> str:
-        known = {"description": command.description, "argument-hint": command.hint, "allowed-tools": command.tools}
-        given = {key: known[key] for key in keys if known[key]} | dict(more or {})
-        lines = "".join(f"{key}: {_scalar(value)}\n" for key, value in given.items())
+        values = {"description": command.description, "argument-hint": command.hint, "allowed-tools": command.tools}
+        entries = {key: values[key] for key in keys if values[key]} | dict(more or {})
+        lines = "".join(f"{key}: {_scalar(value)}\n" for key, value in entries.items())
         return (f"---\n{lines}---\n\n" if lines else "") + _with_arguments(command, arguments)
 
     return made
@@ -135,14 +135,16 @@ def is_named_like_ours(host: Host, file: str) -> bool:
 def read(name: str, text: str) -> Command:
     """Parse a command of `commands/`. Raises ValueError if it has no frontmatter or no description."""
     head, closed, body = text.removeprefix("---\n").partition("\n---\n")
-    known = {}
+    frontmatter = {}
     for line in head.split("\n"):
         key, _, value = line.partition(": ")
-        known[key] = json.loads(value) if value.startswith('"') else value
-    if not text.startswith("---\n") or not closed or not known.get("description"):
+        frontmatter[key] = json.loads(value) if value.startswith('"') else value
+    if not text.startswith("---\n") or not closed or not frontmatter.get("description"):
         raise ValueError(f"commands/{name}.md has no frontmatter with a description")
-    get = known.get
-    return Command(name, known["description"], get("argument-hint", ""), get("allowed-tools", ""), body.lstrip("\n"))
+    get = frontmatter.get
+    return Command(
+        name, frontmatter["description"], get("argument-hint", ""), get("allowed-tools", ""), body.lstrip("\n")
+    )
 
 
 def installed(host: Host, command: Command, version: str) -> str:

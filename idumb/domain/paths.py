@@ -70,7 +70,7 @@ def matcher(glob: str) -> Callable[[str], bool]:
     choice; a trailing `/` means everything below.
     """
     whole = glob + "**" if glob.endswith("/") else glob
-    choices = [tuple(_folder(part) for part in one.split("/")) for one in _choices(whole)]
+    choices = [tuple(_folder(part) for part in choice.split("/")) for choice in _choices(whole)]
     return lambda path: any(_fits(path.split("/"), parts) for parts in choices)
 
 
@@ -81,13 +81,15 @@ def _choices(glob: str) -> list[str]:
     """Expand the braces of a glob, innermost first. If there are too many choices, braces are literal."""
     pending, done = [glob], []
     while pending:
-        one = pending.pop()
-        close = one.find("}")
-        start = one.rfind("{", 0, close) if close > 0 else -1
+        pattern = pending.pop()
+        close = pattern.find("}")
+        start = pattern.rfind("{", 0, close) if close > 0 else -1
         if start < 0:
-            done.append(one)
+            done.append(pattern)
         else:
-            pending += [one[:start] + option + one[close + 1 :] for option in one[start + 1 : close].split(",")]
+            pending += [
+                pattern[:start] + option + pattern[close + 1 :] for option in pattern[start + 1 : close].split(",")
+            ]
         if len(pending) + len(done) > MOST_CHOICES:
             return [glob]
     return done

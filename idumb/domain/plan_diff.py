@@ -70,9 +70,9 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
     """Compare two contracts of the same phase."""
     before = {plan.path: plan for plan in old.plans}
     after = {plan.path: plan for plan in new.plans}
-    both = [path for path in after if path in before]
+    common = [path for path in after if path in before]
     plans = tuple(
-        PlanChange(path, found) for path in both if (found := _differences(before[path], after[path], _OF_FILE))
+        PlanChange(path, changes) for path in common if (changes := _differences(before[path], after[path], _OF_FILE))
     )
     tasks = tuple(_tasks(old, new))
     touched = {plan.path for plan in plans} | {new.plan_of(task.id).path for task in tasks}
@@ -80,7 +80,7 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
     removed = tuple(old.tasks[t] for t in old.order if t not in new.tasks)
     touched |= {new.plan_of(task.id).path for task in added} | {old.plan_of(task.id).path for task in removed}
     order = _order(old, new)
-    unseen = (path for path in both if before[path].sha256 != after[path].sha256 and path not in touched)
+    unseen = (path for path in common if before[path].sha256 != after[path].sha256 and path not in touched)
     return PlanDiff(
         tuple(path for path in after if path not in before),
         tuple(path for path in before if path not in after),
@@ -99,11 +99,11 @@ def _tasks(old: Contract, new: Contract) -> Iterable[TaskChange]:
     for task in new.order:
         if task not in old.tasks:
             continue
-        found = _differences(old.tasks[task], new.tasks[task], frozenset())
+        changes = _differences(old.tasks[task], new.tasks[task], frozenset())
         if was[task].path != now[task].path:
-            found = (FieldChange("plan", was[task].path, now[task].path), *found)
-        if found:
-            yield TaskChange(task, new.tasks[task].title, found)
+            changes = (FieldChange("plan", was[task].path, now[task].path), *changes)
+        if changes:
+            yield TaskChange(task, new.tasks[task].title, changes)
 
 
 def _differences(old: Plan | Task, new: Plan | Task, left_out: frozenset[str]) -> tuple[FieldChange, ...]:
@@ -123,9 +123,9 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in _PLACES}
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -149,7 +149,7 @@ def as_dict(diff: PlanDiff) -> dict[str, Any]:
 
 
 def _rows(changes: Iterable[FieldChange]) -> list[dict[str, Any]]:
-    return [{"field": one.field, "old": one.old, "new": one.new} for one in changes]
+    return [{"field": change.field, "old": change.old, "new": change.new} for change in changes]
 
 
 def lines(diff: PlanDiff) -> tuple[str, ...]:
@@ -157,11 +157,11 @@ def lines(diff: PlanDiff) -> tuple[str, ...]:
     rows = [f"plan added: {path}" for path in diff.plans_added]
     rows += [f"plan removed: {path}" for path in diff.plans_removed]
     for plan in diff.plans_changed:
-        rows += [f"{plan.path}: {line}" for one in plan.fields for line in _words(one)]
+        rows += [f"{plan.path}: {line}" for change in plan.fields for line in _words(change)]
     rows += [f"task added: {task.id} {task.title}" for task in diff.tasks_added]
     rows += [f"task removed: {task.id} {task.title}" for task in diff.tasks_removed]
     for changed in diff.tasks_changed:
-        rows += [f"{changed.id}: {line}" for one in changed.fields for line in _words(one)]
+        rows += [f"{changed.id}: {line}" for change in changed.fields for line in _words(change)]
     if diff.order is not None:
         rows.append(f"order: {_moved(*diff.order)}")
     rows += [f"{path}: only its text differs" for path in diff.texts]
@@ -181,18 +181,18 @@ def _words(change: FieldChange) -> Iterable[str]:
     if was is None or now is None:
         yield f"{label}: {_short(change.old)} -> {_short(change.new)}"
         return
-    gone, come = [p for p in was if p not in now], [p for p in now if p not in was]
-    yield from (f"{label} - {part}" for part in gone)
-    yield from (f"{label} + {part}" for part in come)
-    if not gone and not come:
+    removed, added = [p for p in was if p not in now], [p for p in now if p not in was]
+    yield from (f"{label} - {part}" for part in removed)
+    yield from (f"{label} + {part}" for part in added)
+    if not removed and not added:
         yield f"{label}: the order differs"
 
 
 def _parts(value: Any) -> list[str] | None:
     if isinstance(value, list):
-        return [_entry(one) for one in value]
+        return [_entry(item) for item in value]
     if isinstance(value, Mapping):
-        return [f"{key}: {_short(one)}" for key, one in value.items()]
+        return [f"{key}: {_short(item)}" for key, item in value.items()]
     return [] if value is None else None
 
 
@@ -200,7 +200,7 @@ def _entry(value: Any) -> str:
     """Describe an entry of a list; an object by its values: `create a.py`, `AC-1 it is there check test -e a.py`."""
     if not isinstance(value, Mapping):
         return _short(value)
-    return " ".join(_short(one) for one in value.values() if one not in (None, [], {}, "", False))
+    return " ".join(_short(item) for item in value.values() if item not in (None, [], {}, "", False))
 
 
 def _short(value: Any) -> str:
@@ -208,7 +208,9 @@ def _short(value: Any) -> str:
     if value is None or value in ([], {}, ""):
         return "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_short(one)}" for key, one in value.items() if one not in (None, [], {}, "", False))
+        return ", ".join(
+            f"{key} {_short(item)}" for key, item in value.items() if item not in (None, [], {}, "", False)
+        )
     if isinstance(value, list):
-        return ", ".join(_short(one) for one in value)
+        return ", ".join(_short(item) for item in value)
     return str(value)

@@ -22,14 +22,14 @@ class Question:
 def number_questions(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
     """Number new questions, given as (text, why), after the known ones; omit those already asked."""
     before = list(known)
-    said = {_folded(q.text) for q in before}
+    known_texts = {_folded(q.text) for q in before}
     number = whole_numbers.next_free(q.id.removeprefix("Q-") for q in before) - 1
-    found: list[Question] = []
+    added: list[Question] = []
     for text, why in asked:
-        if text.strip() and _folded(text) not in said:
-            said.add(_folded(text))
-            found.append(Question(f"Q-{number + len(found) + 1}", text, why))
-    return tuple(found)
+        if text.strip() and _folded(text) not in known_texts:
+            known_texts.add(_folded(text))
+            added.append(Question(f"Q-{number + len(added) + 1}", text, why))
+    return tuple(added)
 
 
 def _folded(text: str) -> str:
@@ -52,7 +52,7 @@ _UNFILLED = "The command that shows that everything works"
 
 
 def _proof(project: str) -> tuple[str, str]:
-    found = _CHECKED.search(project)
-    if found and found["said"].strip() and _UNFILLED not in found["said"]:
+    match = _CHECKED.search(project)
+    if match and match["said"].strip() and _UNFILLED not in match["said"]:
         return "How will one see that this phase is done?", "A command that proves it is worth more than any word."
     return "Which commands show that the project works, and that this phase is done?", "PROJECT.md names none."

@@ -27,14 +27,14 @@ def answer(text: str, key: str) -> dict[str, Any] | str:
         objects = tuple(_objects(text))
     except (ValueError, RecursionError):
         return "the answer holds more broken or nested JSON than is read"
-    found = [one for _, _, one in objects if key in one]
-    if not found:
+    candidates = [candidate for _, _, candidate in objects if key in candidate]
+    if not candidates:
         return f"the answer holds no {key}"
-    said = found[0][key]
-    others = _mentioned(text, key, objects) - {said} if isinstance(said, str) else set()
-    if others or any(one != found[0] for one in found):
+    value = candidates[0][key]
+    others = _mentioned(text, key, objects) - {value} if isinstance(value, str) else set()
+    if others or any(candidate != candidates[0] for candidate in candidates):
         return f"it gives two different answers ({key}), and one may be a quotation"
-    return found[0]
+    return candidates[0]
 
 
 def _objects(text: str) -> Iterator[_Place]:
@@ -61,7 +61,7 @@ def _objects(text: str) -> Iterator[_Place]:
 
 def _mentioned(text: str, key: str, objects: Sequence[_Place]) -> set[str]:
     """Return the values that `key` has outside these objects, as JSON text."""
-    given = re.compile(rf'"{re.escape(key)}"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
+    key_pattern = re.compile(rf'"{re.escape(key)}"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
     starts, ends = [start for start, _, _ in objects], [end for _, end, _ in objects]
     between = zip([0, *ends], [*starts, len(text)], strict=True)
-    return {found[1] for start, end in between for found in given.finditer(text, start, end)}
+    return {match[1] for start, end in between for match in key_pattern.finditer(text, start, end)}

@@ -93,7 +93,7 @@ class Approval:
     def as_dict(self) -> dict[str, Any]:
         """Omit empty `answers`, which older approvals do not have, so that their signatures stay valid."""
         fields = dataclasses.asdict(self) | {"accepted": list(self.accepted)}
-        answers = [dict(one) for one in fields.pop("answers")]
+        answers = [dict(answer) for answer in fields.pop("answers")]
         return fields | ({"answers": answers} if answers else {})
 
     def canonical(self) -> bytes:
@@ -128,7 +128,7 @@ def from_dict(value: object) -> Approval | None:
     if bound is None or not isinstance(accepted, list) or not all(isinstance(a, str) for a in accepted):
         return None
     answers = value["answers"]
-    if not isinstance(answers, list) or not all(_is_answer(one) for one in answers):
+    if not isinstance(answers, list) or not all(_is_answer(answer) for answer in answers):
         return None
     return Approval(**{**value, "bound": bound, "accepted": tuple(accepted), "answers": tuple(answers)})
 
@@ -142,14 +142,14 @@ def _parts(value: object) -> dict[str, Part] | None:
     if not isinstance(value, Mapping):
         return None
     parts = {}
-    for name, one in value.items():
-        if not isinstance(one, Mapping) or set(one) != {"digest", "value"}:
+    for name, entry in value.items():
+        if not isinstance(entry, Mapping) or set(entry) != {"digest", "value"}:
             return None
-        if canonical_json.digest(one["value"]) != one["digest"]:
+        if canonical_json.digest(entry["value"]) != entry["digest"]:
             return None
-        if name == "files" and not isinstance(one["value"], Mapping):
+        if name == "files" and not isinstance(entry["value"], Mapping):
             return None
-        parts[str(name)] = Part(one["digest"], one["value"])
+        parts[str(name)] = Part(entry["digest"], entry["value"])
     return parts
 
 
@@ -172,7 +172,7 @@ def bound(
     `policy` is any JSON value, `base` the commit that the contract is pinned to.
     """
     plans = contract.plans
-    known = contracts.governing_settings(plans, settings).deciding()
+    deciding = contracts.governing_settings(plans, settings).deciding()
     values: dict[str, Any] = {
         "plans": {p.path: p.sha256 for p in plans},
         "commands": list(commands),
@@ -188,10 +188,10 @@ def bound(
         "scope": {p.path: p.scope.root or "." for p in plans},
         "limits": {
             "plans": {p.path: dataclasses.asdict(p.limits) for p in plans if p.limits is not None},
-            "processes": known["limits"],
-            "run": known["run"],
+            "processes": deciding["limits"],
+            "run": deciding["run"],
         },
-        "configuration": known,
+        "configuration": deciding,
     }
     if base is not None:
         values[BASE] = base
@@ -250,10 +250,10 @@ def _ends(text: str, begun: datetime) -> datetime:
             return begun + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             text = f"{date.fromisoformat(text).isoformat()}T00:00:00+00:00"
-        found = datetime.fromisoformat(text)
+        end = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is no duration (90m, 12h, 7d, 2w) and no date (2030-01-31)") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return end if end.tzinfo is not None else end.replace(tzinfo=UTC)
 
 
 _SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
@@ -297,18 +297,18 @@ def _whole(argument: str) -> tuple[str, ...]:
 
 def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:
     """Return commands that name none of these files and are not just a program with options (`git --version`)."""
-    known = frozenset(files)
+    bound_files = frozenset(files)
     return tuple(
         command
         for command in dict.fromkeys(commands)
-        if not _is_plain_program(command) and known.isdisjoint(_named(command, root))
+        if not _is_plain_program(command) and bound_files.isdisjoint(_named(command, root))
     )
 
 
 def _is_plain_program(command: str) -> bool:
     program, *options = command.split() or [""]
-    named = re.fullmatch(r"(?:/(?:[\w.+-]+/)*)?[\w.+-]+", program) is not None
-    return named and all(_PLAIN_OPTION.fullmatch(option) for option in options)
+    is_program_name = re.fullmatch(r"(?:/(?:[\w.+-]+/)*)?[\w.+-]+", program) is not None
+    return is_program_name and all(_PLAIN_OPTION.fullmatch(option) for option in options)
 
 
 def _named(command: str, root: str) -> set[str]:
@@ -324,18 +324,18 @@ def _named(command: str, root: str) -> set[str]:
 
 
 def _named_by(words: Sequence[str], root: str) -> set[str]:
-    found: set[str] = set()
+    named_paths: set[str] = set()
     folders, last, before = [""], "", ""
     for word in filter(None, words):
         names = tuple(_paths_of(word, before))
         placed = (_from_root(root, folder, name) for folder in folders for name in names)
-        found.update(path for path in placed if path is not None and paths.problem(path) is None)
+        named_paths.update(path for path in placed if path is not None and paths.problem(path) is None)
         if before == "cd" and len(folders) < _MOST_FOLDERS:
             last = posixpath.join(last, word)
             folders += [folder for folder in dict.fromkeys((word, last)) if folder not in folders]
         if before != "cd" or word != "--":
             before = word
-    return found
+    return named_paths
 
 
 def _from_root(root: str, folder: str, name: str) -> str | None:

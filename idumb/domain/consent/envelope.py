@@ -100,9 +100,9 @@ def seal(envelope: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
 
 def context_paths(task: Task) -> tuple[str, ...]:
     """Return the paths that a task tells the agent to read: `context` conditions, and paths in its references."""
-    named = [c.subject for c in task.preconditions if c.kind == CONTEXT]
-    named += [next(filter(None, found)) for found in _PLACES.findall(task.references)]
-    plain = (name.removeprefix("./").rstrip("/") for name in named)
+    names = [c.subject for c in task.preconditions if c.kind == CONTEXT]
+    names += [next(filter(None, groups)) for groups in _PLACES.findall(task.references)]
+    plain = (name.removeprefix("./").rstrip("/") for name in names)
     return tuple(dict.fromkeys(name for name in plain if name and paths.problem(name) is None))
 
 

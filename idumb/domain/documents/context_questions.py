@@ -34,8 +34,8 @@ def read(text: str) -> tuple[Question, ...]:
     for part in _parts(lines):
         body = [line.strip() for line in lines[part.start : part.end]]
         why = next((line.removeprefix(_WHY) for line in body if line.startswith(_WHY)), "")
-        said = [line for line in body if line != OPEN and not line.startswith(_WHY)]
-        answer = "\n".join(line.removeprefix("> ").removeprefix(">") for line in said).strip()
+        answer_lines = [line for line in body if line != OPEN and not line.startswith(_WHY)]
+        answer = "\n".join(line.removeprefix("> ").removeprefix(">") for line in answer_lines).strip()
         by_id.setdefault(part.id, Question(part.id, part.text, why, answer))
     return tuple(by_id.values())
 

@@ -215,9 +215,9 @@ _NAMES = {
 
 def _phrase_finding(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
     plan, task, place, text, line = where
-    what, mend = _WORDS[phrase.code]
+    problem, mend = _WORDS[phrase.code]
     whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
-    message = f"{whose}: `{found}` in {_NAMES[place]} {what}."
+    message = f"{whose}: `{found}` in {_NAMES[place]} {problem}."
     field = place if task or place != CRITERION else "success_criteria"
     return case.at(phrase.code, plan, task, short(text), message, mend, field=field, line=line)
 

@@ -92,8 +92,8 @@ def files(case: Case) -> Iterator[Finding]:
     if case.present is None:
         return
     plan_of = case.contract.plan_by_task()
-    for one in unmet_claims(case.contract, case.present):
-        yield _unmet_finding(case, (plan_of[one.task], case.contract.tasks[one.task]), one)
+    for claim in unmet_claims(case.contract, case.present):
+        yield _unmet_finding(case, (plan_of[claim.task], case.contract.tasks[claim.task]), claim)
 
 
 def _unmet_finding(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
@@ -130,9 +130,9 @@ def links(case: Case) -> Iterator[Finding]:
             if target is None or case.links.get(folder, "").startswith("/"):
                 continue  # a link out of the workspace is an error of its own
             behind = folder in case.links
-            what = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
+            relation = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
             then = "git does not follow it" if behind else "the task would replace the link or write through it"
-            message = f"{task.id} would write {path}, which {what}; {then}."
+            message = f"{task.id} would write {path}, which {relation}; {then}."
             mend = f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace."
             yield case.at(
                 "path.through-link", plan, task, path, message, mend, field="steps" if line else "files", line=line
@@ -160,8 +160,8 @@ def claimed(contract: Contract) -> frozenset[str]:
 
 def globs(contract: Contract) -> tuple[str, ...]:
     """Return every glob that a task declares to write."""
-    every = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
-    return tuple(dict.fromkeys(path for path in every if paths.has_wildcard(path)))
+    declared = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
+    return tuple(dict.fromkeys(path for path in declared if paths.has_wildcard(path)))
 
 
 def protecting(contract: Contract, settings: Settings) -> tuple[str, ...]:
@@ -227,11 +227,11 @@ def _commands(
     makes: Callable[[str], bool],
 ) -> Iterator[Finding]:
     plan, task = where
-    gone = case.present.no_programs if case.present is not None else frozenset()
+    absent = case.present.no_programs if case.present is not None else frozenset()
     reported: set[tuple[str, str, int]] = set()
     for command, line, field in proving:
         for program in programs(command):
-            if program in gone and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
+            if program in absent and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
                 reported.add((program, field, line))
                 problem = "cannot be started, and" if "/" in program else "is not on PATH, and"
                 subject = task.id if task else "The plan"

@@ -49,10 +49,10 @@ def step_paths(step: Step) -> tuple[str, ...]:
 
 def _doubtful(plan: Plan, rules: Sequence[str], links: Mapping[str, str]) -> Callable[[str], bool]:
     """Return a function that says whether a path needs the full check. Most paths do not."""
-    every = [rule.lower() for rule in (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *rules)]
-    firsts = {rule.partition("/")[0] for rule in every}
-    wide = [rule for rule in every if paths.has_wildcard(rule.partition("/")[0])]
-    root = _root(plan) or not all(rule.isascii() for rule in every)
+    all_rules = [rule.lower() for rule in (*paths.ALWAYS_PROTECTED, *paths.PROTECTED_UNLESS_DECLARED, *rules)]
+    firsts = {rule.partition("/")[0] for rule in all_rules}
+    wide = [rule for rule in all_rules if paths.has_wildcard(rule.partition("/")[0])]
+    root = _root(plan) or not all(rule.isascii() for rule in all_rules)
 
     def doubtful(path: str) -> bool:
         if root or _PLAIN.fullmatch(path) is None:

@@ -44,10 +44,10 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
                 push(ready, k)
     if len(order) == len(ids):
         return Order(tuple(order))
-    left = {node: dependencies[node] for node in ids if waiting_for[position[node]]}
-    first = next((node for node in left if node in left[node]), None)
-    found = ((first, first),) if first is not None else cycles(left, 1)
-    return Order(tuple(order), found[0])
+    remaining = {node: dependencies[node] for node in ids if waiting_for[position[node]]}
+    first = next((node for node in remaining if node in remaining[node]), None)
+    found_cycles = ((first, first),) if first is not None else cycles(remaining, 1)
+    return Order(tuple(order), found_cycles[0])
 
 
 def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
@@ -95,10 +95,10 @@ def _through(start: str, edges: Mapping[str, Sequence[str]]) -> Iterator[tuple[s
 def _unblock(node: str, blocked: set[str], waiting: dict[str, set[str]]) -> None:
     stack = [node]
     while stack:
-        one = stack.pop()
-        if one in blocked:
-            blocked.discard(one)
-            stack.extend(waiting.pop(one, ()))
+        current = stack.pop()
+        if current in blocked:
+            blocked.discard(current)
+            stack.extend(waiting.pop(current, ()))
 
 
 def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> list[set[str]]:
@@ -108,36 +108,36 @@ def _components(dependencies: Mapping[str, Sequence[str]], among: set[str]) -> l
     for node, needed in edges.items():
         for dependency in needed:
             back.setdefault(dependency, []).append(node)
-    left = set(edges)
-    found: list[set[str]] = []
+    unassigned = set(edges)
+    components: list[set[str]] = []
     for root in reversed(_postorder(edges)):
-        group, stack = set(), [root] if root in left else []
+        group, stack = set(), [root] if root in unassigned else []
         while stack:
             node = stack.pop()
-            if node in left:
-                left.discard(node)
+            if node in unassigned:
+                unassigned.discard(node)
                 group.add(node)
                 stack.extend(back.get(node, ()))
         if len(group) > 1:
-            found.append(group)
-    return found
+            components.append(group)
+    return components
 
 
 def _postorder(edges: Mapping[str, Sequence[str]]) -> list[str]:
     """Return every node after those that it leads to, ignoring back edges."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     order: list[str] = []
     for root in edges:
-        stack = [] if root in seen else [(root, iter(edges[root]))]
-        seen.add(root)
+        stack = [] if root in visited else [(root, iter(edges[root]))]
+        visited.add(root)
         while stack:
             node, following = stack[-1]
-            other = next((one for one in following if one not in seen), None)
+            other = next((successor for successor in following if successor not in visited), None)
             if other is None:
                 order.append(node)
                 stack.pop()
             else:
-                seen.add(other)
+                visited.add(other)
                 stack.append((other, iter(edges[other])))
     return order
 

@@ -101,14 +101,14 @@ def text(phase: str, request: QuickRequest) -> str:
 
     It depends on the request alone, so that you can approve it before it is written.
     """
-    given: dict[str, object] = {"id": f"T{phase}-01", "title": request.title}
+    task_fields: dict[str, object] = {"id": f"T{phase}-01", "title": request.title}
     if " ".join(request.words.split()) != request.title:
-        given["description"] = request.words.strip()
-    given["files"] = _files(ANYWHERE if request.files is None else request.files)
-    given["acceptance"] = _acceptance(request)
+        task_fields["description"] = request.words.strip()
+    task_fields["files"] = _files(ANYWHERE if request.files is None else request.files)
+    task_fields["acceptance"] = _acceptance(request)
     if request.builder is not None:
-        given["builder"] = request.builder
-    lines = (f"{name}: {_json(value)}" for name, value in given.items())
+        task_fields["builder"] = request.builder
+    lines = (f"{name}: {_json(value)}" for name, value in task_fields.items())
     return _PLAN.format(phase=phase, title=_json(request.title), task="\n".join(lines))
 
 

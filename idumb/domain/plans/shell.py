@@ -71,10 +71,10 @@ def read(command: str, depth: int = 0) -> Script:
     nested = [*scanner.nested, *(text for words in reader.commands if (text := _of_shell(words)) is not None)]
     below = [read(text, depth + 1) for text in nested] if depth < MOST_NESTED else []
     return Script(
-        (*map(tuple, reader.commands), *(one for script in below for one in script.commands)),
-        (*reader.branches, *(one for script in below for one in script.branches)),
-        tuple(dict.fromkeys((*scanner.variables, *(one for script in below for one in script.variables)))),
-        (*reader.functions, *(one for script in below for one in script.functions)),
+        (*map(tuple, reader.commands), *(part for script in below for part in script.commands)),
+        (*reader.branches, *(part for script in below for part in script.branches)),
+        tuple(dict.fromkeys((*scanner.variables, *(part for script in below for part in script.variables)))),
+        (*reader.functions, *(part for script in below for part in script.functions)),
     )
 
 

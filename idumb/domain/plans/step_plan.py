@@ -107,17 +107,17 @@ def _header(line: str) -> Iterator[str]:
         # both names are equal unless another line names them
         rest = line.removeprefix("diff --git ")
         half = len(rest) // 2
-        one, other = _bare(rest[:half]), _bare(rest[half + 1 :])
-        if one is not None and one == other:
-            yield one
+        old_name, new_name = _bare(rest[:half]), _bare(rest[half + 1 :])
+        if old_name is not None and old_name == new_name:
+            yield old_name
         return
     prefix = next((p for p in _NAMING if line.startswith(p)), None)
     if prefix is None:
         return
     name = line.removeprefix(prefix)
-    found = _bare(name) if prefix in _NAMING[:2] else _unquoted(name)
-    if found is not None:
-        yield found
+    path = _bare(name) if prefix in _NAMING[:2] else _unquoted(name)
+    if path is not None:
+        yield path
 
 
 def _bare(name: str) -> str | None:

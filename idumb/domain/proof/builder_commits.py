@@ -66,11 +66,11 @@ def parse(oid: str, raw: bytes) -> Commit:
     """Parse the bytes of a commit object, valid or not; `wrong` says what is wrong with them."""
     headers, _, body = raw.partition(b"\n\n")
     rows = _rows(headers)
-    found = dict(reversed(rows))
-    author, committer, message = (_text(v) for v in (found.get(b"author", b""), found.get(b"committer", b""), body))
+    fields = dict(reversed(rows))
+    author, committer, message = (_text(v) for v in (fields.get(b"author", b""), fields.get(b"committer", b""), body))
     return Commit(
         oid,
-        _text(found.get(b"tree", b"")),
+        _text(fields.get(b"tree", b"")),
         tuple(_text(value) for name, value in rows if name == b"parent"),
         _shown(author),
         _shown(committer),
@@ -185,12 +185,12 @@ def undeclared(
     """Return, in words, the first undeclared path that a commit changes, even if a later commit reverts it."""
     claims, allowed = tuple(files or ()), tuple(accepted)
     for commit in chain:
-        found = ledger.compare(claims, commit.changes, protected, allowed)
-        strays = found.strays
+        comparison = ledger.compare(claims, commit.changes, protected, allowed)
+        strays = comparison.strays
         if strays:
-            named = wording.listed(strays)
+            listed_paths = wording.listed(strays)
             return (
-                f"commit {commit.id[:12]} changes what the task does not declare: {named};"
+                f"commit {commit.id[:12]} changes what the task does not declare: {listed_paths};"
                 " a later commit does not take it out of history"
             )
     return ""

@@ -66,7 +66,7 @@ class Evidence:
         row["seconds"] = round(self.seconds, 3)
         del row["shown"]
         if self.shown:
-            row["shown"] = [one.as_dict() for one in self.shown]
+            row["shown"] = [item.as_dict() for item in self.shown]
         if self.level == levels.ADVISORY:
             del row["level"]
         return row

@@ -84,9 +84,9 @@ def read(answer: Mapping[str, Any] | None) -> tuple[str, tuple[Judgement, ...]] 
     rows = answer.get("judgements")
     if not isinstance(rows, list):
         return None
-    found = [_judgement(row) for row in rows[:_MOST]]
-    known = tuple(one for one in found if one is not None)
-    return None if len(known) != len(found) else (str(answer["verdict"]), known)
+    parsed = [_judgement(row) for row in rows[:_MOST]]
+    judgements = tuple(judgement for judgement in parsed if judgement is not None)
+    return None if len(judgements) != len(parsed) else (str(answer["verdict"]), judgements)
 
 
 def _judgement(row: object) -> Judgement | None:
@@ -94,12 +94,12 @@ def _judgement(row: object) -> Judgement | None:
         return None
     why = row.get("why")
     cited = row.get("citations")
-    places = [_citation(one) for one in cited[:_MOST_CITATIONS]] if isinstance(cited, list) else []
+    places = [_citation(citation) for citation in cited[:_MOST_CITATIONS]] if isinstance(cited, list) else []
     return Judgement(
         row["criterion"][:_WORDS],
         row["holds"],
         why[:_WORDS] if isinstance(why, str) else "",
-        tuple(one for one in places if one is not None),
+        tuple(citation for citation in places if citation is not None),
     )
 
 
@@ -112,4 +112,4 @@ def _citation(one: object) -> Citation | None:
 
 
 def refutations(opinions: Sequence[Opinion]) -> tuple[Judgement, ...]:
-    return tuple(one for opinion in opinions for one in opinion.judgements if one.refutes)
+    return tuple(judgement for opinion in opinions for judgement in opinion.judgements if judgement.refutes)

@@ -74,8 +74,8 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
 def timed(settings: Settings, role: str) -> bool:
     """Whether the level decides how long the role may take; a builder has the timeout of its task."""
     own = settings.gates.get(role)
-    named = own is not None and (own.level is not None or own.timeout is not None)
-    return role == agent.VALIDATOR or (role != agent.BUILDER and named)
+    overridden = own is not None and (own.level is not None or own.timeout is not None)
+    return role == agent.VALIDATOR or (role != agent.BUILDER and overridden)
 
 
 def _timeout(settings: Settings, name: str, level: int, own: GateSettings | None) -> float | None:

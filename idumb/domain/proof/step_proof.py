@@ -34,8 +34,8 @@ def expected(step: Step, before: Callable[[str], bytes | None]) -> Mapping[str, 
         return {arguments["path"]: Expected(None)}
     if step.tool == "move_file":
         source, target = arguments["from"], arguments["to"]
-        gone = {} if source == target else {source: Expected(None)}
-        return {**gone, target: Expected(before(source))}
+        removal = {} if source == target else {source: Expected(None)}
+        return {**removal, target: Expected(before(source))}
     return {}
 
 

@@ -75,10 +75,15 @@ def compare(claims: Sequence[SymbolClaim], sets: Sequence[SymbolSet]) -> tuple[L
     A new or removed class covers its members. Names that moved between files, and names with a leading underscore, are
     ignored unless declared.
     """
-    changed = [(one.path, name, actual) for one in sets for actual in (ADDED, REMOVED) for name in one.names(actual)]
+    changed = [
+        (symbol_set.path, name, actual)
+        for symbol_set in sets
+        for actual in (ADDED, REMOVED)
+        for name in symbol_set.names(actual)
+    ]
     lines: list[Line] = []
     taken: set[tuple[str, str, str]] = set()
-    unjudged = [one.path for one in sets if not one.judged]
+    unjudged = [symbol_set.path for symbol_set in sets if not symbol_set.judged]
     for claim in claims:
         fitting = [c for c in sorted(changed) if c[2] == _VERB[claim.action] and _means(claim.name, c[0], c[1])]
         declared = f"{claim.action} {claim.name}"
@@ -96,7 +101,7 @@ def _means(claim: str, path: str, name: str) -> bool:
     pattern = claim.removesuffix("()").replace("::", ".").replace("#", ".")
     plain = name.replace("::", ".")
     module = path.rpartition("/")[2].partition(".")[0]
-    return any(fnmatch.fnmatchcase(known, pattern) for known in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
+    return any(fnmatch.fnmatchcase(form, pattern) for form in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
 
 
 def _aside(change: tuple[str, str, str], changed: Iterable[tuple[str, str, str]]) -> bool:

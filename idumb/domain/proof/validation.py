@@ -41,13 +41,13 @@ def read(answer: Mapping[str, Any]) -> tuple[ValidatorEvidence, ...] | str:
         return "its evidence is no list"
     if len(rows) > _MOST:
         return f"it gives {len(rows)} pieces of evidence, and {_MOST} are read"
-    found = []
+    evidence = []
     for number, row in enumerate(rows, 1):
         shown = _shown(row)
         if shown is None:
             return f"its evidence {number} is neither criterion, file and line nor criterion, command and output"
-        found.append(shown)
-    return tuple(found)
+        evidence.append(shown)
+    return tuple(evidence)
 
 
 def _shown(row: object) -> ValidatorEvidence | None:
@@ -66,11 +66,11 @@ def _shown(row: object) -> ValidatorEvidence | None:
 
 def proven_criteria(task: Task, evidence: Iterable[ValidatorEvidence]) -> frozenset[str]:
     """Return the criteria of a task with evidence, matched by id (also followed by words) or by text."""
-    said = [_folded(one.criterion) for one in evidence]
+    cited_criteria = [_folded(item.criterion) for item in evidence]
     return frozenset(
         c.id
         for c in task.acceptance
-        for words in said
+        for words in cited_criteria
         if words == _folded(c.text) or (words.startswith(c.id.casefold()) and not words[len(c.id) :][:1].isalnum())
     )
 

@@ -53,8 +53,8 @@ def _evidence(details: Mapping[str, Any]) -> Iterator[str]:
         if name in _ASKED:
             continue
         if name == "findings":
-            yield from (f"{one['path']}:{one['line']}: {one['message']}" for one in value)
+            yield from (f"{entry['path']}:{entry['line']}: {entry['message']}" for entry in value)
         elif isinstance(value, (str, int)) and value != "":
             yield f"{name}: {value}"
-        elif isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
-            yield from (f"{name}: {one}" for one in value)
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(entry, str) for entry in value):
+            yield from (f"{name}: {entry}" for entry in value)

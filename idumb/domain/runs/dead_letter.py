@@ -48,7 +48,7 @@ def run_class(classes: Collection[str]) -> str:
     """Return the class of a run with these failed tasks: the one that is hardest to fix; `system` if no task failed."""
     if not classes:
         return SYSTEM
-    return next(one for one in (SYSTEM, PERMANENT, TRANSIENT) if one in classes)
+    return next(candidate for candidate in (SYSTEM, PERMANENT, TRANSIENT) if candidate in classes)
 
 
 def letter_id(run: str, task: str | None) -> str:

@@ -63,12 +63,12 @@ def _refuted(record: Mapping[str, Any]) -> list[Gap]:
     texts = {e["subject"]: (e["text"], e.get("command")) for e in record["evidence"]}
     gaps = []
     for opinion in record.get("judged_by", ()):
-        for one in opinion["judgements"]:
-            places = [f"{c['file']}:{c['line']}" for c in one["citations"] if c["resolves"]]
-            if not one["holds"] and places:
-                text, _ = texts.get(one["criterion"], (one["criterion"], None))
+        for judgement in opinion["judgements"]:
+            places = [f"{c['file']}:{c['line']}" for c in judgement["citations"] if c["resolves"]]
+            if not judgement["holds"] and places:
+                text, _ = texts.get(judgement["criterion"], (judgement["criterion"], None))
                 # its check passed for wrong work, so the check cannot close the gap
-                gaps.append(Gap(one["criterion"], text, f"{one['why']} ({', '.join(places[:3])})"))
+                gaps.append(Gap(judgement["criterion"], text, f"{judgement['why']} ({', '.join(places[:3])})"))
     return gaps
 
 

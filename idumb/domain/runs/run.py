@@ -150,7 +150,9 @@ class RunState:
 
     def is_to_be_built(self, task: str) -> bool:
         """Whether a person answered that a task which an old iDumb recorded as done must be built."""
-        questions = (i for i, one in self.decisions.items() if one["kind"] == TAKEN_OVER and one["task"] == task)
+        questions = (
+            i for i, decision in self.decisions.items() if decision["kind"] == TAKEN_OVER and decision["task"] == task
+        )
         return any(self.answers.get(i, {}).get("choice") == BUILD for i in questions)
 
     def answers_about(self, tasks: Collection[str]) -> dict[str, Mapping[str, Any]]:

@@ -112,9 +112,9 @@ def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached |
         (TOKENS, ceiling.tokens, spent.tokens, f"{spent.tokens} tokens{_unknown(spent.unknown_tokens)}"),
         (MONEY, ceiling.cost_usd, spent.cost_usd, f"${spent.cost_usd:.2f}{_unknown(spent.unknown_cost)}"),
     )
-    for what, most, used, words in rows:
+    for resource, most, used, words in rows:
         if most is not None and used >= most:
-            return CeilingReached(of, what, f"{words} of {_amount(what, most)} used")
+            return CeilingReached(of, resource, f"{words} of {_amount(resource, most)} used")
     return None
 
 

@@ -61,8 +61,8 @@ def fields(report: HistoryReport) -> dict[str, Any]:
         "activeStyle": "default",
         "styleHistory": [],
     }
-    for one in report:
-        _follow(content, one) if isinstance(one, HistoryEntry) else _take(content, one)
+    for entry in report:
+        _follow(content, entry) if isinstance(entry, HistoryEntry) else _take(content, entry)
     return content
 
 
@@ -94,13 +94,13 @@ def _whole(value: object) -> int:
 def file_content(report: HistoryReport) -> dict[str, Any]:
     """Return the content of the file: as in iDumb, the history is limited to fifty lines, unless more were imported."""
     content = fields(report)
-    came = sum(len(one.history) for one in report if isinstance(one, ImportedState))
+    came = sum(len(entry.history) for entry in report if isinstance(entry, ImportedState))
     return {**content, "history": content["history"][-max(MOST_HISTORY, came) :]}
 
 
 def runs(report: HistoryReport) -> frozenset[str]:
     """Return the runs that have a line."""
-    lines = (one.history if isinstance(one, ImportedState) else (one.as_dict(),) for one in report)
+    lines = (entry.history if isinstance(entry, ImportedState) else (entry.as_dict(),) for entry in report)
     return frozenset(name for some in lines for line in some if isinstance(name := _run_of(line), str))
 
 
@@ -117,7 +117,7 @@ def missing_from_log(present: Mapping[str, Any], report: HistoryReport) -> Impor
     state = {key: value for key, value in state.items() if _is_new(key, value, recorded)}
     if _whole(present.get("validationCount")) > _whole(recorded["validationCount"]):
         state |= {key: present[key] for key in _COUNTED if present.get(key) is not None}
-    if not any(isinstance(one, HistoryEntry) for one in report) and present.get("phase") not in (
+    if not any(isinstance(entry, HistoryEntry) for entry in report) and present.get("phase") not in (
         None,
         recorded["phase"],
     ):

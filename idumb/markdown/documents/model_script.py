@@ -116,14 +116,14 @@ def _call(action: str, node: Node) -> Call:
     names = script.ACTIONS[action]
     if isinstance(node, Scalar) and len(names) == 1:
         return Call(action, {names[0]: _text(node)})
-    given = _keys(node, names)
+    nodes = _keys(node, names)
     for name in names:
-        if name not in given:
-            keys = " and ".join(f"`{one}`" for one in names)
+        if name not in nodes:
+            keys = " and ".join(f"`{key}`" for key in names)
             raise WrongValue(node.start, shown(node), f"a mapping with {keys} for `{action}`")
-    values = {name: anything(value) if name == "arguments" else _text(value) for name, value in given.items()}
+    values = {name: anything(value) if name == "arguments" else _text(value) for name, value in nodes.items()}
     if not isinstance(values.get("arguments", {}), dict):
-        raise WrongValue(given["arguments"].start, shown(given["arguments"]), "a mapping of argument names to values")
+        raise WrongValue(nodes["arguments"].start, shown(nodes["arguments"]), "a mapping of argument names to values")
     return Call(action, values)
 
 

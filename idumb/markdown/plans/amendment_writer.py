@@ -121,8 +121,8 @@ def _changed(task: Task, change: Amendment) -> Task:
         return task
     if change.claim is not None:
         return dataclasses.replace(task, files=(*(task.files or ()), change.claim))
-    left = tuple(d for d in task.depends_on if d != change.text)
-    return dataclasses.replace(task, depends_on=left)
+    remaining = tuple(d for d in task.depends_on if d != change.text)
+    return dataclasses.replace(task, depends_on=remaining)
 
 
 def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
             hint=f"idumb show {task.id}",
             details={"task": task.id},
         )
-    left = [d for d in task.depends_on if d != dependency]
+    remaining = [d for d in task.depends_on if d != dependency]
     value = text[span.start : span.end]
     kept = Span(span.start, span.start + len(value.rstrip()), span.line)
     escaped = re.escape(dependency)
@@ -227,10 +227,10 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
     )
     for pattern in patterns:
         match = re.search(pattern, value)
-        if match and left:
-            gone = Span(span.start + match.start(), span.start + match.end(), span.line)
-            yield writeback.edit(text, [(gone, "")])
-    words = ", ".join(left)
+        if match and remaining:
+            removed = Span(span.start + match.start(), span.start + match.end(), span.line)
+            yield writeback.edit(text, [(removed, "")])
+    words = ", ".join(remaining)
     for written in (words or "none", f"[{words}]"):
         yield writeback.edit(text, [(kept, written)])
 

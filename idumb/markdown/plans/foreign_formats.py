@@ -36,9 +36,9 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
         if matches(frozenset(keys)):
             shown = [keys[key] for key in keys if key in _GSD | _OLD_IDUMB | _BACKLOG | {"work_package_id"}]
             return name, min(shown, default=0)
-    for name, one, other in _LINES:
-        line_number = next((n for n, line in enumerate(lines) if re.match(one, line)), None)
-        if line_number is not None and (not other or any(re.match(other, line) for line in lines)):
+    for name, first_pattern, second_pattern in _LINES:
+        line_number = next((n for n, line in enumerate(lines) if re.match(first_pattern, line)), None)
+        if line_number is not None and (not second_pattern or any(re.match(second_pattern, line) for line in lines)):
             return name, line_number
     return None
 

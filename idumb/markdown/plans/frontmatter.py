@@ -101,7 +101,7 @@ class _Reader:
             return
         if name not in _KEYS:
             mend = did_you_mean(name, _KEYS, f"remove it, or rename it to x-{name}")
-            if owner := next((one for one, keys in _INNER.items() if name in keys), ""):
+            if owner := next((parent for parent, keys in _INNER.items() if name in keys), ""):
                 mend = f"if it belongs to {owner}, indent it; otherwise {mend}"
             self._error("plan.unknown-key", key.start, name, f"Unknown key `{name}`", found=name, mend=mend)
             return
@@ -187,11 +187,11 @@ class _Reader:
                 else:
                     self._bad(name, key)
             return texts
-        for one in self._list(name, node):
-            if isinstance(one, Scalar) and _WORD.fullmatch(one.value) and one.value not in texts:
-                texts[one.value] = ""
+        for item in self._list(name, node):
+            if isinstance(item, Scalar) and _WORD.fullmatch(item.value) and item.value not in texts:
+                texts[item.value] = ""
             else:
-                self._bad(name, one)
+                self._bad(name, item)
         return texts if isinstance(node, Sequence) else None
 
     def scope(self, name: str, node: Node) -> Scope | None:

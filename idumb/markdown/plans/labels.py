@@ -75,7 +75,7 @@ def known(label: str) -> str | None:
 @lru_cache(maxsize=1024)
 def nearest_label(label: str) -> str | None:
     """Return the nearest label, or None."""
-    return nearest(label.strip(), [one for spellings in FIELDS.values() for one in spellings])
+    return nearest(label.strip(), [spelling for spellings in FIELDS.values() for spelling in spellings])
 
 
 @lru_cache(maxsize=1024)

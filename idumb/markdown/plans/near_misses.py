@@ -207,10 +207,10 @@ def walk(block: Block) -> Iterator[Block]:
     """Yield the block and everything in it, in order."""
     stack = [block]
     while stack:
-        one = stack.pop()
-        yield one
-        if isinstance(one, Items | Item | Quote):
-            stack.extend(reversed(one.children))
+        current = stack.pop()
+        yield current
+        if isinstance(current, Items | Item | Quote):
+            stack.extend(reversed(current.children))
 
 
 def in_fence(info: str, lines: Iterable[str], prefix: str) -> str | None:

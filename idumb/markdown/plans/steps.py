@@ -33,8 +33,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) == len(pairs):
         return values
     marked = _Pairs(values)
-    seen: set[str] = set()
-    marked.twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    earlier: set[str] = set()
+    marked.twice = next(key for key, _ in pairs if key in earlier or earlier.add(key))  # type: ignore[func-returns-value]
     return marked
 
 

@@ -37,8 +37,8 @@ def tests(value: Value) -> tuple[TestIntent, ...]:
     """Read test intents: command, dash, when it passes, colon, intent."""
     intents = []
     for text in [] if value.is_none else value.texts():
-        one = _test(text, value)
-        intents += [one] if one else []
+        intent = _test(text, value)
+        intents += [intent] if intent else []
     scalars.below(value)
     return tuple(intents)
 
@@ -58,9 +58,9 @@ def _test(text: Text, field: Field) -> TestIntent | None:
 def conditions(value: Value) -> tuple[Condition, ...]:
     valid = []
     for text in [] if value.is_none else scalars.listed(value):
-        one = _condition(text)
-        if one:
-            valid.append(one)
+        condition = _condition(text)
+        if condition:
+            valid.append(condition)
         else:
             _malformed("condition.malformed", text, value, _CONDITIONS)
     return tuple(valid)

@@ -89,13 +89,13 @@ def _twice(reading: Reading, value: Value, problems: Problems) -> None:
 def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str, ...]:
     dependencies: list[str] = []
     several = value.start < value.end and len(value.bullets) > 1
-    for one, at in scalars.names(value):
-        if context.phase is not None and not labels.is_task_id(one, context.phase):
-            _bad_dependency(one, at, context)
+    for dependency, at in scalars.names(value):
+        if context.phase is not None and not labels.is_task_id(dependency, context.phase):
+            _bad_dependency(dependency, at, context)
             continue
         if several:
-            reading.spans[f"depends_on[{len(dependencies)}]"] = (at, at + len(one))
-        dependencies.append(one)
+            reading.spans[f"depends_on[{len(dependencies)}]"] = (at, at + len(dependency))
+        dependencies.append(dependency)
     return tuple(dependencies)
 
 

@@ -26,7 +26,7 @@ def read(draft: Draft, context: Context) -> list[Task]:
         _not_a_task(node.start if node else draft.start, context)
     readings = [r for r in tasks if r]
     _behind_yaml(draft, readings, context)
-    return [task_reader.finished(one, context) for one in readings]
+    return [task_reader.finished(reading, context) for reading in readings]
 
 
 def _not_a_task(at: int, context: Context) -> None:

@@ -79,11 +79,11 @@ def place(root: str, *keys: str) -> tuple[int, int]:
 def _require_templates(settings: Settings) -> None:
     """Check that every template used by a role exists. Raises InputError `prompt.missing`."""
     for role in settings.roles:
-        named = settings.role(role).prompt
-        if named not in settings.prompts and named not in agent.ROLES:
-            place = f"{prompt_files.FOLDER}/{named}{prompt_files.ENDING}"
+        template = settings.role(role).prompt
+        if template not in settings.prompts and template not in agent.ROLES:
+            place = f"{prompt_files.FOLDER}/{template}{prompt_files.ENDING}"
             raise InputError(
-                "prompt.missing", f"The role {role} uses the prompt template {named}, but {place} does not exist.",
+                "prompt.missing", f"The role {role} uses the prompt template {template}, but {place} does not exist.",
                 hint=f"Write {place}, or remove `prompt` from roles.{role} in {PATH}",
             )  # fmt: skip
 

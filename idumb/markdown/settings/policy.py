@@ -31,7 +31,7 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
     """
     policies = [_one(path, path, required=required) for path, required in system]
     policies.append(_one(os.path.join(root, PATH), PATH, required=False))
-    return settings.narrow(tuple(one for one in policies if one is not None))
+    return settings.narrow(tuple(policy for policy in policies if policy is not None))
 
 
 def _one(place: str, shown: str, *, required: bool) -> Policy | None:
@@ -106,7 +106,7 @@ def _tools(key: str, node: Node, problems: Problems) -> list[str]:
 
 def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:
     found = shown(node)
-    known = step_tools.TOOLS if isinstance(node, Scalar) else ()
-    mend = did_you_mean(found, known, f"Write {accepted}.", DID_YOU_MEAN)
+    tools = step_tools.TOOLS if isinstance(node, Scalar) else ()
+    mend = did_you_mean(found, tools, f"Write {accepted}.", DID_YOU_MEAN)
     message = f"{field}: {found!r} is not {accepted}"
     Field(field, problems).error("policy.bad-value", node.start, message, found, accepted, mend)

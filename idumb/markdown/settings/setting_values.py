@@ -146,7 +146,7 @@ def list_of(item: Callable[[Node], str]) -> Reader:
             return ()
         if not isinstance(node, Sequence):
             raise WrongValue(node.start, shown(node), "a list")
-        return tuple(item(one) for one in node.items)
+        return tuple(item(entry) for entry in node.items)
 
     return reader
 

@@ -76,8 +76,8 @@ class Shared:
 
 
 def shared(phase: str | None, requirements: frozenset[str]) -> Shared:
-    one = rf"T{re.escape(phase or '')}-[0-9]{{2,}}[a-z]?"
-    return Shared(requirements, re.compile(rf"{one}(?:, {one})*"))
+    task_id = rf"T{re.escape(phase or '')}-[0-9]{{2,}}[a-z]?"
+    return Shared(requirements, re.compile(rf"{task_id}(?:, {task_id})*"))
 
 
 class _Unusual(Exception):
@@ -92,32 +92,32 @@ def read(block: FastTask, common: Shared) -> tuple[Given, Ranges] | None:
     """Return the fields of the task and their ranges, or None if one of them needs the general parser."""
     m = block.match
     text, position = m.string, m.start(5)
-    given: Given = {"description": _description(m[4].strip("\n"), (m[6] or "").strip("\n"))}
+    fields: Given = {"description": _description(m[4].strip("\n"), (m[6] or "").strip("\n"))}
     ranges: Ranges = {"title": m.span(3)}
     line = block.line + 1 + text.count("\n", m.start(), position)
     try:
         for field in _FIELD.finditer(text, position, m.end(5)):
             label, inline, nested = field.groups()
             name, reader = _READERS.get(label, _NO_READER)
-            if name in given or field.start() != position or bool(inline) == bool(nested):
+            if name in fields or field.start() != position or bool(inline) == bool(nested):
                 return None
             position = field.end()
             if nested:
                 start = position - len(nested)
                 ranges[name] = (start + 2, position - 1)
-                given[name] = reader("", nested, common, start, line + 1)
+                fields[name] = reader("", nested, common, start, line + 1)
                 line += 1 + nested.count("\n")
             else:
                 start = position - len(inline) - 1
                 ranges[name] = (start, position - 1)
-                given[name] = reader(inline, "", common, start, line)
+                fields[name] = reader(inline, "", common, start, line)
                 line += 1
         if position != m.end(5):
             return None
-        _settle(given)
+        _settle(fields)
     except _Unusual:
         return None
-    return given, ranges
+    return fields, ranges
 
 
 def _description(before: str, behind: str) -> str:

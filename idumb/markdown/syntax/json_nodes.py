@@ -135,11 +135,11 @@ class _Reader:
 
     def _mapping(self, depth: int) -> Mapping:
         mapping = Mapping(start=self.place(self.at))
-        seen: dict[str, int] = {}
+        start_by_key: dict[str, int] = {}
         self.at += 1
         if self._skip() != "}":
             while True:
-                self._pair(mapping, seen, depth)
+                self._pair(mapping, start_by_key, depth)
                 if not self._another("}"):
                     break
         self.at += 1

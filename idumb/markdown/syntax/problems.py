@@ -63,15 +63,15 @@ class Problems:
         habits: dict[str, list[Finding]] = {}
         reported: list[Finding] = []
         counts: Counter[str] = Counter(f.code for f in self.findings)
-        left = dict.fromkeys(counts, _MOST)
+        remaining = dict.fromkeys(counts, _MOST)
         for finding in sorted(self.findings, key=lambda f: (f.line, f.column, f.code)):
             if finding.code in _HABITS:
                 habits.setdefault(finding.code, []).append(finding)
-            elif left[finding.code]:
-                left[finding.code] -= 1
-                more = 0 if left[finding.code] else counts[finding.code] - _MOST
+            elif remaining[finding.code]:
+                remaining[finding.code] -= 1
+                more = 0 if remaining[finding.code] else counts[finding.code] - _MOST
                 reported.append(_and_more(finding, more) if more else finding)
-        reported += (_once(found) for found in habits.values())
+        reported += (_once(repeated) for repeated in habits.values())
         return tuple(sorted(reported, key=lambda f: (f.line, f.column, f.code)))
 
 

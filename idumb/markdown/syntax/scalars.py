@@ -132,11 +132,11 @@ def paths(value: Value) -> tuple[str, ...]:
     """Return paths, globs or symbols."""
     items = []
     for text in [] if value.is_none else listed(value):
-        one = inline.unquote(text.s)
-        if re.search(r"\s", one) and one == text.s and not text.literal:
+        path = inline.unquote(text.s)
+        if re.search(r"\s", path) and path == text.s and not text.literal:
             _blank_in_path(text, value)
         else:
-            items.append(one)
+            items.append(path)
     return tuple(items)
 
 
@@ -206,12 +206,12 @@ def fenced(fence: Fence, field: Field) -> str | None:
 def declared_ids(value: Value, declared: Iterable[str], what: str) -> tuple[str, ...]:
     """Return the ids of a field, and report each undeclared one with the nearest declared one."""
     ids, declared_set = names(value), set(declared)
-    for one, at in ids:
-        if one in declared_set:
+    for id, at in ids:
+        if id in declared_set:
             continue
-        near = nearest(one, declared_set) if len(value.problems.findings) < _MANY else None
-        message = f"The {what} `{one}` is not declared in the frontmatter"
+        near = nearest(id, declared_set) if len(value.problems.findings) < _MANY else None
+        message = f"The {what} `{id}` is not declared in the frontmatter"
         mend = f"did you mean `{near}`?" if near else f"declare it under {what}s in the frontmatter"
         accepted = ", ".join(sorted(declared_set)) or "none declared"
-        Field(f"{what.capitalize()}s", value.problems).error(f"task.unknown-{what}", at, message, one, accepted, mend)
-    return tuple(one for one, _ in ids)
+        Field(f"{what.capitalize()}s", value.problems).error(f"task.unknown-{what}", at, message, id, accepted, mend)
+    return tuple(id for id, _ in ids)

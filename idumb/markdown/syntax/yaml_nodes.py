@@ -145,17 +145,17 @@ class _Reader:
 
     def _mapping(self, at: int, depth: int) -> Mapping:
         mapping = Mapping(start=self.place(at))
-        seen: dict[str, int] = {}
+        start_by_key: dict[str, int] = {}
         for event in self.events:
             if event.__class__.__name__ == "MappingEndEvent":
                 mapping.end = self.place(event.end_mark.index)
                 return mapping
             key = self._key(event, depth)
             value = self.node(next(self.events), depth + 1)
-            if key.value in seen:
-                duplicate_key(self.problems, key, seen[key.value], self.field)
+            if key.value in start_by_key:
+                duplicate_key(self.problems, key, start_by_key[key.value], self.field)
             else:
-                seen[key.value] = key.start
+                start_by_key[key.value] = key.start
                 mapping.pairs.append((key, value))
         raise AssertionError("the reader ends every mapping")
 
