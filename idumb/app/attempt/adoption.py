@@ -42,8 +42,8 @@ def _is_there(context: RunContext, task: Task) -> bool:
 
 def _literal(task: Task) -> list[FileClaim]:
     """Return the claims to create, modify or delete one named file."""
-    wanted = ledger.written_claims(task.files or ())
-    return [c for c in wanted if c.verb != "change" and not paths.has_wildcard(c.path)]
+    claims = ledger.written_claims(task.files or ())
+    return [c for c in claims if c.verb != "change" and not paths.has_wildcard(c.path)]
 
 
 def begin(context: RunContext, task: Task) -> Attempt:
@@ -64,14 +64,14 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
     checked = list(
         judge.check_after(context.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
     )
-    asked = list(questions.criterion_questions(task, attempt.number, ()))
+    decisions = list(questions.criterion_questions(task, attempt.number, ()))
     if attempt.validator == HUMAN:
-        asked.append(questions.validator_question(task, attempt.number, ()))
+        decisions.append(questions.validator_question(task, attempt.number, ()))
     proofs = (
         *checked,
         *judge.step_evidence(context, measured),
         *judge.change_evidence(task, measured.ledger, candidate),
-        *questions.evidence_of_answers(asked, (), candidate),
+        *questions.evidence_of_answers(decisions, (), candidate),
     )
     context.checks.end_processes()
     measured = dataclasses.replace(measured, evidence=proofs)
@@ -95,20 +95,25 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
 
 def asked(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
     """Return the events of an unproven task: it waits for a person, or has the answer of one at the terminal."""
-    known, event = context.journal.state.tasks[task.id], context.journal.event
-    question = _question(task, known, _evidence(context, known))
-    put = context.journal.asked(question, task.id, known.attempt.number)
+    task_state, event = context.journal.state.tasks[task.id], context.journal.event
+    question = _question(task, task_state, _evidence(context, task_state))
+    put = context.journal.asked(question, task.id, task_state.attempt.number)
     answer = context.services.asker.ask(question)
     if answer is None:
-        return (put, event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=known.reason))
-    answered = context.journal.answered(answer, task.id, known.attempt.number)
-    return (put, answered, *_events(context, task, known, answer))
+        return (
+            put,
+            event(
+                "task.waiting", task.id, task_state.attempt.number, decisions=[question.id], reason=task_state.reason
+            ),
+        )
+    answered = context.journal.answered(answer, task.id, task_state.attempt.number)
+    return (put, answered, *_events(context, task, task_state, answer))
 
 
 def resolve(context: RunContext, task: Task, known: TaskState) -> None:
     """Record what follows from a person's answer to a task that waited."""
-    given = context.journal.state.answers[known.decisions[0]]
-    answer = Answer(given["decision"], given["choice"], given["by"], given.get("guidance", ""))
+    recorded = context.journal.state.answers[known.decisions[0]]
+    answer = Answer(recorded["decision"], recorded["choice"], recorded["by"], recorded.get("guidance", ""))
     context.journal.write(*_events(context, task, known, answer))
 
 

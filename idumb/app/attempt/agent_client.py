@@ -67,8 +67,8 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         result = _once(services, journal, call, started)
         usage = result.usage if usage is None else spending.add_usage(usage, result.usage)
         result = dataclasses.replace(result, usage=usage)
-        left = _left(services, call, started)
-        last = number == calls or (left is not None and left <= pause)
+        seconds_left = _left(services, call, started)
+        last = number == calls or (seconds_left is not None and seconds_left <= pause)
         if result.failure not in TRANSIENT or last:
             return result
         if why := call.not_again():

@@ -42,8 +42,8 @@ def _raises(state: RunState, task: str, of: str) -> int:
     start = f"{task}{MARK}{of}." if of == TASK else ""
     return sum(
         1
-        for asked, answer in state.answers.items()
-        if f"{MARK}{of}." in asked and asked.startswith(start) and answer["choice"] == RAISE
+        for decision, answer in state.answers.items()
+        if f"{MARK}{of}." in decision and decision.startswith(start) and answer["choice"] == RAISE
     )
 
 

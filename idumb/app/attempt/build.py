@@ -36,7 +36,7 @@ def make_request(
     binding = settings.bindings.get(name or "")
     protected = context.protected(attempt.plan)
     commits = builds and context.commits is not None and builder_commits.by_builder(context, task)
-    asked = PromptRequest(
+    prompt_request = PromptRequest(
         role,
         task,
         attempt.plan,
@@ -56,11 +56,11 @@ def make_request(
     return agent.AgentRequest(
         role=role,
         task=task,
-        prompt=services.documents.prompt(asked) if able.reads_prompt else "",
+        prompt=services.documents.prompt(prompt_request) if able.reads_prompt else "",
         workspace=context.work.root,
         allowed_paths=attempt.written,
         attempt=attempt.number,
-        deadline=min((one for one in (limit, room.seconds) if one is not None), default=None),
+        deadline=min((seconds for seconds in (limit, room.seconds) if seconds is not None), default=None),
         budget=agent.Budget(room.tokens, room.cost_usd, settings.run.output_limit),
         feedback=attempt.feedback,
         session=attempt.conversation.session if builds and attempt.conversation else None,
@@ -175,10 +175,12 @@ def build(context: RunContext, attempt: Prepared) -> Built:
     builder = context.agents.get(name)
     able = capabilities(builder)
     request = make_request(context, attempt, agent.BUILDER, able)
-    asked: tuple[Decision, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     if able.asks_person:
-        asked = (questions.work_question(attempt.task),)
-        request = dataclasses.replace(request, question=asked[0], answer=_given_answer(context, attempt, asked[0]))
+        decisions = (questions.work_question(attempt.task),)
+        request = dataclasses.replace(
+            request, question=decisions[0], answer=_given_answer(context, attempt, decisions[0])
+        )
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
     result = agent_client.ask(context.services, context.journal, call)
     if request.session is not None and not result.resumed:
@@ -187,12 +189,12 @@ def build(context: RunContext, attempt: Prepared) -> Built:
     answers = () if result.answer is None else (result.answer,)
     evidence = attempt.evidence
     if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
-        evidence = (*evidence, *questions.evidence_of_answers(asked, answers, attempt.base))
+        evidence = (*evidence, *questions.evidence_of_answers(decisions, answers, attempt.base))
     built = attempt.become(
         Built,
         result=result,
         failure=agent_failure(context, name, result),
-        questions=asked,
+        questions=decisions,
         answers=answers,
         evidence=evidence,
     )

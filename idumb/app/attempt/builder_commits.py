@@ -115,14 +115,14 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
     inner = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
     if inner:
         return f"it made repositories in its clone, which cannot be delivered: {wording.listed(inner)}"
-    left = clone.uncommitted(offered, attempt.base, attempt.candidate)
-    if not left:
+    uncommitted = clone.uncommitted(offered, attempt.base, attempt.candidate)
+    if not uncommitted:
         return ""
-    named = wording.listed(left)
+    shown = wording.listed(uncommitted)
     if offered.made:
-        return f"its last commit and its files differ: {named}; everything that is to be kept must be committed"
+        return f"its last commit and its files differ: {shown}; everything that is to be kept must be committed"
     return (
-        f"it changed {named} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
+        f"it changed {shown} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
         " current branch (`git: {commit: task}` in .idumb/config.yaml lets idumb commit)"
     )
 
@@ -133,9 +133,9 @@ def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
     changes = services.trees.changes(snapshot.tree, services.trees.scan(attempt.literal_paths))
     theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
     if theirs:
-        named = wording.listed(change.path for change in theirs)
+        shown = wording.listed(change.path for change in theirs)
         services.reporter.note(
-            f"While {task} was built in a clone, files of your own working tree changed: {named}."
+            f"While {task} was built in a clone, files of your own working tree changed: {shown}."
             " None of it is part of the task. If you did not change them, the builder did"
         )
     for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
@@ -163,7 +163,7 @@ def payload(offered: BuilderCommits) -> dict[str, object]:
         "base": offered.base,
         "tip": offered.tip,
         "problem": offered.problem,
-        "commits": [one.as_dict() for one in offered.commits[: builder_commits.MOST]],
+        "commits": [commit.as_dict() for commit in offered.commits[: builder_commits.MOST]],
     }
 
 

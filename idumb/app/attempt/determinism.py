@@ -36,7 +36,7 @@ def compare(context: RunContext, attempt: Measured) -> Measured:
     differing = _differing(context.work, earlier, candidate, attempt.ledger.changed)
     if not differing:
         return attempt
-    named = f"run {earlier.run}, attempt {earlier.attempt}"
+    other_attempt = f"run {earlier.run}, attempt {earlier.attempt}"
     shown = wording.listed(differing)
     context.journal.write(
         context.journal.event(
@@ -51,11 +51,11 @@ def compare(context: RunContext, attempt: Measured) -> Measured:
         )
     )
     context.services.reporter.note(
-        f"{attempt.task.id} left other bytes in {shown} than {named}, under the same envelope, base and request"
+        f"{attempt.task.id} left other bytes in {shown} than {other_attempt}, under the same envelope, base and request"
     )
     if not context.deterministic or attempt.outcome is not None:
         return attempt
-    words = f"not deterministic: {shown} differ from {named}, under the same envelope, base and request"
+    words = f"not deterministic: {shown} differ from {other_attempt}, under the same envelope, base and request"
     return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
 
 
@@ -65,24 +65,27 @@ def _is_by_hand(attempt: Measured) -> bool:
 
 
 def _earlier(context: RunContext, attempt: Measured) -> Earlier | None:
-    log, told = context.services.log, attempt.announced
+    log, announced = context.services.log, attempt.announced
     begun = log.events(task=attempt.task.id, kind="attempt.started", newest_first=True, limit=_LOOKED_AT)
     for event in begun:
         if (event.run, event.attempt) == (context.run, attempt.number):
             continue
-        known = event.payload
-        same = known.get("request") == told["request"] and known["envelope"]["digest"] == told["envelope"]["digest"]
-        if same and _same_start(context.work, attempt, known["base"], known["present"]):
-            found = _finished(log.events(run=event.run, task=attempt.task.id, after=event.seq), event)
-            if found is not None:
-                return found
+        payload = event.payload
+        same = (
+            payload.get("request") == announced["request"]
+            and payload["envelope"]["digest"] == announced["envelope"]["digest"]
+        )
+        if same and _same_start(context.work, attempt, payload["base"], payload["present"]):
+            finished = _finished(log.events(run=event.run, task=attempt.task.id, after=event.seq), event)
+            if finished is not None:
+                return finished
     return None
 
 
 def _same_start(work: Trees, attempt: Measured, base: str, present: str) -> bool:
     pairs = {(base, attempt.base), (present, str(attempt.announced["present"]))}
     try:
-        return not any(_foreign(work, one, other) for one, other in pairs if one != other)
+        return not any(_foreign(work, earlier, current) for earlier, current in pairs if earlier != current)
     except Refusal:  # its objects are gone, so nobody can tell
         return False
 
@@ -113,9 +116,9 @@ def _finished(events: Iterable[Event], begun: Event) -> Earlier | None:
 
 
 def _differing(work: Trees, earlier: Earlier, candidate: str, touched: Iterable[str]) -> tuple[str, ...]:
-    asked = dict.fromkeys((*earlier.touched, *touched))
-    wanted = [path for path in asked if not paths.matches_any(path, paths.OWN_FILES)]
+    all_touched = dict.fromkeys((*earlier.touched, *touched))
+    compared = [path for path in all_touched if not paths.matches_any(path, paths.OWN_FILES)]
     try:
-        return tuple(p for p in wanted if work.entry(earlier.tree, p) != work.entry(candidate, p))
+        return tuple(p for p in compared if work.entry(earlier.tree, p) != work.entry(candidate, p))
     except Refusal:
         return ()

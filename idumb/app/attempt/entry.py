@@ -208,10 +208,10 @@ def begin(context: RunContext, task: Task) -> Attempt:
     started = context.services.clock.monotonic()
     # Each command creates its own clone, so the work that an earlier command left in a clone is gone.
     made_in = task_base.made_in(context, last) if last.attempt.number else context.workspace.kind
-    gone = "clone" in (context.workspace.kind, made_in) and task.id not in context.begun
+    clone_is_gone = "clone" in (context.workspace.kind, made_in) and task.id not in context.begun
     if made_in == "here" and context.workspace.kind != "here":
         task_base.take_back(context, task)
-    base = "" if gone else last.work.base or ""
+    base = "" if clone_is_gone else last.work.base or ""
     context.begun.add(task.id)
     fresh = context.attempt(
         task,
@@ -258,8 +258,12 @@ def _continues(context: RunContext, task: Task, last: TaskState) -> bool:
 
 def waits_for_verdict(context: RunContext, task: Task) -> bool:
     """Return whether the work is in the user's own tree, and only its verdict is pending. Steps are run again."""
-    known = context.journal.state.tasks[task.id]
-    here = known.attempt.unjudged and context.workspace.kind == "here" and task_base.made_in(context, known) == "here"
+    task_state = context.journal.state.tasks[task.id]
+    here = (
+        task_state.attempt.unjudged
+        and context.workspace.kind == "here"
+        and task_base.made_in(context, task_state) == "here"
+    )
     return here and _builder(context, task).continues
 
 

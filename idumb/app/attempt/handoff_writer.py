@@ -31,14 +31,14 @@ def of_attempt(context: RunContext, attempt: Judged) -> list[NewEvent]:
     if not attempt.task.handoff_to:
         return []
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
-    said = attempt.result.reply or attempt.result.message if attempt.result else ""
-    return of_task(context.services, context.journal, context.contract, attempt.task, said, lines)
+    summary = attempt.result.reply or attempt.result.message if attempt.result else ""
+    return of_task(context.services, context.journal, context.contract, attempt.task, summary, lines)
 
 
 def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
     """Return the same events for a task that a person accepted."""
-    said = f"accepted by a person: {why}"
-    return of_task(services, journal, contract, contract.tasks[task], said, journal.state.tasks[task].work.touched)
+    summary = f"accepted by a person: {why}"
+    return of_task(services, journal, contract, contract.tasks[task], summary, journal.state.tasks[task].work.touched)
 
 
 def of_task(
@@ -46,10 +46,10 @@ def of_task(
 ) -> list[NewEvent]:
     """Return an event for each receiver of a completed task: the handoff, or why there is none."""
     events = []
-    for number, wanted in enumerate(task.handoff_to, 1):
-        if handoff.type_of(wanted.type) == handoff.NEVER:
+    for number, target in enumerate(task.handoff_to, 1):
+        if handoff.type_of(target.type) == handoff.NEVER:
             continue
-        document = _document(services, journal, contract, task, wanted, number)
+        document = _document(services, journal, contract, task, target, number)
         document = dataclasses.replace(document, summary=said[:_SUMMARY], deliverables=tuple(deliverables))
         events.append(_event(services, journal, document))
     return events
@@ -115,20 +115,20 @@ def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str
     """Write the handoffs of a run that are missing or outdated; return the paths of all of them."""
     if not any(task.handoff_to for task in contract.tasks.values()):
         return ()
-    found = known(services, state.id)
-    for document in found:
+    documents = known(services, state.id)
+    for document in documents:
         save(services, document)
-    return tuple(path(document) for document in found)
+    return tuple(path(document) for document in documents)
 
 
 def known(services: Services, run: str | None = None) -> tuple[Document, ...]:
     """Return every handoff of a run, or of all runs, the oldest first, with its present status."""
     standing = {e.payload["handoff_id"]: e.payload["status"] for e in said(services)}
-    made = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
-    return tuple(dataclasses.replace(d, status=standing.get(d.handoff_id, d.status)) for d in made)
+    created = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
+    return tuple(dataclasses.replace(d, status=standing.get(d.handoff_id, d.status)) for d in created)
 
 
 def said(services: Services) -> Iterator[Event]:
     """Yield the later events of handoffs in order. Old ones name neither run nor task."""
-    both = [*services.log.events(kind=UPDATED), *services.log.events(kind=COMPLETED)]
-    yield from sorted(both, key=lambda event: event.seq)
+    updates = [*services.log.events(kind=UPDATED), *services.log.events(kind=COMPLETED)]
+    yield from sorted(updates, key=lambda event: event.seq)

@@ -22,23 +22,23 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
 
     It does not count as an attempt. `seconds` is how long it took, 0 if unknown.
     """
-    known = context.journal.state.tasks[task.id]
-    if known.work.base is None or not (known.attempt.running or known.intended):
+    task_state = context.journal.state.tasks[task.id]
+    if task_state.work.base is None or not (task_state.attempt.running or task_state.intended):
         return
     context.checks.end_processes()
     services = context.services
-    ref = attempt_ref(services, context.run, task.id, known.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
+    ref = attempt_ref(services, context.run, task.id, task_state.attempt.number, INTERRUPTED_REFS[INTERRUPTED])
     declared = ledger.written_paths(task.files)
-    here = task_base.made_in(context, known) == "here"
+    here = task_base.made_in(context, task_state) == "here"
     if not here:
         abandoned_clones.keep_unfinished(context)
     kept = None if here else services.history.refs(ref).get(ref)
     if kept is None:
-        reason = f"{task.id}, attempt {known.attempt.number}, interrupted"
+        reason = f"{task.id}, attempt {task_state.attempt.number}, interrupted"
         snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))
     else:  # what was in the clone; nothing of it is in the user's tree
         snapshot = Snapshot(kept, services.trees.tree_at(kept), ref)
-    changed = services.trees.changes(known.work.base, snapshot.tree) if here else ()
+    changed = services.trees.changes(task_state.work.base, snapshot.tree) if here else ()
     covers = paths.cover(declared)
     head = services.history.head_tree() if changed else None
     # What was committed since then is decided, and never restored.
@@ -46,7 +46,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     tampered = preconditions.changed_guarded(services, context.journal.state)
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
-    inner = _nested_changes(context, task.id, known.attempt.number) if theirs else ()
+    inner = _nested_changes(context, task.id, task_state.attempt.number) if theirs else ()
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner
@@ -54,7 +54,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         context.journal.event(
             "attempt.interrupted",
             task.id,
-            known.attempt.number,
+            task_state.attempt.number,
             left=snapshot.tree,
             touched=touched,
             others=others,
@@ -67,7 +67,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         context.journal.event(
             "checkpoint.recorded",
             task.id,
-            known.attempt.number,
+            task_state.attempt.number,
             status=INTERRUPTED,
             git_hash=services.history.head().commit,
             commit=None,
@@ -91,7 +91,7 @@ def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, 
     commit = context.services.history.refs(ref).get(ref)
     if commit is None:
         return ()
-    return tuple(one.path for one in context.services.trees.nested_changes(Snapshot(commit, "", ref)))
+    return tuple(change.path for change in context.services.trees.nested_changes(Snapshot(commit, "", ref)))
 
 
 def _note_others(context: RunContext, task: Task, others: list[str]) -> None:

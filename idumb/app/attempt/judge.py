@@ -91,9 +91,9 @@ def check_after(
             yield from _of_criterion(checks, criterion, effective[criterion.id], limit, tree)
     commands = [("verify", f"verify {i}", c, c) for i, c in enumerate(task.verify, 1)]
     commands += [("test", f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)]
-    wanted = None if task.invariants is None else set(task.invariants)
+    chosen = None if task.invariants is None else set(task.invariants)
     commands += [
-        ("invariant", f"invariant {i.id}", i.text, i.check) for i in plan.invariants if wanted is None or i.id in wanted
+        ("invariant", f"invariant {i.id}", i.text, i.check) for i in plan.invariants if chosen is None or i.id in chosen
     ]
     for _, subject, text, command in commands:
         with interrupts.armed():
@@ -128,9 +128,9 @@ def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tu
 
 def step_evidence(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
     """Return evidence for each criterion that steps prove: their results, and the bytes that they left."""
-    wanted = [c for c in attempt.task.acceptance if c.proof == STEPS]
+    criteria = [c for c in attempt.task.acceptance if c.proof == STEPS]
     records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
-    for criterion in wanted:
+    for criterion in criteria:
         for step in attempt.task.steps:
             yield _of_step(context, attempt, criterion, step, records.get(step.index))
 
@@ -181,15 +181,15 @@ def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
         entry = context.work.entry(attempt.base, path)
         return None if entry is None else context.work.read(entry.oid)
 
-    for path, wanted in step_proof.expected(step, before).items():
+    for path, expected in step_proof.expected(step, before).items():
         entry = context.work.entry(attempt.candidate, path)
-        if (entry is None) != (wanted.data is None):
+        if (entry is None) != (expected.data is None):
             return f"{path} is {'missing' if entry is None else 'still there'}"
-        if entry is None or wanted.data is None:
+        if entry is None or expected.data is None:
             continue
-        if context.work.read(entry.oid) != wanted.data:
+        if context.work.read(entry.oid) != expected.data:
             return f"{path} does not hold the bytes that the step was to leave"
-        if wanted.executable is not None and (entry.mode == _EXECUTABLE) != wanted.executable:
+        if expected.executable is not None and (entry.mode == _EXECUTABLE) != expected.executable:
             return f"{path} has another mode than the step gives"
     return ""
 
@@ -294,6 +294,6 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     if ended == outcome.WAITING and pending is not None and pending.outcome == outcome.WAITING:
         why = pending.message
     elif ended == outcome.WAITING:
-        given = {answer.decision for answer in attempt.answers}
-        why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in given), why)
+        answered = {answer.decision for answer in attempt.answers}
+        why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in answered), why)
     return attempt.become(Judged, verdict=verdict, outcome=ended, reason=why)

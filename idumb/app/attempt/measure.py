@@ -141,11 +141,9 @@ def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -
         return compared
     listed = set(compared.paths(ledger.PROTECTED))
     lines = tuple(
-        ledger.Line(
-            one.path, ledger.PROTECTED, ledger.MODIFIED, None, one.repository, within=one.repository, kept=one.kept
-        )
-        for one in inner
-        if one.path not in listed
+        ledger.Line(c.path, ledger.PROTECTED, ledger.MODIFIED, None, c.repository, within=c.repository, kept=c.kept)
+        for c in inner
+        if c.path not in listed
     )
     return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 

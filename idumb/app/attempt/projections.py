@@ -80,14 +80,16 @@ def _existing(services: Services, path: str) -> str | None:
 def checkpoint(context: RunContext, attempt: Recorded) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = context.journal.state
-    known = state.tasks[attempt.task.id]
-    if known.checkpoint is not None and known.checkpoint.attempt == attempt.number:
+    task_state = state.tasks[attempt.task.id]
+    if task_state.checkpoint is not None and task_state.checkpoint.attempt == attempt.number:
         text = context.services.documents.checkpoint(
             state, attempt.task, [e.as_dict() for e in attempt.evidence], attempt.ledger.as_list()
         )
-        context.pace.waiting[projection_paths.checkpoint_path(state.phase, known.id)] = text
-    if known.context.handover:
-        context.pace.waiting.update([_context(state.phase, attempt.task, known.attempt.number, known.context.handover)])
+        context.pace.waiting[projection_paths.checkpoint_path(state.phase, task_state.id)] = text
+    if task_state.context.handover:
+        context.pace.waiting.update(
+            [_context(state.phase, attempt.task, task_state.attempt.number, task_state.context.handover)]
+        )
 
 
 def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, str]:
@@ -134,8 +136,8 @@ def checkpoints(
             lines[of] = event.payload["ledger"]
         elif event.kind == "checkpoint.recorded" and event.task in tasks:
             moment = RunState(id=state.id, tasks={of[0]: now.tasks[of[0]]})
-            said = tuple(evidence.get(of, ())), lines.get(of, ())
-            texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[of[0]], *said)
+            facts = tuple(evidence.get(of, ())), lines.get(of, ())
+            texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[of[0]], *facts)
     for name in tasks:
         kept = state.tasks[name].checkpoint
         if kept is None and name in trimmed:
@@ -212,9 +214,9 @@ def _missing_checkpoints(services: Services, contract: Contract, state: RunState
     kept = {task: state.tasks[task].checkpoint for task in state.attempted if task in contract.tasks}
     missing = [
         task
-        for task, one in kept.items()
-        if one is not None
-        and one.snapshot not in (_existing(services, projection_paths.checkpoint_path(state.phase, task)) or "")
+        for task, recorded in kept.items()
+        if recorded is not None
+        and recorded.snapshot not in (_existing(services, projection_paths.checkpoint_path(state.phase, task)) or "")
     ]
     checkpoints_again(services, state, contract, missing)
 
@@ -301,17 +303,17 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     state = journal.state
     changed = to_commit(services, state, reports)
     subject = f"Phase {state.phase}: reports of run {state.number}"
-    made = preconditions.commit(
+    committed = preconditions.commit(
         services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
     )
-    if made.commit is not None:
-        journal.write(journal.event("reports.committed", commit=made.commit, paths=list(changed)))
-    refused = made.words if made.commit is None else ""
-    told = [f"git refused the commit of the reports: {refused}"] if refused else []
+    if committed.commit is not None:
+        journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))
+    refused = committed.words if committed.commit is None else ""
+    warnings = [f"git refused the commit of the reports: {refused}"] if refused else []
     if services.settings.git.commit_reports and state.policy in COMMITTED:
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
-        told += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
-    return tuple(told)
+        warnings += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
+    return tuple(warnings)
 
 
 def context_path(folder: str, task: str, attempt: int) -> str:

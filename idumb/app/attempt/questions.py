@@ -95,8 +95,8 @@ def waits_about_strays(known: TaskState) -> bool:
 
 def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:
     """Return whether a person accepted each of these files for the task."""
-    said = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == ACCEPT]
-    mine = [state.decisions[i] for i in said if state.decisions.get(i, {}).get("task") == task]
+    accepted = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == ACCEPT]
+    mine = [state.decisions[i] for i in accepted if state.decisions.get(i, {}).get("task") == task]
     return set(strays) <= {path for question in mine for path in question["evidence"]}
 
 
@@ -209,8 +209,8 @@ def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
 
 def evidence_of_answers(asked: Iterable[Decision], answers: Iterable[Answer], tree: str | None) -> tuple[Evidence, ...]:
     """Return people's answers as evidence; a question without an answer waits."""
-    given = {answer.decision: answer for answer in answers}
-    return tuple(_of_answer(question, given.get(question.id), tree) for question in asked)
+    by_question = {answer.decision: answer for answer in answers}
+    return tuple(_of_answer(question, by_question.get(question.id), tree) for question in asked)
 
 
 def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> Evidence:
@@ -219,10 +219,10 @@ def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> E
         return Evidence(subject, question.what, evidence.WAITING, tree=tree)
     accepted = question.choice(answer.choice) is not None and answer.choice not in _REFUSES
     result = evidence.PASSED if accepted else evidence.FAILED
-    said = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
+    output = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
     if question.kind == evidence.SECRET and result == evidence.FAILED:
-        said = f"{said}; {exposed_secrets.WITHOUT_SECRET}"
-    return Evidence(subject, question.what, result, output=said, tree=tree)
+        output = f"{output}; {exposed_secrets.WITHOUT_SECRET}"
+    return Evidence(subject, question.what, result, output=output, tree=tree)
 
 
 def effect_payload(task: Task) -> dict[str, str]:
@@ -235,22 +235,22 @@ def ask_about_effect(context: RunContext, task: Task) -> str | None:
 
     Asked once for each attempt that may have had its effect: idumb cannot see whether it did.
     """
-    known, event = context.journal.state.tasks[task.id], context.journal.event
-    if known.effect != EFFECT:
+    task_state, event = context.journal.state.tasks[task.id], context.journal.event
+    if task_state.effect != EFFECT:
         return None
-    question = _effect_question(task, known.attempt.number, known.reason)
+    question = _effect_question(task, task_state.attempt.number, task_state.reason)
     answered = context.journal.state.answers.get(question.id)
     if answered is not None:
         return None if answered["choice"] == AGAIN else SKIP
-    events = [context.journal.asked(question, task.id, known.attempt.number)]
+    events = [context.journal.asked(question, task.id, task_state.attempt.number)]
     answer = context.services.asker.ask(question)
     if answer is None:
         reason = "it may have had its effect already"
-        events.append(event("task.waiting", task.id, known.attempt.number, decisions=[question.id], reason=reason))
+        events.append(event("task.waiting", task.id, task_state.attempt.number, decisions=[question.id], reason=reason))
     else:
-        events.append(context.journal.answered(answer, task.id, known.attempt.number))
+        events.append(context.journal.answered(answer, task.id, task_state.attempt.number))
         if answer.choice == SKIP:
-            events.append(event("task.skipped", task.id, known.attempt.number, reason="skipped by a person"))
+            events.append(event("task.skipped", task.id, task_state.attempt.number, reason="skipped by a person"))
     context.journal.write(*events)
     if answer is None:
         return question.id
@@ -282,5 +282,5 @@ def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
 
 def recorded_answer(context: RunContext, question: Decision) -> Answer | None:
     """Return the answer to a question that the log has."""
-    known = context.journal.state.answers.get(question.id)
-    return Answer(question.id, known["choice"], known["by"], known.get("guidance", "")) if known else None
+    recorded = context.journal.state.answers.get(question.id)
+    return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", "")) if recorded else None

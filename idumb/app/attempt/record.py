@@ -116,10 +116,10 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
     if committed.commit is None:
         return attempt.become(Recorded, commit_refused=committed.words)
     staged_changes.tell_replaced_of(context, attempt, staged)
-    left = _changed_while_committing(context, attempt)
-    if left is not None:
-        attempt = _prove_again(context, attempt, left)
-    context.journal.write(*completion_events(context, attempt, kept, committed.commit, left))
+    left_tree = _changed_while_committing(context, attempt)
+    if left_tree is not None:
+        attempt = _prove_again(context, attempt, left_tree)
+    context.journal.write(*completion_events(context, attempt, kept, committed.commit, left_tree))
     return attempt.become(Recorded)
 
 
@@ -186,7 +186,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     task, number, result = attempt.task.id, attempt.number, attempt.result
     # What was made in a clone and will not be delivered never reaches the user's tree.
     here = context.workspace.kind == "here" or attempt.outcome in _DELIVERED
-    left = _left(context, attempt)
+    left_tree = _left(context, attempt)
     events = [
         _event(
             context,
@@ -214,7 +214,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             outcome=attempt.outcome,
             verdict=attempt.verdict,
             reason=attempt.reason,
-            left=left,
+            left=left_tree,
             touched=list(attempt.ledger.changed) if here else [],
             deviations=list(attempt.ledger.strays) if here else [],
             accepted_paths=list(attempt.accepted_paths),

@@ -98,8 +98,8 @@ def evidence_of(
         outcome.ERRORED: evidence.ERRORED,
         outcome.WAITING: evidence.WAITING if waits else evidence.TIMED_OUT,
     }.get(result.outcome, evidence.FAILED)
-    said = wording.listed(one.words for one in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
-    text = f"its answer cannot be used: {malformed}" if malformed else "; ".join(filter(None, (said, result.message)))
+    cited = wording.listed(e.words for e in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
+    text = f"its answer cannot be used: {malformed}" if malformed else "; ".join(filter(None, (cited, result.message)))
     return Evidence(
         subject,
         text or subject,
@@ -172,8 +172,10 @@ def _asked_again(
 ) -> Answered:
     """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
     journal, why = context.journal, first.malformed
-    said = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
-    journal.write(journal.event("call.retried", attempt.task.id, attempt.number, **said, message=why, call=1, pause=0))
+    call_fields = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
+    journal.write(
+        journal.event("call.retried", attempt.task.id, attempt.number, **call_fields, message=why, call=1, pause=0)
+    )
     again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
     correction = f"## Your last answer\n\n{again}"
     request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
@@ -189,19 +191,19 @@ def _asked_again(
 def _read(context: RunContext, attempt: Measured, result: AgentResult) -> Answered:
     if result.failure == agent.MALFORMED:
         return Answered(result, malformed=result.message or "no verdict can be read in it")
-    said = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
-    if isinstance(said, str) or said["verdict"] != outcome.PASS:
+    answer = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
+    if isinstance(answer, str) or answer["verdict"] != outcome.PASS:
         return Answered(result)
-    shown = validation.read(said)
+    shown = validation.read(answer)
     if isinstance(shown, str):
         return Answered(result, malformed=shown)
-    shown = tuple(_within(context, one) for one in shown)
-    places = (one.place for one in shown if one.place is not None)
-    gone = [p for p in places if not resolves(context.work, p, attempt.candidate)]
-    named = wording.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in gone))
+    shown = tuple(_within(context, item) for item in shown)
+    places = (item.place for item in shown if item.place is not None)
+    unresolved = [p for p in places if not resolves(context.work, p, attempt.candidate)]
+    citations = wording.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in unresolved))
     return (
-        Answered(result, malformed=f"it cites {named}, which the judged files do not have")
-        if gone
+        Answered(result, malformed=f"it cites {citations}, which the judged files do not have")
+        if unresolved
         else Answered(result, shown)
     )
 
@@ -217,18 +219,22 @@ def _within(context: RunContext, shown: ValidatorEvidence) -> ValidatorEvidence:
 def _proving(attempt: Measured, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
     """Return what is shown for criteria of the task, or all of it if the task has none."""
     task = attempt.task
-    return tuple(one for one in shown if not task.acceptance or validation.proven_criteria(task, (one,)))
+    return tuple(item for item in shown if not task.acceptance or validation.proven_criteria(task, (item,)))
 
 
 def question(attempt: Measured) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
     name = attempt.validator or ""
     subject = _subject(name)
-    said = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
-    if said is None:
+    judgement = next((e for e in attempt.evidence if e.subject == subject and e.level > levels.INFORMATIONAL), None)
+    if judgement is None:
         return None
-    why = _why_unproven(attempt, said, name)
-    return questions.validator_question(attempt.task, attempt.number, attempt.changes, why, said.text) if why else None
+    why = _why_unproven(attempt, judgement, name)
+    return (
+        questions.validator_question(attempt.task, attempt.number, attempt.changes, why, judgement.text)
+        if why
+        else None
+    )
 
 
 def _why_unproven(attempt: Measured, said: Evidence, name: str) -> str:
@@ -241,8 +247,8 @@ def _why_unproven(attempt: Measured, said: Evidence, name: str) -> str:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
     shown = validation.proven_criteria(attempt.task, said.shown)
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
-    left = [c for c in alone if c not in shown]
-    return f"The validator {name} shows nothing for {wording.listed(left)}, and nothing else proves it." if left else ""
+    rest = [c for c in alone if c not in shown]
+    return f"The validator {name} shows nothing for {wording.listed(rest)}, and nothing else proves it." if rest else ""
 
 
 def resolves(trees: Trees, cited: Citation, tree: str) -> bool:

@@ -121,7 +121,7 @@ def hash_with_programs(services: Services, contract: Contract) -> str:
 def _approved_programs(services: Services, phase: str, contract_hash: str) -> dict[str, str]:
     """The programs of the contract's newest approval that is not revoked; an approval includes consent."""
     programs = (
-        _approval_programs(one) for one in services.consent.approvals(phase) if _is_valid_for(one, contract_hash)
+        _approval_programs(kept) for kept in services.consent.approvals(phase) if _is_valid_for(kept, contract_hash)
     )
     return next(programs, {})
 

@@ -125,8 +125,8 @@ def newest_nonce(services: Services, contract: Contract) -> str | None:
 
 
 def _newest(services: Services, phase: str, contract_hash: str) -> StoredApproval | None:
-    known = services.consent.approvals(phase)
-    return next((k for k in known if k.revoked is None and k.approval.contract_hash == contract_hash), None)
+    stored = services.consent.approvals(phase)
+    return next((k for k in stored if k.revoked is None and k.approval.contract_hash == contract_hash), None)
 
 
 def newest_valid(services: Services, contract: Contract, *, base: str | None = None) -> StoredApproval | None:
@@ -156,14 +156,14 @@ def require(services: Services, contract: Contract, *, base: str | None = None) 
     Refusal `approval.missing`, `.expired`, `.revoked`, `.void` or `.bad-signature`.
     """
     phase_approvals = PhaseApprovals(services, contract, base)
-    known = services.consent.approvals(contract.phase)
-    for kept in known:
+    stored = services.consent.approvals(contract.phase)
+    for kept in stored:
         if phase_approvals.status(kept) == LIVE:
             _require_valid_signature(services, contract, kept)
             return kept
-    if not known:
+    if not stored:
         raise refusal(contract, approvals.MISSING, "it has none")
-    raise _invalid_refusal(contract, _invalid(phase_approvals, _most_relevant(contract, known)))
+    raise _invalid_refusal(contract, _invalid(phase_approvals, _most_relevant(contract, stored)))
 
 
 def import_signed(services: Services, contract: Contract, path: str) -> StoredApproval:
@@ -172,8 +172,8 @@ def import_signed(services: Services, contract: Contract, path: str) -> StoredAp
     signer = services.signatures.signer(kept.approval.canonical(), kept.signature or "")
     if signer is None:
         raise refusal(contract, "bad-signature", f"the signature of {path} is not from an allowed signer")
-    known = services.consent.approvals(kept.approval.phase)
-    revoked = next((k.revoked for k in known if k.approval.nonce == kept.approval.nonce), None)
+    stored = services.consent.approvals(kept.approval.phase)
+    revoked = next((k.revoked for k in stored if k.approval.nonce == kept.approval.nonce), None)
     kept = StoredApproval(kept.approval, kept.signature, revoked)
     if kept.approval.phase != contract.phase:
         raise refusal(contract, approvals.VOID, f"{path} approves phase {kept.approval.phase}")
@@ -194,8 +194,8 @@ def _most_relevant(contract: Contract, known: Sequence[StoredApproval]) -> Store
 
 def why_invalid(services: Services, contract: Contract, *, base: str | None = None) -> InvalidApproval | None:
     """Why no approval of a phase is valid; None if there never was one."""
-    known = services.consent.approvals(contract.phase)
-    return _invalid(PhaseApprovals(services, contract, base), _most_relevant(contract, known)) if known else None
+    stored = services.consent.approvals(contract.phase)
+    return _invalid(PhaseApprovals(services, contract, base), _most_relevant(contract, stored)) if stored else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,16 +307,16 @@ def _require_valid_signature(services: Services, contract: Contract, kept: Store
 
 def status(services: Services, contract: Contract) -> dict[str, Any] | None:
     """Status of the newest approval of a phase, for `check-plan`; None if there is none."""
-    known = services.consent.approvals(contract.phase)
-    if not known:
+    stored = services.consent.approvals(contract.phase)
+    if not stored:
         return None
     phase_approvals = PhaseApprovals(services, contract)
     try:
-        kept = next((k for k in known if phase_approvals.status(k) == LIVE), known[0])
+        kept = next((k for k in stored if phase_approvals.status(k) == LIVE), stored[0])
         standing = phase_approvals.status(kept)
         changed = [change.part for change in phase_approvals.changes(kept)] if standing == approvals.VOID else []
     except Refusal:  # a program no longer exists
-        kept, standing, changed = known[0], approvals.VOID, ["adapters"]
+        kept, standing, changed = stored[0], approvals.VOID, ["adapters"]
     approval = kept.approval
     return {
         "standing": standing,

@@ -68,8 +68,8 @@ def _accepted_at_terminal(services: Services, contract: Contract, task: Task) ->
 
 
 def _command(contract: Contract, tasks: list[str]) -> str:
-    named = " ".join(f"--accept-irreversible {task}" for task in tasks)
-    return f"idumb approve {contract.phase} --hash {contract.hash} {named}"
+    options = " ".join(f"--accept-irreversible {task}" for task in tasks)
+    return f"idumb approve {contract.phase} --hash {contract.hash} {options}"
 
 
 def _question(contract: Contract, task: Task) -> Decision:

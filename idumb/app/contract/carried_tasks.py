@@ -14,10 +14,10 @@ def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
     """The tasks that the previous run finished, that did not change, and whose dependencies are carried too."""
     tasks: dict[str, None] = {}
     for task in contract.order:
-        known = before.tasks.get(task)
-        if known is None or known.status not in outcome.DONE or known.checkpoint is None:
+        earlier = before.tasks.get(task)
+        if earlier is None or earlier.status not in outcome.DONE or earlier.checkpoint is None:
             continue
-        same = known.digest == contracts.task_digest(contract.tasks[task])
+        same = earlier.digest == contracts.task_digest(contract.tasks[task])
         if same and all(d in tasks for d in contract.dependencies[task]):
             tasks[task] = None
     return tuple(tasks)
@@ -44,17 +44,17 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
     """The events that record the carried tasks in the new run."""
     carried_events: list[NewEvent] = []
     for task in carried(contract, before):
-        known = before.tasks[task]
-        c = known.checkpoint
+        earlier = before.tasks[task]
+        c = earlier.checkpoint
         assert c is not None  # noqa: S101 - `carried` requires a checkpoint
         carried_events.append(
             journal.event(
                 "task.carried",
                 task,
                 from_run=before.id,
-                status=known.status,
-                reason=known.reason,
-                effect=known.effect,
+                status=earlier.status,
+                reason=earlier.reason,
+                effect=earlier.effect,
                 checkpoint={
                     "status": c.status,
                     "git_hash": c.git_hash,

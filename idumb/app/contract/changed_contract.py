@@ -122,8 +122,8 @@ def require_same(services: Services, contract: Contract, state: RunState) -> Non
     was = dict(state.contract.plans)
     changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]
     changed += [path for path in was if path not in {p.path for p in contract.plans}]
-    what = ", ".join(changed) if changed else "the configuration"
-    why = f"{what} changed since run {state.number} of phase {state.phase} was locked"
+    subject = ", ".join(changed) if changed else "the configuration"
+    why = f"{subject} changed since run {state.number} of phase {state.phase} was locked"
     offered = choices(services, state, changed)
     raise Refusal(
         "run.contract-changed",

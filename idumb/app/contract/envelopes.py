@@ -74,8 +74,8 @@ def present(services: Services, agents: Agents, known: Contract) -> EnvelopeSet:
         ruling = settings.of_runs((builder, validator))
         current.sources[ruling.digest()] = services.redaction.redact_output(readable(ruling.deciding()))
         judged = _validator_digest(context, validator)
-        made = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
-        current.envelopes[key] = {**made.as_dict(), "digest": made.digest}
+        computed = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
+        current.envelopes[key] = {**computed.as_dict(), "digest": computed.digest}
     return current
 
 
@@ -122,9 +122,9 @@ def _program(context: _Context, who: Agent) -> tuple[str | None, Sequence[str]]:
         return None, ()
     if not argv:
         return NOTHING, ()
-    named = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
-    context.collected.programs += named
-    digests = context.services.files.digests(named)
+    program_files = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
+    context.collected.programs += program_files
+    digests = context.services.files.digests(program_files)
     text = context.services.redaction.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
     return context.collected.keep(text), argv
 

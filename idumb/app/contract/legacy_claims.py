@@ -21,13 +21,13 @@ def claims(services: Services, contract: Contract, state: RunState) -> frozenset
     """
     imported = [row for name, row in by_phase(services).items() if normalized(name) == normalized(contract.phase)]
     done = {task for row in imported for task in row["completed"]}
-    wanted = {
+    claimed = {
         id
         for id, task in contract.tasks.items()
         if id in done and not task.is_human and STRICT not in (contract.plan_of(id).mode, state.mode)
     }
-    built = _built(services, contract.phase) if wanted else frozenset()
-    return frozenset(id for id in wanted - built if not state.is_to_be_built(id))
+    built = _built(services, contract.phase) if claimed else frozenset()
+    return frozenset(id for id in claimed - built if not state.is_to_be_built(id))
 
 
 def _built(services: Services, phase: str) -> frozenset[str]:

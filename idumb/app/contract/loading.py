@@ -67,10 +67,10 @@ def _folder(plans: PlanFiles, phase: str) -> str:
     try:
         return plans.phase_folder(phase)
     except InputError as problem:
-        named = next((number for number, _, _ in plans.roadmap() if plans.same_phase(number, phase)), None)
-        if problem.code != "phase.not-found" or named is None:
+        roadmap_number = next((number for number, _, _ in plans.roadmap() if plans.same_phase(number, phase)), None)
+        if problem.code != "phase.not-found" or roadmap_number is None:
             raise
-        raise _no_plan(f".planning/phases/{named}") from problem
+        raise _no_plan(f".planning/phases/{roadmap_number}") from problem
 
 
 def _no_plan(folder: str) -> InputError:
@@ -259,9 +259,9 @@ def all_findings(
     A finding about wording is only a warning if the same wording was approved or locked before.
     """
     findings = _all_findings(services, loaded, mode, present)
-    worded = [one for one in findings if one.severity == ERROR and one.code in registry.OF_WORDS]
+    worded = [finding for finding in findings if finding.severity == ERROR and finding.code in registry.OF_WORDS]
     kept = _agreed_findings(services, loaded, worded) if worded else frozenset()
-    return [replace(one, severity=WARNING) if _key(one) in kept else one for one in findings]
+    return [replace(finding, severity=WARNING) if _key(finding) in kept else finding for finding in findings]
 
 
 def _all_findings(services: Services, loaded: Loaded, mode: str | None, present: StartState | None) -> list[Finding]:
@@ -303,7 +303,7 @@ def _agreed_findings(services: Services, loaded: Loaded, worded: Sequence[Findin
     if before is None:
         return frozenset()
     findings = registry.findings(registry.case(before, services.settings, loaded.policy, STRICT))
-    return frozenset(_key(one) for one in findings if one.code in registry.OF_WORDS)
+    return frozenset(_key(finding) for finding in findings if finding.code in registry.OF_WORDS)
 
 
 def _belongs(plans: PlanFiles, plan: Plan, folder: str) -> bool:

@@ -76,11 +76,13 @@ def _append_to_plan(
     by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in answers))
     consents = services.consent.given(contract.hash)
     carried = _approvals(services, state, contract, loaded.contract, by, consents=consents)
-    what = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in answers)
-    for one in carried:
-        services.consent.approve(one)
-    wanted = NextVersion(loaded.contract, sources, what, by, path=path, before=dict(before)[path], changes_tasks=False)
-    contract_versions.lock_next(services, journal, dataclasses.replace(wanted, answers=answers, consents=consents))
+    notes = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in answers)
+    for approval in carried:
+        services.consent.approve(approval)
+    version = NextVersion(
+        loaded.contract, sources, notes, by, path=path, before=dict(before)[path], changes_tasks=False
+    )
+    contract_versions.lock_next(services, journal, dataclasses.replace(version, answers=answers, consents=consents))
     return loaded.contract
 
 
@@ -104,7 +106,7 @@ def _approvals(
         approvals.require(services, old, base=state.base.commit)
     live = approvals.all_valid(services, old, base=state.base.commit)
     free = [kept.approval for kept in live if kept.signature is None]
-    lost = {t for kept in live for t in kept.approval.accepted} - {t for one in free for t in one.accepted}
+    lost = {t for kept in live for t in kept.approval.accepted} - {t for approval in free for t in approval.accepted}
     if lost or (not free and (strict or not consents)):
         why = "its approval is signed, and the signature covers the present plan"
         raise Refusal(
@@ -112,7 +114,7 @@ def _approvals(
             why if live else "it has no valid consent that could carry over",
             details={"phase": old.phase},
         )
-    return tuple(StoredApproval(_carried(services, one, new, by)) for one in reversed(free))
+    return tuple(StoredApproval(_carried(services, approval, new, by)) for approval in reversed(free))
 
 
 def _carried(services: Services, one: Approval, new: Contract, by: str) -> Approval:

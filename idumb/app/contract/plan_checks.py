@@ -33,8 +33,8 @@ def case(services: Services, loaded: Loaded, contract: Contract, mode: str | Non
 
 def warnings(services: Services, contract: Contract) -> tuple[Finding, ...]:
     """The warnings of `check-plan` for a contract, in the order of the plans."""
-    every = findings(services, _loaded(services, contract))
-    return tuple(sorted((f for f in every if f.severity == WARNING), key=lambda f: (f.path, f.line, f.column)))
+    all_findings = findings(services, _loaded(services, contract))
+    return tuple(sorted((f for f in all_findings if f.severity == WARNING), key=lambda f: (f.path, f.line, f.column)))
 
 
 def open_questions(services: Services, contract: Contract) -> tuple[Answer, ...]:
@@ -49,10 +49,10 @@ def unmet_claims(services: Services, contract: Contract, state: RunState) -> tup
     Claims that the present files contradict are excluded: the user may have moved something.
     """
     present = _present(services, contract)
-    done = (known for id, known in state.tasks.items() if id in present.done)
-    left = services.files.there(path for known in done for path in known.work.touched)
-    claims = ground.unmet_claims(contract, replace(present, base=present.base | left))
-    return tuple(one for one in claims if one.exists == (one.path in present.on_disk))
+    done = (task_state for id, task_state in state.tasks.items() if id in present.done)
+    produced = services.files.there(path for task_state in done for path in task_state.work.touched)
+    claims = ground.unmet_claims(contract, replace(present, base=present.base | produced))
+    return tuple(claim for claim in claims if claim.exists == (claim.path in present.on_disk))
 
 
 def _loaded(services: Services, contract: Contract) -> Loaded:
@@ -118,8 +118,8 @@ def _protected(services: Services, contract: Contract) -> tuple[str, ...]:
 
 def _no_programs(services: Services, contract: Contract) -> frozenset[str]:
     """Programs of checks that cannot start now, except ignored files, which a command of the plan may build."""
-    named = ground.named_programs(contract)
-    missing = named - services.files.startable(named)
+    programs = ground.named_programs(contract)
+    missing = programs - services.files.startable(programs)
     local = [name for name in missing if "/" in name and not name.startswith("/")]
     ignored = services.history.ignored(local) if local else frozenset()
     return missing - frozenset(ignored)

@@ -87,13 +87,13 @@ def lock_in(context: RunContext) -> None:
 
 
 def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
-    services, known = context.services, context.contract
+    services, contract = context.services, context.contract
     rules = levels.rules(services.settings)
-    findings = registry.findings(registry.case(known, services.settings, services.policy))
-    used = _blocking_agents(known, services.settings)
-    judged = confidence.assess(known, findings, [name for name in used if _starts(context, name)], used)
+    findings = registry.findings(registry.case(contract, services.settings, services.policy))
+    used = _blocking_agents(contract, services.settings)
+    judged = confidence.assess(contract, findings, [name for name in used if _starts(context, name)], used)
     return {
-        "contract_hash": known.hash,
+        "contract_hash": contract.hash,
         "checks": {"errors": 0, "warnings": len(findings)},
         "levels": [rule.as_dict() for rule in rules],
         "confidence": judged.score,
@@ -180,8 +180,8 @@ def _require_same_files(context: RunContext) -> None:
     changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
     if changed:
         raise _contract_refusal(context, "plan", changed)
-    both = (settings, services.settings)
-    if settings != services.settings and len({_settings_digest(context, each) for each in both}) > 1:
+    compared = (settings, services.settings)
+    if settings != services.settings and len({_settings_digest(context, each) for each in compared}) > 1:
         raise _contract_refusal(context, "configuration", [CONFIGURATION])
     if policy.digest != services.policy.digest:
         raise _contract_refusal(context, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
@@ -229,8 +229,8 @@ def _require_environment(context: RunContext, attempt: Attempt) -> None:
         raise _environment_refusal(state, new)
     locked.reported.update(canonical_json.digest(c.as_dict()) for c in new)
     taken = {
-        key: envelope.seal(state.contract.envelopes[key], **{part: made[part] for part in _LIVE})
-        for key, made in current.envelopes.items()
+        key: envelope.seal(state.contract.envelopes[key], **{part: parts[part] for part in _LIVE})
+        for key, parts in current.envelopes.items()
         if key in state.contract.envelopes
     }
     _record_changes(context, new, current, taken, during=True)
@@ -274,7 +274,7 @@ def _record_changes(
 
 
 def _hashes(envelopes: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    return (value for made in envelopes.values() for value in made.values() if isinstance(value, str))
+    return (value for parts in envelopes.values() for value in parts.values() if isinstance(value, str))
 
 
 _WORDS = {

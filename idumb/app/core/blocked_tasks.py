@@ -20,8 +20,8 @@ def why(contract: Contract, state: RunState | None, shown: Mapping[str, str], ta
     """`waits for T1-01 (skipped: no time)`, with the tasks in between."""
     words = []
     for needed in schedule.blockers(contract, shown, task):
-        known = state.tasks.get(needed) if state is not None else None
-        reason = known.reason if known is not None and shown[needed] in _DONE_TO else ""
+        task_state = state.tasks.get(needed) if state is not None else None
+        reason = task_state.reason if task_state is not None and shown[needed] in _DONE_TO else ""
         words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
     return f"waits for {wording.listed(words)}"
 
@@ -45,10 +45,10 @@ def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[
     plan = contract.plan_of(task)
     if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT:
         return []
-    named = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
-    if not named:
+    droppable = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
+    if not droppable:
         return []
-    return [" ".join([f"idumb amend {contract.phase}", *(f"--drop-dependency {task} {d}" for d in named)])]
+    return [" ".join([f"idumb amend {contract.phase}", *(f"--drop-dependency {task} {d}" for d in droppable)])]
 
 
 def groups(contract: Contract, state: RunState | None, shown: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -64,12 +64,12 @@ def groups(contract: Contract, state: RunState | None, shown: Mapping[str, str])
 def _group(
     contract: Contract, state: RunState | None, shown: Mapping[str, str], cause: str, tasks: list[str]
 ) -> dict[str, Any]:
-    known = state.tasks.get(cause) if state is not None else None
+    task_state = state.tasks.get(cause) if state is not None else None
     ways = [way for task in tasks for way in actions(contract, state, shown, task) if _is_about(way, cause)]
     return {
         "by": cause,
         "status": shown[cause],
-        "reason": known.reason if known is not None else "",
+        "reason": task_state.reason if task_state is not None else "",
         "tasks": tasks,
         "actions": list(dict.fromkeys(ways)),
     }
@@ -82,9 +82,9 @@ def _is_about(action: str, cause: str) -> bool:
 def summary(groups: list[dict[str, Any]]) -> str:
     """One line that says why nothing more can run."""
     return "; ".join(
-        f"{wording.listed(one['tasks'])} {'stays' if len(one['tasks']) == 1 else 'stay'} blocked, because {one['by']}"
-        f" {_DONE_TO[one['status']]}{f': {reason}' if (reason := one['reason']) else ''}"
-        for one in groups
+        f"{wording.listed(group['tasks'])} {'stays' if len(group['tasks']) == 1 else 'stay'} blocked,"
+        f" because {group['by']} {_DONE_TO[group['status']]}{f': {reason}' if (reason := group['reason']) else ''}"
+        for group in groups
     )
 
 

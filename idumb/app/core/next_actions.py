@@ -123,8 +123,8 @@ def consequence_of_retry(strays: Sequence[str]) -> str:
     folders = sorted({path.removesuffix(IGNORE_FILE) for path in strays if path.endswith(f"/{IGNORE_FILE}")})
     when = "after you moved or committed them"
     if folders and all(path.startswith(tuple(folders)) for path in strays):
-        named = ", ".join(f"`{folder}`" for folder in folders)
-        when = f"{when}, or added a tool's output ({named}) to .gitignore and committed that"
+        folder_names = ", ".join(f"`{folder}`" for folder in folders)
+        when = f"{when}, or added a tool's output ({folder_names}) to .gitignore and committed that"
     return f"{when}, the task is retried"
 
 

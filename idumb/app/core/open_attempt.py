@@ -95,13 +95,13 @@ def refuse(services: Services, command: str) -> None:
 def require(state: RunState, task_id: str) -> TaskState:
     """Return the task if it can be submitted: it has an open attempt, or its submit was killed during the commit."""
     run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.id}")
-    known = state.tasks[task_id]
-    if known.attempt.opened is not None or known.intended is not None:
-        return known
-    if known.status in outcome.DONE:
+    task_state = state.tasks[task_id]
+    if task_state.attempt.opened is not None or task_state.intended is not None:
+        return task_state
+    if task_state.status in outcome.DONE:
         raise Refusal(
             "task.already-done",
-            f"{task_id} is already {known.status}.",
+            f"{task_id} is already {task_state.status}.",
             hint=f"idumb next {state.phase}",
             details={"task": task_id},
         )

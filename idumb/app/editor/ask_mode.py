@@ -29,9 +29,9 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
-    left = [task for task in contract.order if statuses[task] not in (*outcome.DONE, outcome.SKIPPED)]
-    ready = [task for task in left if statuses[task] in (outcome.READY, outcome.RUNNING)]
-    chosen = left if everything else ready[:1]
+    unfinished = [task for task in contract.order if statuses[task] not in (*outcome.DONE, outcome.SKIPPED)]
+    ready = [task for task in unfinished if statuses[task] in (outcome.READY, outcome.RUNNING)]
+    chosen = unfinished if everything else ready[:1]
     return Result(
         {
             "run": None,
@@ -40,7 +40,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
             "contract_hash": contract.hash,
             "total": len(contract.tasks),
             "prepared": [_prepared(services, contract, current, statuses, task) for task in chosen],
-            "next": [f"idumb execute-phase {contract.phase}"] if left else ["idumb next"],
+            "next": [f"idumb execute-phase {contract.phase}"] if unfinished else ["idumb next"],
         }
     )
 

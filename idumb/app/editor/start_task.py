@@ -109,12 +109,12 @@ def _require_turn(context: RunContext, task: Task) -> None:
             details={"task": task.id},
         )
     if status == outcome.WAITING:
-        asked = next_steps.pending(state)
-        words = "waits for an answer." if asked else f"waits: {state.tasks[task.id].reason}"
+        open_questions = next_steps.pending(state)
+        words = "waits for an answer." if open_questions else f"waits: {state.tasks[task.id].reason}"
         raise Refusal(
             "task.waiting",
             f"{task.id} {words}",
-            hint="idumb decisions" if asked else f"idumb resume {contract.phase}",
+            hint="idumb decisions" if open_questions else f"idumb resume {contract.phase}",
             details={"phase": contract.phase},
         )
     if status in (outcome.PENDING, outcome.BLOCKED):

@@ -71,15 +71,15 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
 
 def is_current(state: RunState, asked: Mapping[str, Any]) -> bool:
     """Return whether the question is about the task's present failure."""
-    known = state.tasks.get(str(asked.get("task")))
+    task_state = state.tasks.get(str(asked.get("task")))
     return (
-        known is not None
-        and known.status == outcome.FAILED
-        and asked["id"] == f"{known.id}{MARK}{known.attempt.number}"
+        task_state is not None
+        and task_state.status == outcome.FAILED
+        and asked["id"] == f"{task_state.id}{MARK}{task_state.attempt.number}"
     )
 
 
 def open_question(state: RunState, task: str) -> str | None:
     """Return the id of the open question about this task."""
-    found = (i for i, asked in state.decisions.items() if asked.get("task") == task and asked["kind"] == EXHAUSTED)
-    return next((i for i in found if i not in state.answers and is_current(state, state.decisions[i])), None)
+    ids = (i for i, row in state.decisions.items() if row.get("task") == task and row["kind"] == EXHAUSTED)
+    return next((i for i in ids if i not in state.answers and is_current(state, state.decisions[i])), None)

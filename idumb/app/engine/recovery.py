@@ -30,7 +30,11 @@ def recover(context: RunContext) -> tuple[str, ...]:
     An attempt that is open in an editor is left alone: its builder submits it or gives it up.
     """
     tasks = context.journal.state.tasks
-    running = [t for t, known in tasks.items() if known.status == outcome.RUNNING and known.attempt.opened is None]
+    running = [
+        t
+        for t, task_state in tasks.items()
+        if task_state.status == outcome.RUNNING and task_state.attempt.opened is None
+    ]
     for task_id in running:
         context.checks.end_processes()
         _recover(context, context.contract.tasks[task_id], context.journal.state.tasks[task_id])
@@ -43,16 +47,16 @@ def recover(context: RunContext) -> tuple[str, ...]:
 def _keep_refs(context: RunContext) -> None:
     """Restore missing refs of checkpoints whose commits still exist."""
     services, state = context.services, context.journal.state
-    done = {task: known.checkpoint for task, known in state.tasks.items() if not known.carried_from}
-    wanted = {
+    done = {task: task_state.checkpoint for task, task_state in state.tasks.items() if not task_state.carried_from}
+    checkpoint_refs = {
         attempt_ref(
             services, context.run, task, kept.attempt, interruption.INTERRUPTED_REFS.get(kept.status, "checkpoint")
         ): kept.snapshot
         for task, kept in done.items()
         if kept is not None
     }
-    present = services.history.refs(run_ref(services, context.run, "")) if wanted else {}
-    for ref, commit in wanted.items():
+    present = services.history.refs(run_ref(services, context.run, "")) if checkpoint_refs else {}
+    for ref, commit in checkpoint_refs.items():
         if ref not in present:
             try:
                 services.history.keep_ref(ref, commit)
@@ -99,9 +103,11 @@ def _has_bytes(context: RunContext, tree: str, path: str) -> bool:
 def resolve_waiting(context: RunContext) -> None:
     """Continue tasks whose questions have all been answered."""
     state = context.journal.state
-    for task_id, known in list(state.tasks.items()):
-        if known.status == outcome.WAITING and all(d in state.answers for d in known.decisions):
-            _resolve(context, context.contract.tasks[task_id], exposed_secrets.found_again(context.services, known))
+    for task_id, task_state in list(state.tasks.items()):
+        if task_state.status == outcome.WAITING and all(d in state.answers for d in task_state.decisions):
+            _resolve(
+                context, context.contract.tasks[task_id], exposed_secrets.found_again(context.services, task_state)
+            )
 
 
 def _resolve(context: RunContext, task: Task, known: TaskState) -> None:
@@ -127,12 +133,14 @@ def _resolve(context: RunContext, task: Task, known: TaskState) -> None:
     )
     ids = {q.id for q in current}
     # A question that this version or plan would not ask is judged as it was asked.
-    asked = (*current, *exposed_secrets.recorded(state, known, [d for d in known.decisions if d not in ids]))
+    all_questions = (*current, *exposed_secrets.recorded(state, known, [d for d in known.decisions if d not in ids]))
     answers = [
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
         for a in (state.answers[d] for d in known.decisions)
     ]
-    judged = questions.evidence_of_answers([q for q in asked if q.id in known.decisions], answers, known.work.left)
+    judged = questions.evidence_of_answers(
+        [q for q in all_questions if q.id in known.decisions], answers, known.work.left
+    )
     attempt = dataclasses.replace(_rebuilt(context, task, known), evidence=judged)
     failed = [e for e in judged if not e.passed]
     if failed:
@@ -226,17 +234,17 @@ def _is_delivered(context: RunContext, task: Task, known: TaskState) -> bool:
     Uncommitted changes in their way are refused. If those are committed, a new attempt starts from them.
     """
     intended, trees = known.intended or {}, context.services.trees
-    wanted, touched = intended["tree"], tuple(intended["paths"])
-    if _is_present(context, wanted, touched):
+    intended_tree, touched = intended["tree"], tuple(intended["paths"])
+    if _is_present(context, intended_tree, touched):
         return True
     if task_base.made_in(context, known) == "here":
         return False
-    conflicts = trees.restore(wanted, intended["base"], touched)
+    conflicts = trees.restore(intended_tree, intended["base"], touched)
     if not conflicts:
         return True
     if context.services.history.uncommitted([c.path for c in conflicts]):
         raise _undelivered(context, task, conflicts)
-    _take_delivered_back(context, wanted, intended["base"], touched)
+    _take_delivered_back(context, intended_tree, intended["base"], touched)
     return False
 
 
@@ -250,10 +258,10 @@ def _take_delivered_back(context: RunContext, wanted: str, base: str, touched: t
 
 
 def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
-    named = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
+    listed = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
     return Refusal(
         "task.changed-since",
-        f"{task.id} is done in its clone, but cannot be delivered: {named}",
+        f"{task.id} is done in its clone, but cannot be delivered: {listed}",
         hint=f"Move your changes away, or commit them and {task.id} is built again on top of them;"
         f" then idumb resume {context.contract.phase}",
         details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},

@@ -74,8 +74,8 @@ def run_tasks(context: RunContext) -> Ending:
             return ending
         if ending is not None:
             waiting = ending
-            known = context.journal.state.tasks[task_id]
-            if not (context.contract.tasks[task_id].is_human or known.attempt.adopted):
+            task_state = context.journal.state.tasks[task_id]
+            if not (context.contract.tasks[task_id].is_human or task_state.attempt.adopted):
                 return ending  # its unfinished work is in the tree; nothing may build on top of it
             continue
         if context.journal.state.tasks[task_id].status in outcome.DONE:
@@ -87,10 +87,10 @@ def run_tasks(context: RunContext) -> Ending:
 
 def _paused(context: RunContext) -> Ending | None:
     """Return a requested pause. Between two tasks everything is saved."""
-    asked = context.services.owner.pause_asked()
-    if asked is None:
+    request = context.services.owner.pause_asked()
+    if request is None:
         return None
-    by, why = asked
+    by, why = request
     return Ending("paused", next_actions.said_by(by, why), said={"by": by, "why": why})
 
 
@@ -128,8 +128,8 @@ def admit(context: RunContext, task: Task) -> Ending | None:
     decision, words = ceiling
     if decision != budget.STOP:
         return Ending("waiting", f"{task.id}: {words}", task.id)
-    known = context.journal.state.tasks[task.id]
-    context.journal.write(task_failure.failed(context, task, known.attempt.number, words))
+    task_state = context.journal.state.tasks[task.id]
+    context.journal.write(task_failure.failed(context, task, task_state.attempt.number, words))
     return Ending("halted", f"{task.id}: {words}", task.id)
 
 
@@ -155,12 +155,12 @@ def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, 
         return lead(context, attempt)
     except Interrupted as interrupted:
         context.services.owner.guard()
-        known = context.journal.state.tasks[task.id]
+        task_state = context.journal.state.tasks[task.id]
         # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
         # was begun in the editor is as it was, and is submitted once more.
-        if known.intended is None and known.attempt.opened is None:
-            if known.attempt.running and context.workspace.kind == "here":
-                drift.report_after_crash(context, task, known)
+        if task_state.intended is None and task_state.attempt.opened is None:
+            if task_state.attempt.running and context.workspace.kind == "here":
+                drift.report_after_crash(context, task, task_state)
             took = context.services.clock.monotonic() - attempt.started
             interruption.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
         raise
@@ -195,8 +195,8 @@ def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage)
     if why.kind == agent.OVER_BUDGET and budget.reached(context.services.settings, state, task.id) is not None:
         return AGAIN  # which asks a person first
     if why.kind in failures.STOPPING:
-        said = {"task": task.id, "failure": why.kind}
-        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id, said)
+        details = {"task": task.id, "failure": why.kind}
+        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id, details)
     return None
 
 
@@ -230,18 +230,20 @@ def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
     """Ask a person what to do about a failed task, now or later; None if the run continues."""
     task, event = attempt.task, context.journal.event
     question = questions.failure_question(task, attempt.number, attempt.reason)
-    asked = task_failure.asked(context, task, attempt.number, question)
+    question_event = task_failure.asked(context, task, attempt.number, question)
     again = attempt.number < context.max_attempts  # a remembered `retry` does not try for ever
-    known = plan_answers.remembered_answer(context.services, question, task) if again else None
-    answer = known or context.services.asker.ask(question)
+    remembered = plan_answers.remembered_answer(context.services, question, task) if again else None
+    answer = remembered or context.services.asker.ask(question)
     if answer is None:
-        context.journal.write(asked, task_failure.waiting(context, task, attempt.number, question, attempt.reason))
+        context.journal.write(
+            question_event, task_failure.waiting(context, task, attempt.number, question, attempt.reason)
+        )
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
     answered = context.journal.answered(answer, task.id, attempt.number)
     if answer.choice == questions.RETRY:
-        context.journal.write(asked, answered, event("task.reset", task.id, reason="retry"))
+        context.journal.write(question_event, answered, event("task.reset", task.id, reason="retry"))
         return _run_task(context, task)
-    context.journal.write(asked, answered)
+    context.journal.write(question_event, answered)
     if answer.choice == questions.SKIP:
         context.journal.write(event("task.skipped", task.id, attempt.number, reason="skipped by a person"))
     return None
@@ -253,8 +255,8 @@ def require_agents(context: RunContext) -> None:
         try:
             context.agents.get(name).describe()
         except AdapterError as problem:
-            named = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
-            raise Refusal(problem.code, f"{named}{problem.message}", hint=problem.hint) from problem
+            prefix = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
+            raise Refusal(problem.code, f"{prefix}{problem.message}", hint=problem.hint) from problem
     agent_programs.require(
         context.services, context.contract, context.agents, next_actions.command(context.journal.state)
     )

@@ -23,9 +23,9 @@ RECORDED = "history.recorded"
 
 def text(services: Services) -> str | None:
     """Return the whole file; None if the log has nothing to put in it."""
-    told = _told(services)
-    told += _unrecorded(services, told)
-    return services.documents.state([one for _, one in sorted(told, key=_place)]) if told else None
+    history = _told(services)
+    history += _unrecorded(services, history)
+    return services.documents.state([line for _, line in sorted(history, key=_place)]) if history else None
 
 
 def record(services: Services, journal: Journal) -> None:
@@ -36,14 +36,14 @@ def record(services: Services, journal: Journal) -> None:
     state = journal.state
     if not state.id or state.state == ACTIVE:
         return
-    said = _said(state)
+    summary = _said(state)
     last = run_lookup.last_event(services, RECORDED, state.id)
-    new = last is None or {name: last.payload.get(name) for name in said} != said
+    new = last is None or {name: last.payload.get(name) for name in summary} != summary
     if not new and services.reports.exists(projection_paths.STATE_FILE):
         return
     kept = _is_kept(services, journal)
     if new:
-        journal.write(journal.event(RECORDED, **said, **_earlier(services, state.id)))
+        journal.write(journal.event(RECORDED, **summary, **_earlier(services, state.id)))
     if kept:
         projections.write(services, projection_paths.STATE_FILE, text(services) or "")
 
@@ -60,13 +60,13 @@ def _is_kept(services: Services, journal: Journal) -> bool:
 
 def keep(services: Services, journal: Journal) -> None:
     """Record what the present file holds beyond the log, and keep its bytes, before it is replaced."""
-    found = of_path(services, projection_paths.STATE_FILE)
-    if found is not None:
-        write(services, journal, (found,))
+    imported = of_path(services, projection_paths.STATE_FILE)
+    if imported is not None:
+        write(services, journal, (imported,))
 
 
 def beyond(services: Services, present: dict[str, Any]) -> ImportedState | None:
-    return state_file.missing_from_log(present, [one for _, one in _told(services)])
+    return state_file.missing_from_log(present, [line for _, line in _told(services)])
 
 
 def runs_here(services: Services) -> list[str]:
@@ -75,7 +75,7 @@ def runs_here(services: Services) -> list[str]:
 
 
 def _said(state: RunState) -> dict[str, str]:
-    shown = {task: known.status for task, known in state.tasks.items()}
+    shown = {task: task_state.status for task, task_state in state.tasks.items()}
     return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
 
 
@@ -87,8 +87,8 @@ def _told(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
     """Return what was recorded for this file, each line with its place in the log."""
     here = frozenset(runs_here(services))
     recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
-    came = [(e.seq, one) for e in services.log.events(kind=legacy_claims.IMPORTED) for one in _imported(services, e)]
-    return sorted([*came, *(one for event in recorded for one in _entries(event))], key=_place)
+    came = [(e.seq, line) for e in services.log.events(kind=legacy_claims.IMPORTED) for line in _imported(services, e)]
+    return sorted([*came, *(line for event in recorded for line in _entries(event))], key=_place)
 
 
 def _entries(event: Event) -> Iterator[tuple[int, HistoryEntry]]:
@@ -103,26 +103,26 @@ def _entry(timestamp: str, run: str, said: Mapping[str, Any]) -> HistoryEntry:
 
 
 def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
-    told = event.payload
-    if told.get("worktree", services.worktree) == services.worktree and (
-        told["state"] or told["anchors"] or told["history"]
+    payload = event.payload
+    if payload.get("worktree", services.worktree) == services.worktree and (
+        payload["state"] or payload["anchors"] or payload["history"]
     ):
-        yield ImportedState(event.at, told["state"], told["anchors"], told["history"])
+        yield ImportedState(event.at, payload["state"], payload["anchors"], payload["history"])
 
 
 def _earlier(services: Services, run: str) -> dict[str, Any]:
     """Return lines of earlier runs, recorded once so that no later command must replay those runs."""
-    lines = [(seq, one) for seq, one in _unrecorded(services, _told(services)) if one.run != run]
-    said = [{"seq": seq, "phase": one.phase, **one.as_dict()} for seq, one in lines]
-    return {"earlier": said} if said else {}
+    lines = [(seq, line) for seq, line in _unrecorded(services, _told(services)) if line.run != run]
+    rows = [{"seq": seq, "phase": line.phase, **line.as_dict()} for seq, line in lines]
+    return {"earlier": rows} if rows else {}
 
 
 def _unrecorded(
     services: Services, told: Sequence[tuple[int, HistoryEntry | ImportedState]]
 ) -> list[tuple[int, HistoryEntry]]:
     """Return lines of ended runs that have none, each at the place of the run's end."""
-    known = state_file.runs([one for _, one in told])
-    states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in known]
+    recorded_runs = state_file.runs([line for _, line in told])
+    states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in recorded_runs]
     return [(s.last_seq, _entry(s.moved_at, s.id, _said(s))) for s in states if s.state != ACTIVE]
 
 
@@ -139,10 +139,10 @@ def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
     old = None if text is None else services.plans.old_state(path, data)
     if old is None or old.kind != legacy.STATE:
         return None if old is None else (old, data)
-    found = beyond(services, dict(old.content))
-    if found is None:
+    unrecorded = beyond(services, dict(old.content))
+    if unrecorded is None:
         return None
-    only = {**found.state, "anchors": list(found.anchors), "history": list(found.history)}
+    only = {**unrecorded.state, "anchors": list(unrecorded.anchors), "history": list(unrecorded.history)}
     return dataclasses.replace(old, content=only), data
 
 

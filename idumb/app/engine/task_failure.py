@@ -15,8 +15,8 @@ from idumb.domain.runs.task_state import TaskState
 
 def tries_again(context: RunContext, task: Task) -> bool:
     """Return whether another attempt follows the one that failed last."""
-    known = context.journal.state.tasks[task.id]
-    return schedule.tries_again(task, context.plans[task.id].mode, known, context.max_attempts)
+    task_state = context.journal.state.tasks[task.id]
+    return schedule.tries_again(task, context.plans[task.id].mode, task_state, context.max_attempts)
 
 
 def is_left_out(task: Task, ended: str | None) -> bool:
@@ -40,11 +40,11 @@ def failed(context: RunContext, task: Task, attempt: int, reason: str) -> NewEve
 
 def for_good(context: RunContext, task: Task, attempt: int, reason: str) -> tuple[NewEvent, ...]:
     """Return the events of a task that stays failed, with a question if neither plan nor strict mode decides."""
-    known = context.journal.state.tasks[task.id]
+    task_state = context.journal.state.tasks[task.id]
     ended = failed(context, task, attempt, reason)
-    if not exhausted_tasks.asks(task, _mode(context, task), known):
+    if not exhausted_tasks.asks(task, _mode(context, task), task_state):
         return (ended,)
-    return (asked(context, task, attempt, exhausted_tasks.question(task, known, reason)), ended)
+    return (asked(context, task, attempt, exhausted_tasks.question(task, task_state, reason)), ended)
 
 
 def _mode(context: RunContext, task: Task) -> str:

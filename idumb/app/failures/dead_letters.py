@@ -136,11 +136,13 @@ def _letters(services: Services, *, every: bool) -> list[Letter]:
         phase, tree = starts[run_]
         of_run = _letters_of_run(services, run_lookup.run_of(services, run_), events, phase, tree)
         if newest[phase, tree] != run_:
-            of_run = [replace(one, state=dead_letter.REPLACED) for one in of_run]
+            of_run = [replace(letter, state=dead_letter.REPLACED) for letter in of_run]
         letters += of_run
     # Settled and replaced letters keep their state even if hidden, because they cannot be retried.
-    hidden_ids = {one.id for one in letters if one.state == dead_letter.PARKED and hidden.get(one.id, 0) >= one.seq}
-    shown = [replace(one, state=dead_letter.REMOVED) if one.id in hidden_ids else one for one in letters]
+    hidden_ids = {
+        letter.id for letter in letters if letter.state == dead_letter.PARKED and hidden.get(letter.id, 0) >= letter.seq
+    }
+    shown = [replace(letter, state=dead_letter.REMOVED) if letter.id in hidden_ids else letter for letter in letters]
     return sorted(shown, key=lambda letter: letter.seq)
 
 
@@ -162,10 +164,10 @@ def _letters_of_run(services: Services, state: RunState, events: list[Event], ph
     tasks = [
         _task_letter(services, state, e, phase, tree) for e in events if e.task is not None and e.task in state.tasks
     ]
-    parked = [one for one in tasks if one.state == dead_letter.PARKED]
+    parked = [letter for letter in tasks if letter.state == dead_letter.PARKED]
     whole = [_run_letter(state, e, phase, tree, parked) for e in events if e.task is None]
     # A run also halts to wait for a person. Only a run that is still in the recorded state failed.
-    return [*tasks, *(one for one in whole if one.state == dead_letter.PARKED)]
+    return [*tasks, *(letter for letter in whole if letter.state == dead_letter.PARKED)]
 
 
 def _task_letter(services: Services, state: RunState, event: Event, phase: str, tree: str) -> Letter:
@@ -200,7 +202,10 @@ def _run_letter(state: RunState, event: Event, phase: str, tree: str, failed: li
     asks = any(t.status == outcome.WAITING for t in state.tasks.values())
     unchanged = state.state == ended and state.reason == event.payload.get("reason", "") and not asks
     failure, stopped = event.payload.get("failure"), state.tasks.get(event.payload.get("task", ""))
-    classes = [*(one.class_ for one in failed), *([dead_letter.failure_class(None, None, failure)] if failure else [])]
+    classes = [
+        *(letter.class_ for letter in failed),
+        *([dead_letter.failure_class(None, None, failure)] if failure else []),
+    ]
     return Letter(
         dead_letter.letter_id(state.id, None),
         dead_letter.RUN,
@@ -209,8 +214,8 @@ def _run_letter(state: RunState, event: Event, phase: str, tree: str, failed: li
         tree,
         None,
         dead_letter.run_class(classes),
-        event.payload.get("reason") or f"{', '.join(one.task or '' for one in failed)} failed",
-        sum(one.attempts for one in failed) + (stopped.attempt.number if stopped is not None else 0),
+        event.payload.get("reason") or f"{', '.join(letter.task or '' for letter in failed)} failed",
+        sum(letter.attempts for letter in failed) + (stopped.attempt.number if stopped is not None else 0),
         None,
         None,
         failure,
@@ -223,19 +228,19 @@ def _run_letter(state: RunState, event: Event, phase: str, tree: str, failed: li
 def _find(services: Services, name: str) -> Letter:
     """Find a letter by its id, a prefix of it, or a task, which means its newest letter."""
     letters = _letters(services, every=True)
-    exact = [one for one in letters if one.id == name]
+    exact = [letter for letter in letters if letter.id == name]
     matches = exact or list(_by_name(letters, name))
     if len(matches) == 1:
         return matches[0]
     if matches:
-        several = wording.listed(one.id for one in matches)
+        several = wording.listed(letter.id for letter in matches)
         raise InputError("dead-letter.ambiguous", f"{name} is ambiguous: {several}.", hint="idumb dlq list --all")
     raise InputError("dead-letter.unknown", f"There is no dead letter {name}.", hint="idumb dlq list --all")
 
 
 def _by_name(letters: list[Letter], name: str) -> Iterator[Letter]:
-    of_task = [one for one in letters if one.task is not None and one.task.lower() == name.lower()]
+    of_task = [letter for letter in letters if letter.task is not None and letter.task.lower() == name.lower()]
     if of_task:
         yield of_task[-1]
     elif name:
-        yield from (one for one in letters if one.id.startswith(name))
+        yield from (letter for letter in letters if letter.id.startswith(name))

@@ -85,7 +85,7 @@ def _stopped(state: RunState) -> tuple[str, ...]:
 
 
 def _with_status(state: RunState, status: str) -> tuple[str, ...]:
-    return tuple(task for task, known in state.tasks.items() if known.status == status)
+    return tuple(task for task, task_state in state.tasks.items() if task_state.status == status)
 
 
 def _task(services: Services, contract: Contract | None, state: RunState, task: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
         "attempts": attempts,
         "changes": _changes(services, state, finished, task_state),
         "envelope": _envelope(started),
-        "remedies": [asdict(one) for one in remedies(failure)],
+        "remedies": [asdict(remedy) for remedy in remedies(failure)],
     }
 
 
@@ -158,10 +158,10 @@ def _changes(
     rows = []
     previous, since = task_state.work.base, "start"
     for event in finished:
-        left = checkpoint_trees.get(event.attempt) or event.payload.get("left")
-        if previous is not None and left is not None:
-            rows.append({"attempt": event.attempt, "since": since, **_difference(services, previous, left)})
-            previous, since = left, f"attempt {event.attempt}"
+        left_tree = checkpoint_trees.get(event.attempt) or event.payload.get("left")
+        if previous is not None and left_tree is not None:
+            rows.append({"attempt": event.attempt, "since": since, **_difference(services, previous, left_tree)})
+            previous, since = left_tree, f"attempt {event.attempt}"
     return rows
 
 
@@ -181,10 +181,10 @@ def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
 def _envelope(started: Sequence[Event]) -> list[dict[str, Any]]:
     """Return each pair of attempts with different envelopes, and the parts in which they differ."""
     rows = []
-    for one, other in itertools.pairwise(started):
-        differ, unknown = envelopes.compare(one.payload.get("envelope", {}), other.payload.get("envelope", {}))
+    for earlier, later in itertools.pairwise(started):
+        differ, unknown = envelopes.compare(earlier.payload.get("envelope", {}), later.payload.get("envelope", {}))
         if differ or unknown:
-            rows.append({"attempts": [one.attempt, other.attempt], "parts": list(differ), "unknown": list(unknown)})
+            rows.append({"attempts": [earlier.attempt, later.attempt], "parts": list(differ), "unknown": list(unknown)})
     return rows
 
 
@@ -227,12 +227,12 @@ def _checklist(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every remedy once, with its tasks, then general remedies."""
     tasks_by_remedy: dict[tuple[str, str | None], list[str]] = {}
     for task in data["tasks"]:
-        for one in task["remedies"]:
-            tasks_by_remedy.setdefault((one["text"], one["command"]), []).append(task["id"])
+        for item in task["remedies"]:
+            tasks_by_remedy.setdefault((item["text"], item["command"]), []).append(task["id"])
     rows = [{"text": text, "command": command, "tasks": tasks} for (text, command), tasks in tasks_by_remedy.items()]
     rows += [
-        {"text": f"{one['subject']} is {one['result']}: {one['text']}", "command": None, "tasks": []}
-        for one in (data["verification"] or {}).get("open", ())
+        {"text": f"{item['subject']} is {item['result']}: {item['text']}", "command": None, "tasks": []}
+        for item in (data["verification"] or {}).get("open", ())
     ]
     since = data["since"]
     if since is not None and since["files"] and since["head"] != since["commit"]:

@@ -64,8 +64,8 @@ def _values(loaded: Loaded, bundle: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _citations(services: Services, text: str) -> list[dict[str, Any]]:
     """Return every `file:line` in the text, and whether it exists."""
-    named = dict.fromkeys((m[1], int(m[2])) for m in _CITED.finditer(text))
-    places = [Citation(path, line) for path, line in named][:50]
+    cited = dict.fromkeys((m[1], int(m[2])) for m in _CITED.finditer(text))
+    places = [Citation(path, line) for path, line in cited][:50]
     tree = services.trees.scan() if places else ""
     return [
         dataclasses.asdict(dataclasses.replace(c, resolves=validator.resolves(services.trees, c, tree))) for c in places
@@ -93,7 +93,7 @@ def _checked(services: Services, state: RunState, loaded: Loaded, text: str) -> 
     path = _path(services, loaded, data)
     if text.split() == dict(loaded.sources)[path].decode("utf-8", "replace").split():
         return {"problem": "the proposed plan is the current plan"}
-    sources = [(p, data if p == path else known) for p, known in loaded.sources]
+    sources = [(p, data if p == path else current) for p, current in loaded.sources]
     proposed = loading.runnable(services, loading.load_sources(services, state.phase, loaded.folder, sources))
     changes = since_lock(services, state, proposed)
     refused = amendment.forbidden(changes.diff, changes.contract, proposed, state)

@@ -50,11 +50,11 @@ def effects(
     agreed = locked_tasks(services, state, contract)
     declared = [agreed[task] for task in effective if task in agreed]
     irreversible = {task.id: task.rollback.reason for task in declared if task.rollback.kind == IRREVERSIBLE}
-    named = _named_tasks(state, past)
-    _refuse_irreversible(state, {task: why for task, why in irreversible.items() if task not in named})
+    past_tasks = _named_tasks(state, past)
+    _refuse_irreversible(state, {task: why for task, why in irreversible.items() if task not in past_tasks})
     compensatable = [t for t in reversed(declared) if t.rollback.kind == COMPENSATABLE]
-    commands = [(t.id, t.rollback.commands) for t in compensatable if t.id not in named]
-    remaining = {**irreversible, **{t.id: "its commands did not run" for t in compensatable if t.id in named}}
+    commands = [(t.id, t.rollback.commands) for t in compensatable if t.id not in past_tasks]
+    remaining = {**irreversible, **{t.id: "its commands did not run" for t in compensatable if t.id in past_tasks}}
     if commands:
         _require_consent(services, state, contract, commands[0][0])
     return Effects(
@@ -153,7 +153,7 @@ def _adopt_changes(
     trees, state = services.trees, journal.state
     present = trees.scan(target.paths)
     changed = [p for p in target.paths if trees.entry(before, p) != trees.entry(present, p)]
-    left: dict[str, str] = {}
+    left_trees: dict[str, str] = {}
     if changed:
         ref = run_ref(services, state.id, f"operations/{journal.operation}/compensated-{task}")
         trees.keep(ref, present, f"after the commands of {task}")
@@ -161,9 +161,9 @@ def _adopt_changes(
         for task_id, task_state in state.tasks.items():
             own = [path for path in changed if path in set(task_state.work.touched)]
             if task_state.work.left is not None and own:
-                left[task_id] = trees.overlay(task_state.work.left, present, own)
+                left_trees[task_id] = trees.overlay(task_state.work.left, present, own)
     if record:
-        journal.write(journal.event("rollback.compensated", task, paths=changed, left=left, tree=present))
+        journal.write(journal.event("rollback.compensated", task, paths=changed, left=left_trees, tree=present))
     return present, target
 
 

@@ -100,13 +100,13 @@ def _effect(target: Target, word: Confirmation) -> str:
 
 
 def _question(target: Target, word: Confirmation) -> Decision:
-    named = (word.operation,) if word.operation else ()
+    operation = (word.operation,) if word.operation else ()
     return Decision(
         id="confirm",
         kind="rollback",
         what=target.words,
         why="Files return to an earlier state. A snapshot of the present is kept, and `idumb undo` restores it.",
-        evidence=(*named, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
+        evidence=(*operation, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
         choices=(
             Choice("yes", "restore them", "these files change, and a new commit records it", word.command),
             Choice("no", "change nothing", "nothing changes"),
@@ -161,8 +161,8 @@ def restore_paths(
         journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
         raise restore_conflicts.refusal(services, target, before, conflicts)
     # The user changed a path when others were already restored, so the rest is restored too.
-    paths, left = _restore_rest(services, journal.state) if conflicts else (target.paths, ())
-    return _record(services, journal, contract, paths, left)
+    paths, user_changed = _restore_rest(services, journal.state) if conflicts else (target.paths, ())
+    return _record(services, journal, contract, paths, user_changed)
 
 
 def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
@@ -188,13 +188,13 @@ def finish_interrupted(services: Services, journal: Journal, contract: Contract)
 def _restore_rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Restore the rest of an interrupted restore; return the restored paths and those that the user changed."""
     intended = state.restoring or {}
-    left = tuple[str, ...]()
+    user_changed = tuple[str, ...]()
     trees = (intended["after_tree"], intended["expected_tree"])
     paths = exposed_secrets.names_in(services, intended["paths"], *trees)
     while conflicts := services.trees.restore(*trees, paths, tell=services.reporter.note):
-        left = (*left, *(c.path for c in conflicts))
-        paths = tuple(path for path in paths if path not in set(left))
-    return paths, left
+        user_changed = (*user_changed, *(c.path for c in conflicts))
+        paths = tuple(path for path in paths if path not in set(user_changed))
+    return paths, user_changed
 
 
 def _restore_folders(services: Services, intended: Mapping[str, Any]) -> None:
@@ -214,7 +214,7 @@ def _record(
     if intended is None:
         raise AssertionError("the intent of a restore is recorded first")
     _restore_folders(services, intended)
-    said = {
+    payload = {
         **intended["said"],
         "operation": intended["operation"],
         "tasks": list(intended["tasks"]),
@@ -227,11 +227,11 @@ def _record(
         "made_folders": list(intended.get("made_folders", ())),
     }
     kind = f"{intended['command']}.completed"
-    reports = _reports(services, _state_after(state, kind, said), contract, intended["tasks"])
+    reports = _reports(services, _state_after(state, kind, payload), contract, intended["tasks"])
     commit, reports_committed = (
         _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
     )
-    events = [journal.event(kind, **said, commit=commit)]
+    events = [journal.event(kind, **payload, commit=commit)]
     events += (
         [journal.event("reports.committed", commit=commit, paths=list(reports_committed))] if reports_committed else []
     )

@@ -67,7 +67,7 @@ def _how_changed(services: Services, before: Snapshot, path: str) -> str:
 
 def refusal(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
     """Build the refusal, with commands that keep both versions of each file."""
-    named = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
+    listed = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
     commands = [
         _unstaged(c.path) if c.why == _STAGED else _resolve_commands(services, target, before, c.path)
         for c in conflicts
@@ -76,7 +76,7 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     shown = "; ".join(f"{keep}, then {back}" if keep else back for keep, back in commands[:_SHOWN])
     return Refusal(
         "rollback.conflict",
-        f"Nothing was restored, because these files changed after the tasks: {named}",
+        f"Nothing was restored, because these files changed after the tasks: {listed}",
         hint="Save your version, restore that of the tasks (rm: they left none), and run the command again:"
         f" {shown}{more}",
         details={
@@ -98,10 +98,10 @@ def _unstaged(path: str) -> tuple[str, str]:
 
 def _resolve_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
     """Return commands that save the user's version beside the file ("" without one) and restore the tasks' version."""
-    named = kept_at(before.ref, path)
+    saved_at = kept_at(before.ref, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
-    keep = f"git show {shlex.quote(named)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""
+    keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""
     if theirs is None:
         return keep, f"rm -f {shlex.quote(path)}"  # the tasks left no such file
     return keep, _write_command(theirs, path, present=mine)

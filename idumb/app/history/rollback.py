@@ -61,7 +61,7 @@ def rollback(
             {"to": task},
         )
         words = f"rollback of phase {state.phase} to {task}"
-        command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {one}" for one in past), "--yes"])
+        command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {name}" for name in past), "--yes"])
         result = carry_out(services, journal, contract, tag, words, restore.Confirmation(yes, command), past)
         then(journal)
         return result
@@ -201,11 +201,11 @@ def _position(order: Sequence[tuple[int, TaskState]], task: str) -> int:
 
 def first_attempts(services: Services, state: RunState) -> list[tuple[int, TaskState]]:
     """Return (sequence number of the first attempt, task) for each task, oldest first."""
-    seen: dict[str, RunState] = {}
+    states_by_run: dict[str, RunState] = {}
     rows = [(seq, state.tasks[task]) for task, seq in state.attempted.items()]
     for task, task_state in state.tasks.items():
         if task_state.carried_from and task_state.checkpoint is not None and task not in state.attempted:
-            origin = _origin(services, task_state, seen)
+            origin = _origin(services, task_state, states_by_run)
             if origin is not None:
                 rows.append(origin)
     return sorted(rows, key=lambda item: item[0])
@@ -236,15 +236,15 @@ def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
 def _target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
     """Return, for each path, its state before the first task that touched it, and after the last one."""
     target = expected = present
-    seen: set[str] = set()
+    covered: set[str] = set()
     for task_state in undone:
         touched = _touched_paths(task_state)
-        fresh = [p for p in touched if p not in seen]
-        seen.update(fresh)
+        fresh = [p for p in touched if p not in covered]
+        covered.update(fresh)
         if fresh and task_state.work.base:
             target = services.trees.overlay(target, task_state.work.base, fresh)
         if touched and task_state.work.left:
             expected = services.trees.overlay(expected, task_state.work.left, touched)
     created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
     folders = services.trees.present_folders(created)
-    return Target(tuple(sorted(seen)), target, expected, tuple(k.id for k in undone), words, folders)
+    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, folders)

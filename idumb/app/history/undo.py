@@ -102,7 +102,7 @@ def _operation_name(services: Services, event: Event) -> str:
     """Return the operation of the event, with its command if the log has it."""
     operation = _operation(event)
     begun = services.log.events(operation=operation, kind="operation.started", limit=1)
-    command = next((f" ({one.payload['command']})" for one in begun), "")
+    command = next((f" ({start.payload['command']})" for start in begun), "")
     return f"operation {operation}{command}"
 
 
@@ -139,7 +139,7 @@ def _belongs(services: Services, last: Event, event: Event) -> bool:
     if event.kind != "attempt.started":
         return False
     begun = services.log.events(run=event.run, operation=event.operation, kind="attempt.started")
-    tried = {(one.task, one.attempt) for one in begun}
+    tried = {(started.task, started.attempt) for started in begun}
     ended = (e for e in services.log.events(run=event.run, operation=last.operation) if e.kind in _ENDS)
     return any((e.task, e.attempt) in tried for e in ended)
 
@@ -166,13 +166,13 @@ def _no_such(services: Services, operation: str) -> Refusal:
 def _other_operation(services: Services, state: RunState, event: Event, last: Event | None, command: str) -> Refusal:
     """Return the refusal: `--yes` confirms the undo of the newest operation only, and this would undo another one."""
     newer = "" if last is None else f" Your newest operation is {_described(services, last)}; it cannot be undone."
-    what, operation = _describe(services, state, event), _operation(event)
+    description, operation = _describe(services, state, event), _operation(event)
     return Refusal(
         "undo.other-operation",
-        f"Nothing was changed: this would undo {what} ({_operation_name(services, event)}).{newer}",
+        f"Nothing was changed: this would undo {description} ({_operation_name(services, event)}).{newer}",
         hint=command,
         details={
-            "what": f"Undo {what}",
+            "what": f"Undo {description}",
             "phase": state.phase,
             "operation": operation,
             "newest": None if last is None else last.operation,
@@ -226,25 +226,27 @@ def _undo_restore(
     services: Services, journal: Journal, contract: Contract, event: Event, word: restore.Confirmation
 ) -> Result:
     state, p = journal.state, event.payload
-    what = _describe(services, state, event)
+    description = _describe(services, state, event)
     trees = (p["before_tree"], p["after_tree"])
     target = Target(
         exposed_secrets.names_in(services, p["paths"], *trees),
         p["before_tree"],
         p["after_tree"],
         tuple(p["tasks"]),
-        f"undo of {what}",
+        f"undo of {description}",
         removed_folders=exposed_secrets.folders_in(services, p.get("made_folders", ()), *trees),
         made_folders=exposed_secrets.folders_in(services, p.get("removed_folders", ()), *trees),
     )
     undone = p.get("operation", event.operation)
-    intent = Intent(restore.UNDO, f"Undo: {what}", f"Idumb-Undo: {undone}", {"undone": undone, "what": what})
+    intent = Intent(
+        restore.UNDO, f"Undo: {description}", f"Idumb-Undo: {undone}", {"undone": undone, "what": description}
+    )
     # Undo restores files, but not effects outside the files that commands undid.
     lost = (
         f"The effect of {task} outside the files was rolled back and is not repeated"
         for task in p.get("compensated") or ()
     )
-    data = {"undone": undone, "what": what, "next": ["idumb next", "idumb undo"]}
+    data = {"undone": undone, "what": description, "next": ["idumb next", "idumb undo"]}
     effects = Effects(warnings=tuple(lost))
     return rollback.restore_and_report(services, journal, contract, target, intent, word, effects, data)
 
@@ -290,10 +292,10 @@ def _undo_run(
     services: Services, journal: Journal, contract: Contract, event: Event, word: restore.Confirmation
 ) -> Result:
     """Roll back to before the first task that the operation attempted."""
-    to, what = _task_before(services, journal.state, event), _describe(services, journal.state, event)
-    intent = Intent(restore.ROLLBACK, f"Undo: {what}", f"Idumb-Rollback: {to}", {"to": to, "what": what})
-    result = rollback.carry_out(services, journal, contract, intent, f"undo of {what}", word)
-    data = {**result.data, "what": what, "undone": event.operation, "next": ["idumb next", "idumb undo"]}
+    to, description = _task_before(services, journal.state, event), _describe(services, journal.state, event)
+    intent = Intent(restore.ROLLBACK, f"Undo: {description}", f"Idumb-Rollback: {to}", {"to": to, "what": description})
+    result = rollback.carry_out(services, journal, contract, intent, f"undo of {description}", word)
+    data = {**result.data, "what": description, "undone": event.operation, "next": ["idumb next", "idumb undo"]}
     return dataclasses.replace(result, data=data)
 
 

@@ -60,7 +60,7 @@ def judge(services: Services, where: PhaseLocation, identity: str, path: str, te
     """Check a plan as `check-plan` would once it is written; write nothing."""
     data = text.encode("utf-8", "surrogateescape")
     existing = services.plans.plans(where.folder) if where.exists else ()
-    sources = [*(one for one in existing if one[0] != path), (path, data)]
+    sources = [*(source for source in existing if source[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]
     plan = parsed[-1][1].plan
     misnamed = _naming_findings(services, where, identity, plan) if plan is not None else []

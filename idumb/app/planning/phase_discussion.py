@@ -108,7 +108,7 @@ def _new_questions(
     result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))
     answer = reply.answer(result.reply or result.output, "questions")
     if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):
-        return [one for row in answer["questions"][:MOST] if (one := _question(row)) is not None], []
+        return [question for row in answer["questions"][:MOST] if (question := _question(row)) is not None], []
     why = result.message or (answer if isinstance(answer, str) else "its reply was malformed")
     return usual_questions, [f"The researcher asked nothing: {why}. These are the usual questions."]
 

@@ -56,7 +56,7 @@ class SentBack:
 def question(journal: Journal, unsettled: Unsettled) -> Decision:
     id = f"{MARK}{unsettled.where.phase}.{journal.operation}"
     phase, rounds = unsettled.where.phase, unsettled.rounds
-    objections = [f"objection: {one}" for one in unsettled.objections]
+    objections = [f"objection: {objection}" for objection in unsettled.objections]
     if unsettled.draft is not None and not unsettled.draft.legal:
         objections += unsettled.draft.feedback.splitlines()
     kept = [f"the draft is kept in {unsettled.kept}"] if unsettled.kept else []
@@ -141,7 +141,7 @@ def _newest(services: Services) -> list[tuple[Event, Event | None]]:
 
 def _answer(services: Services, question_event: Event) -> Event | None:
     answers = services.log.events(kind="decision.answered", after=question_event.seq)
-    return next((one for one in answers if one.payload["decision"] == question_event.payload["id"]), None)
+    return next((answer for answer in answers if answer.payload["decision"] == question_event.payload["id"]), None)
 
 
 def _whole(question: Mapping[str, Any]) -> bool:

@@ -77,7 +77,7 @@ class Round:
     @property
     def feedback(self) -> str:
         findings = self.draft.feedback if self.draft is not None else ""
-        objections = "\n".join(f"- {one}" for one in self.objections)
+        objections = "\n".join(f"- {objection}" for objection in self.objections)
         return "\n".join(text for text in (self.problem, findings, objections) if text)
 
 
@@ -171,7 +171,7 @@ def _check(services: Services, goal: Goal, state: Round, owner: Owned, tell: Tel
     if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in _VERDICTS:
         objections = _objections(verdict)
         if levels.rule(services.settings, agent.PLAN_CHECKER).level == levels.INFORMATIONAL:
-            return [f"The plan-checker objects, but level 0 does not block: {one}" for one in objections]
+            return [f"The plan-checker objects, but level 0 does not block: {objection}" for objection in objections]
         state.objections = objections
         return []
     why = result.message or (verdict if isinstance(verdict, str) else "malformed reply")
@@ -183,8 +183,8 @@ def _objections(verdict: Mapping[str, Any]) -> list[str]:
     if verdict["verdict"] == outcome.PASS:
         return []
     findings = verdict.get("findings")
-    objections = [_objection(one) for one in findings] if isinstance(findings, list) else []
-    return [one for one in objections if one] or [f"The verdict is {verdict['verdict']}, without a reason."]
+    objections = [_objection(row) for row in findings] if isinstance(findings, list) else []
+    return [row for row in objections if row] or [f"The verdict is {verdict['verdict']}, without a reason."]
 
 
 def _objection(one: Any) -> str:

@@ -67,9 +67,9 @@ def inserted(after: str, numbers: Iterable[str]) -> str:
         beside = (*base[:-1], str(whole_numbers.next_free([last[1]])))
         if beside not in taken:
             return _spelled(beside)
-    inside = [one[len(base)] for one in taken if one[: len(base)] == base and len(one) > len(base)]
+    inside = [other[len(base)] for other in taken if other[: len(base)] == base and len(other) > len(base)]
     return _spelled(
-        (*base, str(whole_numbers.next_free(digits[0] for one in inside if (digits := re.match(r"\d+", one)))))
+        (*base, str(whole_numbers.next_free(digits[0] for other in inside if (digits := re.match(r"\d+", other)))))
     )
 
 

@@ -64,10 +64,10 @@ def _commands(
     if first is None:
         failed = (t for t in contract.order if statuses[t] == outcome.FAILED and _in_editor(services, contract, t))
         retries = [f"idumb start {task} --retry" for task in failed]
-        unblocking = [way for one in blocked_tasks.groups(contract, state, statuses) for way in one["actions"]]
+        unblocking = [way for row in blocked_tasks.groups(contract, state, statuses) for way in row["actions"]]
         return list(dict.fromkeys([*answer_first, *retries, *unblocking])) or ["idumb next"]
     start = f"idumb start {first}" if _in_editor(services, contract, first) else f"idumb execute-phase {contract.phase}"
-    return [*answer_first, start] if any(one["kind"] == status.CONSENT for one in waiting) else [start]
+    return [*answer_first, start] if any(row["kind"] == status.CONSENT for row in waiting) else [start]
 
 
 def _in_editor(services: Services, contract: Contract, task: str) -> bool:

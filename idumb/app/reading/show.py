@@ -98,15 +98,15 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
     """Return a command that prints each file an interrupted attempt left, in the working tree or a clone."""
-    ref, left = event.payload.get("ref"), event.payload.get("left")
+    ref, left_tree = event.payload.get("ref"), event.payload.get("left")
     base = state.tasks[event.task or ""].work.base
-    if ref is None or left is None or base is None:
+    if ref is None or left_tree is None or base is None:
         return []
     touched = event.payload.get("touched", ())
     if state.workspace != "here":  # nothing of it reached the working tree
-        changed_paths = (change.path for change in services.trees.changes(base, left))
+        changed_paths = (change.path for change in services.trees.changes(base, left_tree))
         touched = [path for path in changed_paths if not paths.matches_any(path, paths.OWN_FILES)]
-    existing = [path for path in touched if services.trees.entry(left, path) is not None]
+    existing = [path for path in touched if services.trees.entry(left_tree, path) is not None]
     return [f"git show {shlex.quote(kept_at(ref, path))}" for path in existing]
 
 

@@ -57,8 +57,8 @@ def view(services: Services) -> dict[str, Any]:
 
 def lists_consent(view: Mapping[str, Any]) -> bool:
     """Return whether the view contains a question about consent, which is valid only at this moment."""
-    questions = [*view["decisions"], *(one for row in view["phases"] for one in row["decisions"])]
-    return any(one["kind"] == CONSENT for one in questions)
+    questions = [*view["decisions"], *(question for row in view["phases"] for question in row["decisions"])]
+    return any(question["kind"] == CONSENT for question in questions)
 
 
 def open_consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
@@ -71,8 +71,8 @@ def open_consents(services: Services, phase: str | None = None) -> list[dict[str
             return []
         from idumb.app.running import decisions  # only pending consent needs it
 
-        questions = (one for one in decisions.consent_questions(services) if phase in (None, one.get("phase")))
-        return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in questions]
+        questions = (row for row in decisions.consent_questions(services) if phase in (None, row.get("phase")))
+        return [{**row, "evidence": list(row["evidence"])[:SHOWN]} for row in questions]
     except IdumbError:
         return []  # a command that starts something reports why consent cannot be read
 
@@ -83,7 +83,7 @@ def _open_plan_questions(services: Services) -> list[dict[str, Any]]:
         return []
     from idumb.app.planning import plan_questions  # only an open question about a plan needs it
 
-    return [{**one, "evidence": list(one["evidence"])[:SHOWN]} for one in plan_questions.open_questions(services)]
+    return [{**row, "evidence": list(row["evidence"])[:SHOWN]} for row in plan_questions.open_questions(services)]
 
 
 def _is_verified_quick_task(services: Services, phase: str) -> bool:
@@ -186,7 +186,7 @@ def _planned(
         "tasks": {"total": len(statuses), **counts},
         "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
-        "blocked": [_cut(one) for one in blocked_tasks.groups(contract, current, statuses)[:SHOWN]],
+        "blocked": [_cut(group) for group in blocked_tasks.groups(contract, current, statuses)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
         "decisions": next_steps.pending(current) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
@@ -351,7 +351,7 @@ def _first_step(row: Mapping[str, Any], number: str, state: str) -> tuple[str | 
     if row.get("problems"):
         return f"idumb check-plan {number}", row["problems"][0]
     goes_on = row.get("next") or state == PAUSED  # even if questions about failed tasks are open
-    if row["decisions"] and not (goes_on and all(one["kind"] == EXHAUSTED for one in row["decisions"])):
+    if row["decisions"] and not (goes_on and all(question["kind"] == EXHAUSTED for question in row["decisions"])):
         return "idumb decisions", f"phase {number} needs an answer"
     return None
 

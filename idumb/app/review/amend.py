@@ -73,7 +73,8 @@ def amend(services: Services, request: Request, who: str) -> Result:
         "what": list(next_version.what),
         "reset": list(next_version.reset),
         "completed_work": [
-            {"task": one.task, "verb": one.verb, "path": one.path, "of": one.of, "words": one.words} for one in overlaps
+            {"task": overlap.task, "verb": overlap.verb, "path": overlap.path, "of": overlap.of, "words": overlap.words}
+            for overlap in overlaps
         ],
         "path": next_version.path,
         **plan_diff.as_dict(difference.diff),
@@ -107,7 +108,7 @@ def _amended(
     path: str | None = None
     original = b""
     if not request.from_file:
-        changes = (*request.amendments, *(_deviation(services, state, *one) for one in request.deviations))
+        changes = (*request.amendments, *(_deviation(services, state, *change) for change in request.deviations))
         path = _one_plan(amended, request, changes)
         contract_versions.require_file(services, path, state.phase)
         original = dict(sources)[path]
@@ -131,7 +132,9 @@ def _amended(
                 "lines": list(plan_diff.lines(difference.diff)),
             },
         )
-    decided = [f"decision: {' '.join(one.text.split())}" for one in request.amendments if one.kind == amendment.DECIDE]
+    decided = [
+        f"decision: {' '.join(change.text.split())}" for change in request.amendments if change.kind == amendment.DECIDE
+    ]
     differences = (
         ()
         if decided and difference.diff.texts == (path,) and not difference.diff.changes_tasks
@@ -255,7 +258,7 @@ def _question(
         " now.",
         evidence=(
             *next_version.what,
-            *(one.words for one in overlaps),
+            *(overlap.words for overlap in overlaps),
             *(f"new: {line.strip()}" for line in runs),
             *resets,
         ),

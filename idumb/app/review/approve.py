@@ -102,8 +102,8 @@ def approve(services: Services, request: Request) -> Result:
 
 def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
     """Return the open questions that you answered yes. InputError for an unknown question; a no refuses the plan."""
-    by_id = {one.id: one for one in unjudged}
-    given: dict[str, str] = {}
+    by_id = {question.id: question for question in unjudged}
+    answers: dict[str, str] = {}
     for text in request.answers:
         ids, _, answer = text.partition("=")
         if answer not in (YES, NO):
@@ -119,10 +119,10 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
                 hint=f"idumb check-plan {contract.phase} --verbose shows the questions",
                 details={"phase": contract.phase},
             )
-        given |= dict.fromkeys(ids.split(","), answer)
-    refused = [by_id[id] for id, answer in given.items() if answer == NO]
+        answers |= dict.fromkeys(ids.split(","), answer)
+    refused = [by_id[id] for id, answer in answers.items() if answer == NO]
     if refused:
-        words = ", ".join(one.id for one in refused)
+        words = ", ".join(question.id for question in refused)
         raise Refusal(
             "approval.answered-no",
             f"Phase {contract.phase} is not approved: you answered no to {words}.",
@@ -130,12 +130,12 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
             details=next_actions.offer(
                 f"Approve phase {contract.phase}",
                 "A question of the self-check that you answer no refuses the plan.",
-                [f"{one.id}: {one.question} no" for one in refused],
+                [f"{question.id}: {question.question} no" for question in refused],
                 [Choice("change", "change the plan", "nothing is approved until then")],
                 contract_hash=contract.hash,
             ),
         )
-    return tuple(given)
+    return tuple(answers)
 
 
 def _question_lines(contract: Contract, approval: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
@@ -153,21 +153,22 @@ def _unanswered(
     contract: Contract, approval: Approval, unanswered: Sequence[Question], covered: tuple[str, ...]
 ) -> Refusal:
     """Return the refusal of a strict plan without an answer to each question that idumb cannot judge."""
-    command = _command(contract, approval, [one.id for one in unanswered])
+    command = _command(contract, approval, [question.id for question in unanswered])
     choices = (
         Choice("answer", "answer each with yes", "the approval records the answers and who gave them", command),
         Choice("no", "do not approve it", "nothing is approved"),
     )
     return Refusal(
         "approval.unanswered",
-        f"Phase {contract.phase} is strict; its self-check needs answers: {', '.join(one.id for one in unanswered)}.",
+        f"Phase {contract.phase} is strict; its self-check needs answers:"
+        f" {', '.join(question.id for question in unanswered)}.",
         hint=command,
         details=next_actions.offer(
             f"Approve phase {contract.phase}",
             "idumb cannot judge these questions, so you answer them when you approve.",
-            [f"{one.id}: {one.question}" for one in unanswered],
+            [f"{question.id}: {question.question}" for question in unanswered],
             choices,
-            questions=[{"id": one.id, "question": one.question} for one in unanswered],
+            questions=[{"id": question.id, "question": question.question} for question in unanswered],
             shown=list(covered),
             contract_hash=contract.hash,
         ),
@@ -177,7 +178,7 @@ def _unanswered(
 def _command(contract: Contract, approval: Approval, more: Iterable[str] = ()) -> str:
     """Return the command that gives exactly this approval without a terminal."""
     accepted = "".join(f" --accept-irreversible {task}" for task in approval.accepted)
-    question_ids = ",".join([*(one["question"] for one in approval.answers), *more])
+    question_ids = ",".join([*(answer["question"] for answer in approval.answers), *more])
     answered = f" --answer {question_ids}=yes" if question_ids else ""
     return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
 
@@ -326,9 +327,9 @@ def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     not_accepted = [t.id for t in irreversible.irreversible_tasks(contract) if t.id not in request.accept]
     if not not_accepted:
         return ()
-    named = " ".join(f"--accept-irreversible {task}" for task in not_accepted)
+    options = " ".join(f"--accept-irreversible {task}" for task in not_accepted)
     return (
-        f"irreversible and not accepted, so a run will refuse it: {', '.join(not_accepted)}; to accept, add {named}",
+        f"irreversible and not accepted, so a run will refuse it: {', '.join(not_accepted)}; to accept, add {options}",
     )
 
 

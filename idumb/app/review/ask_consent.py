@@ -63,8 +63,8 @@ def ensure(
         _ensure_judges(services, judges, approve, command)
     else:
         present = approvals.has_consent(services, contract) if set(approve) & set(earlier) else False
-        named = tuple(one for one in approve if not (present and one in earlier))
-        _ensure_guided(services, contract, named, _ConsentRequest(command, rehearsal, judges))
+        remaining = tuple(digest for digest in approve if not (present and digest in earlier))
+        _ensure_guided(services, contract, remaining, _ConsentRequest(command, rehearsal, judges))
     if not rehearsal:
         irreversible.require_all(services, contract, asks=not strict)
 
@@ -113,7 +113,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
     moved = agent_programs.changed_programs(services, contract)
     whole = agent_programs.hash_with_programs(services, contract)
     judges_hash = request.judges.whole if request.judges is not None else None
-    stranger = next((one for one in approve if one not in {contract.hash, whole, judges_hash}), None)
+    stranger = next((digest for digest in approve if digest not in {contract.hash, whole, judges_hash}), None)
     if stranger is not None:
         raise Refusal(
             "consent.other-contract",
@@ -122,14 +122,14 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
             hint=f"idumb check-plan {contract.phase} --json shows the current data.contract_hash",
             details={"phase": contract.phase, "expected": whole if moved else contract.hash},
         )
-    named = [one for one in approve if one in {contract.hash, whole}]
-    if _is_agreed(services, contract, named, moved):
+    matching = [digest for digest in approve if digest in {contract.hash, whole}]
+    if _is_agreed(services, contract, matching, moved):
         _ensure_judges(services, request.judges, approve, request.again)
         return
     # Read before the question, so that the consent covers what was shown, even if a program is replaced meanwhile.
     programs = agent_programs.consent_record(services, contract)
     how = "--approve"
-    if not named or (moved and whole not in named):
+    if not matching or (moved and whole not in matching):
         _ask_now(services, contract, request, moved, approve)
         how = "terminal"
     services.consent.record(contract.hash, phase=contract.phase, how=how, at=services.clock.now(), agreed=programs)
@@ -161,12 +161,12 @@ def _ask_now(
     approve: Sequence[str],
 ) -> None:
     """Ask at the terminal; Refusal on a no, `Waiting` without a terminal or an answer in time."""
-    gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
-    question = decision(services, contract, request, moved, gone)
+    invalid = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
+    question = decision(services, contract, request, moved, invalid)
     answer = services.asker.ask(question) if not approve else None
     if answer is not None and answer.choice == pending_consent.YES:
         return
-    refusal = _refusal(contract, question, moved, gone)
+    refusal = _refusal(contract, question, moved, invalid)
     if request.open_judges is not None:
         refusal.details["consent_hash"] = request.open_judges.whole
     if not (approve or request.rehearsal or services.asker.interactive) and _is_written(services, contract):
@@ -235,7 +235,7 @@ def decision(
                 pending_consent.YES,
                 text,
                 consequence,
-                " ".join([request.again, *(f"--approve {one}" for one in approve)]),
+                " ".join([request.again, *(f"--approve {digest}" for digest in approve)]),
             ),
             Choice("no", "do not run it", "nothing happens"),
         ),
@@ -274,9 +274,9 @@ def pending(services: Services, kept: PendingQuestion) -> Pending | None:
         moved = agent_programs.changed_programs(services, contract)
         if _is_agreed(services, contract, (), moved):
             return None
-        gone = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
+        invalid = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
         programs = agent_programs.consent_record(services, contract)
-        question = decision(services, contract, _ConsentRequest(kept.command, judges=roles_consent), moved, gone)
+        question = decision(services, contract, _ConsentRequest(kept.command, judges=roles_consent), moved, invalid)
     except (InputError, Refusal, AdapterError):
         return None
     return Pending(kept, question, contract, programs, roles_consent) if question.id == kept.id else None
@@ -300,17 +300,17 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
         yield f"agent {name}: {agent_programs.describe_binding(services, name, models=models)}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
-    unjudged = [one.id for one in plan_checks.open_questions(services, contract)]
+    unjudged = [question.id for question in plan_checks.open_questions(services, contract)]
     if unjudged:
-        named = f"idumb check-plan {contract.phase} --verbose"
-        yield f"not judged by idumb: {', '.join(unjudged)} ({named} shows the questions)"
+        command = f"idumb check-plan {contract.phase} --verbose"
+        yield f"not judged by idumb: {', '.join(unjudged)} ({command} shows the questions)"
     yield from warning_lines(services, contract)
 
 
 def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:
     """Yield the first warnings of `check-plan`, one line each."""
     warnings = plan_checks.warnings(services, contract)
-    yield from (f"warning {one.place}: {one.message}" for one in warnings[:most])
+    yield from (f"warning {finding.place}: {finding.message}" for finding in warnings[:most])
     if len(warnings) > most:
         yield f"{len(warnings) - most} more warnings: idumb check-plan {contract.phase}"
 

@@ -47,7 +47,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
         data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
-            {"id": one.id, "question": one.question} for one in self_check.open_questions(case, findings)
+            {"id": question.id, "question": question.question} for question in self_check.open_questions(case, findings)
         ]
     return _result(phase, data, findings)
 
@@ -119,7 +119,7 @@ def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Re
         errors.EXIT_INVALID,
         (),
         ("plan.invalid", words, f"Correct {wrong[0].place} first, then idumb check-plan {phase}"),
-        {"phase": phase, "evidence": [f"{one.place}: {one.message}" for one in wrong[:_SHOWN]]},
+        {"phase": phase, "evidence": [f"{finding.place}: {finding.message}" for finding in wrong[:_SHOWN]]},
     )
 
 

@@ -102,7 +102,7 @@ def _shown(each: Evidence) -> str:
 
 def _said(opinions: Sequence[Opinion]) -> str:
     """Return the verifier's answer as a quotation, for the skeptic."""
-    rows = [as_dict(one) for one in opinions if one.verdict is not None]
+    rows = [as_dict(opinion) for opinion in opinions if opinion.verdict is not None]
     return wording.fenced(wording.truncate(json.dumps(rows, indent=1)), "json") if rows else ""
 
 
@@ -114,18 +114,20 @@ def as_dict(opinion: Opinion) -> dict[str, Any]:
         "verdict": opinion.verdict,
         "failure": opinion.failure,
         "judgements": [
-            {**dataclasses.asdict(one), "citations": [dataclasses.asdict(c) for c in one.citations]}
-            for one in opinion.judgements
+            {**dataclasses.asdict(item), "citations": [dataclasses.asdict(c) for c in item.citations]}
+            for item in opinion.judgements
         ],
     }
 
 
 def unanswered_roles(opinions: Sequence[Opinion]) -> tuple[str, ...]:
     """Return a reason for each role that gave no opinion."""
-    return tuple(f"the {one.role} gave no opinion: {one.failure}" for one in opinions if one.verdict is None)
+    return tuple(
+        f"the {opinion.role} gave no opinion: {opinion.failure}" for opinion in opinions if opinion.verdict is None
+    )
 
 
 def missing_opinions(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return a warning for each role of a record that gave no opinion."""
     rows = record.get("judged_by", ()) if record is not None else ()
-    return tuple(f"The {one['role']} gave no opinion: {one['failure']}" for one in rows if one["verdict"] is None)
+    return tuple(f"The {row['role']} gave no opinion: {row['failure']}" for row in rows if row["verdict"] is None)

@@ -71,7 +71,7 @@ def ensure(services: Services, role_names: Iterable[str], *, approve: Collection
     `command` continues once consent is given. Without a terminal, the question is kept for `idumb decisions`.
     """
     needed = required(services, role_names)
-    stranger = next((one for one in approve if one != needed.whole), None)
+    stranger = next((digest for digest in approve if digest != needed.whole), None)
     if stranger is not None:
         other = role_approval.why_other_hash(services, stranger, needed.filled)
         raise _refusal(question(services, needed, command), needed.whole, command, other=other)

@@ -47,7 +47,7 @@ def waiting(services: Services) -> Result:
 def consent_questions(services: Services) -> list[dict[str, Any]]:
     """Return questions about consent that could not be asked at a terminal. Outdated ones are omitted."""
     questions = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
-    return [_consent_row(one) for one in questions if one is not None]
+    return [_consent_row(question) for question in questions if question is not None]
 
 
 def _consent_row(one: Pending) -> dict[str, Any]:
@@ -179,7 +179,9 @@ def _verified(services: Services, journal: Journal, contract: Contract) -> tuple
 
 def _answer_consent(services: Services, request: Request) -> Result:
     """Answer a question about consent. The answer is stored with the consents, not in the log or the plan."""
-    waiting_question = next((one for one in pending_consent.all_pending(services) if one.id == request.decision), None)
+    waiting_question = next(
+        (kept for kept in pending_consent.all_pending(services) if kept.id == request.decision), None
+    )
     if waiting_question is None:
         raise _unknown(request.decision)
     pending = ask_consent.pending(services, waiting_question)
@@ -299,7 +301,9 @@ def _confirm(services: Services, saved: SavedAnswer, request: Request) -> None:
 
 def remembered_answers(services: Services) -> Result:
     """Return the remembered answers, for `idumb decisions --remembered`."""
-    return Result({"decisions": [], "remembered": [dataclasses.asdict(one) for one in services.saved_answers.all()]})
+    return Result(
+        {"decisions": [], "remembered": [dataclasses.asdict(saved) for saved in services.saved_answers.all()]}
+    )
 
 
 def forget(services: Services, question: str) -> Result:

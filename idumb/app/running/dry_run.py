@@ -212,7 +212,7 @@ def _answer(ended: _Rehearsal, policy: str, run: str) -> Result:
     record = outcome_data["verification"]
     # A pending answer is not a failure of the run.
     verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
-    unforeseen = [one for one in outcome_data["decisions"] if one["kind"] in _UNFORESEEN]
+    unforeseen = [decision for decision in outcome_data["decisions"] if decision["kind"] in _UNFORESEEN]
     if (word == "waiting" and not unforeseen) or (word == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
     failure = ended.result.failure
@@ -281,12 +281,12 @@ def _file(change: ledger.Change, counts: Counts) -> dict[str, Any]:
 def _task(ended: _Rehearsal, task: str) -> dict[str, Any]:
     state = ended.state.tasks[task]
     status = schedule.statuses(ended.contract, ended.state)[task]
-    base, left, trees = state.work.base, state.work.left, ended.services.trees
+    base, left_tree, trees = state.work.base, state.work.left, ended.services.trees
     changes: Sequence[ledger.Change] = ()
     counts: Counts = {}
-    if task in ended.state.attempted and base is not None and left is not None:
-        changes = [c for c in trees.changes(base, left) if c.path in state.work.touched]
-        counts = trees.line_counts(base, left)
+    if task in ended.state.attempted and base is not None and left_tree is not None:
+        changes = [c for c in trees.changes(base, left_tree) if c.path in state.work.touched]
+        counts = trees.line_counts(base, left_tree)
     why = ended.held.get(task) or state.reason
     if status == outcome.BLOCKED:
         why = "needs " + ", ".join(

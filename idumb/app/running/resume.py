@@ -116,16 +116,16 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
 def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
     if task.status == outcome.FAILED or questions.waits_about_strays(task):
         return again.selects(task)
-    answered = bool(task.decisions) and all(one in state.answers for one in task.decisions)
+    answered = bool(task.decisions) and all(question_id in state.answers for question_id in task.decisions)
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)
 
 
 def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
     """Ask about each failed task and resume; return the last result. Unanswered questions keep waiting."""
     phase, choices, last = str(result.data.get("phase")), set[str](), result
-    seen: set[str] = set()
-    while services.asker.interactive and (question := _next_question(services, phase, seen)) is not None:
-        seen.add(question.id)
+    asked_ids: set[str] = set()
+    while services.asker.interactive and (question := _next_question(services, phase, asked_ids)) is not None:
+        asked_ids.add(question.id)
         answer = services.asker.ask(question)
         if answer is not None:
             decision = decisions.Request(question.id, answer.choice, answer.by, answer.guidance)
@@ -147,5 +147,5 @@ def _next_question(services: Services, phase: str, seen: Collection[str]) -> Dec
     row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
     if row is None:
         return None
-    fields = {**row, "evidence": tuple(row["evidence"]), "choices": tuple(Choice(**one) for one in row["choices"])}
+    fields = {**row, "evidence": tuple(row["evidence"]), "choices": tuple(Choice(**c) for c in row["choices"])}
     return Decision(**fields)

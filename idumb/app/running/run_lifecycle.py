@@ -222,7 +222,7 @@ def finish_reports(services: Services, owned: operation.Owned, contract: Contrac
     judged = run_lookup.last_event(services, "verification.recorded", state.id)
     if committed is not None and (judged is None or committed.seq > judged.seq):
         return
-    paths = [projection_paths.report_path(contract.folder, what) for what in ("SUMMARY", "VERIFICATION")]
+    paths = [projection_paths.report_path(contract.folder, report) for report in ("SUMMARY", "VERIFICATION")]
     if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):
         return
     reports = projections.ending(services, contract, state)

@@ -143,7 +143,7 @@ def _override(
     blocked = blocked_tasks.groups(contract, state, statuses)
     next_commands = [f"idumb resume {state.phase}"]
     if blocked_tasks.is_stuck(statuses):  # resuming would change nothing
-        next_commands = list(dict.fromkeys(way for one in blocked for way in one["actions"]))
+        next_commands = list(dict.fromkeys(way for group in blocked for way in group["actions"]))
     data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": next_commands}
     uncommitted = services.history.uncommitted(guarded)
     words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"
@@ -175,8 +175,8 @@ def _take_work(
     commit = _commit(services, journal, contract, task, why, delivered)
     # A ref keeps this tree from being collected by git, because a rollback compares with it.
     ref = attempt_ref(services, journal.state.id, task, task_state.attempt.number, "accepted")
-    left = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
-    return {"commit": commit, "touched": list(touched), "left": left.tree}
+    snapshot = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
+    return {"commit": commit, "touched": list(touched), "left": snapshot.tree}
 
 
 def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, files: Sequence[str]) -> None:

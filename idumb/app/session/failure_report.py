@@ -76,10 +76,14 @@ def of_run(
 
 def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """Return the same for a run that a signal ended; the step is the one that was interrupted."""
-    cut = [t for t, known in state.tasks.items() if known.attempt.outcome == outcome.CANCELLED and t in state.attempted]
+    cut = [
+        t
+        for t, task_state in state.tasks.items()
+        if task_state.attempt.outcome == outcome.CANCELLED and t in state.attempted
+    ]
     newest = max(cut, key=lambda t: state.attempted[t], default=None)
-    found = structured(services, state, contract, newest) or of_run(services, state, contract, words)
-    return {**found, "status": INTERRUPTED, "error": words, "phase": state.phase}
+    report = structured(services, state, contract, newest) or of_run(services, state, contract, words)
+    return {**report, "status": INTERRUPTED, "error": words, "phase": state.phase}
 
 
 def of_verification(
@@ -88,10 +92,10 @@ def of_verification(
     """Return the same for a phase that is not verified; the step is the first criterion that does not hold."""
     broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
     first = broken[0] if broken else None
-    found = of_run(services, state, contract, record["reason"])
+    report = of_run(services, state, contract, record["reason"])
     lines = [f"{e['subject']}: {e['text']} ({e['result']})" for e in broken]
     return {
-        **found,
+        **report,
         "status": outcome.WAITING if record["status"] == outcome.WAITING else outcome.FAILED,
         "step_id": None if first is None else first["subject"],
         "tool": None if first is None else (first.get("command") or "verify-work"),
@@ -101,12 +105,12 @@ def of_verification(
 
 def ways(services: Services, contract: Contract, state: RunState, task: str) -> list[dict[str, Any]]:
     """Return what can be done about a task that failed or has undeclared changes: choices with their commands."""
-    known = state.tasks[task]
-    if known.status not in (outcome.FAILED, outcome.WAITING):
+    task_state = state.tasks[task]
+    if task_state.status not in (outcome.FAILED, outcome.WAITING):
         return []
-    if known.work.deviations:
+    if task_state.work.deviations:
         return next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task)))
-    if known.status == outcome.WAITING:
+    if task_state.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
     return next_actions.rows(next_actions.for_failed(contract.phase, task, in_editor=mine))
@@ -114,37 +118,41 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
 
 def _deviation(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
     """Return the fields of a question about files that the task does not declare."""
-    known = state.tasks[task]
-    if not known.work.deviations:
+    task_state = state.tasks[task]
+    if not task_state.work.deviations:
         return {}
     return {
         "what": f"{task} changed files it does not declare",
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
-        "evidence": list(known.work.deviations),
+        "evidence": list(task_state.work.deviations),
         "choices": next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task))),
     }
 
 
 def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.UndeclaredChanges:
     """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
-    plan, known = contract.plan_of(task), state.tasks[task]
-    others = services.history.repositories(known.work.deviations)
-    inner = any(paths.repository_of(path, others) for path in known.work.deviations)
+    plan, task_state = contract.plan_of(task), state.tasks[task]
+    others = services.history.repositories(task_state.work.deviations)
+    inner = any(paths.repository_of(path, others) for path in task_state.work.deviations)
     guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
-    hidden = exposed_secrets.any_in(services, known.work.deviations)
-    before = [p for p in never if known.work.base is not None and services.trees.entry(known.work.base, p) is not None]
+    hidden = exposed_secrets.any_in(services, task_state.work.deviations)
+    before = [
+        p
+        for p in never
+        if task_state.work.base is not None and services.trees.entry(task_state.work.base, p) is not None
+    ]
     return next_actions.UndeclaredChanges(
         contract.phase,
         task,
-        known.work.deviations,
+        task_state.work.deviations,
         amend=widens and not inner and not hidden,
         accept=not guarded and not inner and not hidden,
         in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
         look=not set(never) & {p for p, _ in state.contract.plans}
         or changed_contract.present_contract(services, state.phase) is not None,
-        back=[f"git show {shlex.quote(kept_at(known.work.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
+        back=[f"git show {shlex.quote(kept_at(task_state.work.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
     )
 
 
@@ -174,14 +182,14 @@ def _could_not_work(services: Services, state: RunState, task: str) -> dict[str,
 
 
 def _entry(event: Event) -> dict[str, Any]:
-    known = {"seq": event.seq, "kind": event.kind, "at": event.at, "task": event.task}
+    entry = {"seq": event.seq, "kind": event.kind, "at": event.at, "task": event.task}
     if event.kind != STEP:
-        return known
-    return known | {name: event.payload[name] for name in _OF_A_CALL if name in event.payload}
+        return entry
+    return entry | {name: event.payload[name] for name in _OF_A_CALL if name in event.payload}
 
 
 def tolerated(state: RunState, contract: Contract) -> tuple[str, ...]:
     """Return a line for each failed step that the plan tolerates."""
     may = (t for t in contract.order if any(s.continue_on_error for s in contract.tasks[t].steps))
     done = (state.tasks[t] for t in may if state.tasks[t].status == outcome.COMPLETED and state.tasks[t].reason)
-    return tuple(f"{known.id}: {known.reason}" for known in done)
+    return tuple(f"{task_state.id}: {task_state.reason}" for task_state in done)

@@ -18,22 +18,22 @@ VERIFICATION = "verification"
 
 
 def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
-    known = state.tasks.get(task)
+    task_state = state.tasks.get(task)
     row: dict[str, Any] = {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
-    if known is None:
+    if task_state is None:
         return row
     row |= {
-        "attempts": known.progress.attempts,
-        "attempt": known.attempt.number,
-        "reason": known.reason,
-        "seconds": round(known.progress.seconds, 3),
+        "attempts": task_state.progress.attempts,
+        "attempt": task_state.attempt.number,
+        "reason": task_state.reason,
+        "seconds": round(task_state.progress.seconds, 3),
     }
-    if known.checkpoint is not None:
+    if task_state.checkpoint is not None:
         row |= {
-            "commit": known.checkpoint.commit,
-            "git_hash": known.checkpoint.git_hash,
-            "snapshot": known.checkpoint.snapshot,
-            "files": list(known.checkpoint.files),
+            "commit": task_state.checkpoint.commit,
+            "git_hash": task_state.checkpoint.git_hash,
+            "snapshot": task_state.checkpoint.snapshot,
+            "files": list(task_state.checkpoint.files),
             "checkpoint": projection_paths.checkpoint_path(state.phase, task),
         }
     if shown[task] == outcome.BLOCKED:
@@ -75,7 +75,7 @@ def _past_skipped(contract: Contract, state: RunState, shown: Mapping[str, str])
     if not blocked_tasks.is_stuck(shown):
         return []
     held = blocked_tasks.groups(contract, state, shown)
-    return [*(way for one in held for way in one["actions"]), f"idumb skip {held[0]['tasks'][0]} --why REASON"]
+    return [*(way for group in held for way in group["actions"]), f"idumb skip {held[0]['tasks'][0]} --why REASON"]
 
 
 def next_commands(

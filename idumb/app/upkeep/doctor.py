@@ -28,18 +28,18 @@ def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> R
     """Run every check; with `mend`, fix what they found and check again. `room_checks` are those of other packages."""
     own = (*doctor_log.checks(services), *doctor_files.checks(services), *doctor_agents.checks(services))
     checks = [*room_checks, *own]
-    seen = _look(checks)
+    results = _look(checks)
     mended: list[str] = []
     warnings: tuple[str, ...] = ()
     for _ in range(_ROUNDS if mend else 0):
-        if not any(_is_fixable(one) for one in seen):
+        if not any(_is_fixable(result) for result in results):
             break
-        done, warnings = _mend(services, seen)
+        done, warnings = _mend(services, results)
         mended += done
-        seen = _look(checks)
+        results = _look(checks)
         if not done:
             break
-    return _result(seen, mended, warnings)
+    return _result(results, mended, warnings)
 
 
 def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
@@ -51,7 +51,7 @@ def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
 
 def _look(checks: Iterable[Check]) -> list[CheckResult]:
     """Run the checks. Report an unreadable log once; later checks that need it count as not examined."""
-    seen: list[CheckResult] = []
+    results: list[CheckResult] = []
     log_reported = False
     for check in checks:
         try:
@@ -64,8 +64,8 @@ def _look(checks: Iterable[Check]) -> list[CheckResult]:
         log_reported = log_reported or (
             check.code == _LOG and health.worst(s.state for s in symptoms) == health.PROBLEM
         )
-        seen.append(CheckResult(check, symptoms))
-    return seen
+        results.append(CheckResult(check, symptoms))
+    return results
 
 
 def _seen(check: Check) -> tuple[Symptom, ...]:
@@ -92,16 +92,16 @@ def _mend(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], t
     """Return what was fixed, one line each, and what could not be. The event log comes first: it records the rest."""
     done: list[str] = []
     failed: list[str] = []
-    todo = [one for one in seen if _is_fixable(one)]
-    for one in (one for one in todo if one.check.alone):
-        _try(one, done, failed)
-    rest = [one for one in todo if not one.check.alone]
+    todo = [result for result in seen if _is_fixable(result)]
+    for result in (result for result in todo if result.check.alone):
+        _try(result, done, failed)
+    rest = [result for result in todo if not result.check.alone]
     if rest and not _log_fails(services, failed):
         with operation.owned(services, "doctor") as owned:
             journal = owned.journal(RunState())
             _try_to_keep(services, journal, failed)
-            for one in rest:
-                _try(one, done, failed)
+            for result in rest:
+                _try(result, done, failed)
             if done:
                 journal.write(journal.event("doctor.mended", done=done, failed=failed))
     return done, tuple(failed)
@@ -127,7 +127,7 @@ def _log_fails(services: Services, failed: list[str]) -> bool:
 
 def _try(seen: CheckResult, done: list[str], failed: list[str]) -> None:
     mend: Callable[[Symptom], str] | None = seen.check.mend
-    for symptom in (one for one in seen.symptoms if one.mends and mend is not None):
+    for symptom in (candidate for candidate in seen.symptoms if candidate.mends and mend is not None):
         try:
             done.append(mend(symptom))  # type: ignore[misc]
         except (IdumbError, OSError) as problem:
@@ -138,7 +138,7 @@ def _result(seen: Sequence[CheckResult], mended: list[str], warnings: tuple[str,
     count = health.count(seen)
     data: dict[str, Any] = {
         "healthy": not count[health.PROBLEM],
-        "checks": [one.as_dict() for one in seen],
+        "checks": [result.as_dict() for result in seen],
         "counts": count,
         "mended": mended,
         "next": _next(seen),
@@ -151,7 +151,7 @@ def _result(seen: Sequence[CheckResult], mended: list[str], warnings: tuple[str,
 
 def _next(seen: Sequence[CheckResult]) -> list[str]:
     """Return the next steps, problems first; everything that `--fix` can do is one step."""
-    symptoms = [symptom for one in seen for symptom in one.symptoms if symptom.state != health.OK]
+    symptoms = [symptom for result in seen for symptom in result.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
     steps = [FIX if symptom.mends else symptom.mend for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]

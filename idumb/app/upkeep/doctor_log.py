@@ -99,12 +99,12 @@ class _Look:
 
     def unknown_refs(self) -> Iterator[Symptom]:
         runs = {event.run for event in self.services.log.events(kind="run.started")}
-        named: dict[str, int] = {}
+        refs_by_run: dict[str, int] = {}
         for ref in self.services.history.refs(REFS):
             match = _RUN_OF_REF.match(ref)
             if match is not None and match[1] not in runs:
-                named[match[1]] = named.get(match[1], 0) + 1
-        for run_id, number in named.items():
+                refs_by_run[match[1]] = refs_by_run.get(match[1], 0) + 1
+        for run_id, number in refs_by_run.items():
             yield health.warn(
                 f"{number} refs belong to run {run_id}, which is not in the event log",
                 f"{REFS}worktrees/*/runs/{run_id}",
@@ -117,9 +117,9 @@ class _Look:
         runs = {event.run for event in self.services.log.events(kind="run.started")}
         foreign: dict[str, int] = {}
         for _, trailers in self.services.history.trailers_since(None):
-            named = trailers.get("Idumb-Run")
-            if named is not None and named not in runs:
-                foreign[named] = foreign.get(named, 0) + 1
+            committed_run = trailers.get("Idumb-Run")
+            if committed_run is not None and committed_run not in runs:
+                foreign[committed_run] = foreign.get(committed_run, 0) + 1
         for run_id, number in list(foreign.items())[:_SHOWN]:
             yield health.warn(
                 f"{number} commits name run {run_id}, which is not in the event log",

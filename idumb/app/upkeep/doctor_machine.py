@@ -49,8 +49,8 @@ class _Look:
     def kinds(self) -> Iterator[Symptom]:
         machine = self.machine
         places = (machine.root, machine.git_dir, machine.state_directory()[0])
-        seen = {path: machine.file_system(path) for path in places}
-        for path, kind in seen.items():
+        kinds = {path: machine.file_system(path) for path in places}
+        for path, kind in kinds.items():
             if paths.is_network_file_system(kind):
                 yield health.warn(
                     f"the file system is {kind}",
@@ -62,7 +62,7 @@ class _Look:
                 yield health.warn(
                     f"the file system is {kind}", path, means="its content is lost when the machine stops"
                 )
-        yield health.passed(", ".join(dict.fromkeys(kind for kind in seen.values() if kind)))
+        yield health.passed(", ".join(dict.fromkeys(kind for kind in kinds.values() if kind)))
 
     def space(self) -> Iterator[Symptom]:
         place = self.machine.git_dir

@@ -90,7 +90,7 @@ def _listed(place: Place, texts: Mapping[str, str], version: str) -> dict[str, A
 def _shipped(place: Place, texts: Mapping[str, str], version: str) -> dict[str, str]:
     """Return the text of each file that this version installs."""
     commands = ((name, hosts.read(name, text)) for name, text in sorted(texts.items()))
-    return {hosts.path(place.host, name): hosts.installed(place.host, one, version) for name, one in commands}
+    return {hosts.path(place.host, name): hosts.installed(place.host, command, version) for name, command in commands}
 
 
 def _ours(place: Place) -> tuple[str, ...]:
@@ -145,10 +145,10 @@ def _refused(path: str, problem: OSError) -> Refusal:
 
 def _result(places: Sequence[Place], by_place: Sequence[list[Row]], *, dry_run: bool, removing: bool = False) -> Result:
     place, rows = places[0], [row for one in by_place for row in one]
-    left = [row for row in rows if row["action"] in LEFT]
+    unchanged = [row for row in rows if row["action"] in LEFT]
     again = "idumb install --host " + place.host.name + (" --user" if place.scope == "user" else "")
     hint = "" if removing else f". To replace it, move it away and run {again}"
-    warnings = tuple(f"{row['path']} {_WHY[row['action']]}, so it was not changed{hint}" for row in left)
+    warnings = tuple(f"{row['path']} {_WHY[row['action']]}, so it was not changed{hint}" for row in unchanged)
     data = {
         "host": place.host.name,
         "scope": place.scope,

@@ -39,13 +39,13 @@ def archive(services: Services, *, before: str | None, keep_runs: int) -> Result
     """
     with operation.owned(services, "archive") as owned:
         last = _last(services, before, keep_runs)
-        made = services.log_files.archive(last)
-        if made:
+        segments = services.log_files.archive(last)
+        if segments:
             events = [NewEvent("operation.started", {"command": "archive"})]
-            events += [NewEvent("log.archived", dict(segment)) for segment in made]
+            events += [NewEvent("log.archived", dict(segment)) for segment in segments]
             events.append(NewEvent("operation.finished", {"command": "archive", "error": None}))
             services.log.append(events, operation=owned.operation, fence=owned.fence)
-    moved = sum(segment["last"] - segment["first"] + 1 for segment in made)
+    moved = sum(segment["last"] - segment["first"] + 1 for segment in segments)
     listed = services.log_files.listed()
     archived = listed[-1]["last"] if listed else 0
     return Result({"moved": moved, "archived": archived, "segments": [dict(segment) for segment in listed]})

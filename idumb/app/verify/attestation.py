@@ -88,7 +88,7 @@ def bundle(services: Services, phase: str) -> Result:
             "plans": [{"path": path, "sha256": digest} for path, digest in state.contract.plans],
         },
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
-        "tasks": [_task(known, _evidence(services, state, known)) for known in state.tasks.values()],
+        "tasks": [_task(task_state, _evidence(services, state, task_state)) for task_state in state.tasks.values()],
         "verification": None if state.verification is None else state.verification.get("status"),
         "log": {
             "events": chain.count,

@@ -36,7 +36,7 @@ def decide(
     refuted = judgement.refutations(opinions)
     unproven_tasks = _unproven_tasks(statuses)
     if refuted:
-        reasons = [wording.listed((_refutation(one) for one in refuted), 3, between="; "), *weak]
+        reasons = [wording.listed((_refutation(proof) for proof in refuted), 3, between="; "), *weak]
         return PARTIAL, "; ".join(reasons), []
     if not any(e.passed for e in gathered) and outcome.COMPLETED not in statuses.values():
         reasons_without_proof = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]

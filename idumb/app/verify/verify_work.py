@@ -50,7 +50,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     roles = opinions.bound_roles(services) if asks else ()
     if roles:
         # --approve may name the contract beside the agents, as in the question of a run.
-        approved = tuple(one for one in approve if one != contract.hash)
+        approved = tuple(digest for digest in approve if digest != contract.hash)
         role_consent.ensure(services, roles, approve=approved, command=f"idumb verify-work {contract.phase}")
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
@@ -63,8 +63,8 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if plan:
         data["next"] = [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]
     if unfinished:
-        asked = bool(next_steps.pending(state))
-        following = next_steps.next_commands(contract, state, statuses, "", record, asked=asked)
+        has_questions = bool(next_steps.pending(state))
+        following = next_steps.next_commands(contract, state, statuses, "", record, asked=has_questions)
         data["next"] = [c for c in following if c != f"idumb verify-work {contract.phase}"]
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))
@@ -106,7 +106,11 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
     opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
-    blocking = [one for one in opinions_given if levels.rule(services.settings, one.role).level > levels.INFORMATIONAL]
+    blocking = [
+        opinion
+        for opinion in opinions_given
+        if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
+    ]
     missing = (*uncovered, *opinions.unanswered_roles(blocking))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
     if unfinished:
@@ -123,7 +127,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "spoiled": spoiled,
         "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
-        "judged_by": [opinions.as_dict(one) for one in opinions_given],
+        "judged_by": [opinions.as_dict(opinion) for opinion in opinions_given],
         "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
         "unfinished": unfinished,
@@ -199,7 +203,7 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
     ]
     judged = services.trees.overlay(tree, state.base.tree, own_paths) if own_paths else tree
     weak_subjects = [e["subject"] for e in record["evidence"] if e["result"] in verdict.WEAK]
-    silent = [one["role"] for one in record["judged_by"] if one["verdict"] is None]
+    silent = [opinion["role"] for opinion in record["judged_by"] if opinion["verdict"] is None]
     name = f"{contract.phase}.verified.{state.number}.{canonical_json.digest([judged, weak_subjects, silent])[:8]}"
     ids = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 2)))
     return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])

@@ -36,30 +36,32 @@ def keep_unfinished(context: RunContext) -> None:
     """Keep the files of an attempt that this command began in the clone and did not end."""
     if context.workspace.kind == HERE:
         return
-    known = next((t for t in context.journal.state.tasks.values() if t.attempt.running and t.id in context.begun), None)
-    if known is None or task_base.made_in(context, known) == HERE:
+    task_state = next(
+        (t for t in context.journal.state.tasks.values() if t.attempt.running and t.id in context.begun), None
+    )
+    if task_state is None or task_base.made_in(context, task_state) == HERE:
         return
-    ref = attempt_ref(context.services, context.run, known.id, known.attempt.number, _WHAT)
+    ref = attempt_ref(context.services, context.run, task_state.id, task_state.attempt.number, _WHAT)
     if ref not in context.services.history.refs(ref):
         _keep(
             context.services,
             AbandonedClone(context.run, context.work.root),
             ref,
-            f"{known.id}, attempt {known.attempt.number}",
+            f"{task_state.id}, attempt {task_state.attempt.number}",
         )
 
 
 def put_away(services: Services, state: RunState) -> None:
     """Keep what killed commands left in clones of this run, and remove those."""
-    for left in services.clones.abandoned():
-        if left.run == state.id:
-            _put_away(services, left, state)
+    for clone in services.clones.abandoned():
+        if clone.run == state.id:
+            _put_away(services, clone, state)
 
 
 def put_away_all(services: Services) -> None:
     """Do the same for every clone of the repository. The caller must own all its working trees."""
-    for left in services.clones.abandoned():
-        _put_away(services, left, _state(services, left.run))
+    for clone in services.clones.abandoned():
+        _put_away(services, clone, _state(services, clone.run))
 
 
 def _state(services: Services, run: str) -> RunState:
@@ -79,9 +81,9 @@ def _name(services: Services, left: AbandonedClone, state: RunState) -> tuple[st
         ref = attempt_ref(services, left.run, running.id, running.attempt.number, _WHAT)
         if ref not in services.history.refs(ref):
             return ref, f"{running.id}, attempt {running.attempt.number}, interrupted"
-    known = services.history.refs(run_ref(services, left.run, "clone-"))
+    refs = services.history.refs(run_ref(services, left.run, "clone-"))
     number = 1
-    while (ref := run_ref(services, left.run, f"clone-{number}")) in known:
+    while (ref := run_ref(services, left.run, f"clone-{number}")) in refs:
         number += 1
     return ref, f"the clone of run {left.run}"
 
@@ -91,11 +93,11 @@ def _keep(services: Services, left: AbandonedClone, ref: str, reason: str) -> No
     if kept is None:
         return
     changes = services.trees.changes(services.history.tree_of(services.history.head().commit), kept.tree)
-    found = [change.path for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
-    there = [change.path for change in changes if change.new is not None and change.path in found]
-    if there:
-        shown = kept_at(ref, there[0])
-        services.reporter.note(f"What was in the clone ({wording.listed(found)}) is kept: git show {shown}")
+    changed = [change.path for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
+    present = [change.path for change in changes if change.new is not None and change.path in changed]
+    if present:
+        shown = kept_at(ref, present[0])
+        services.reporter.note(f"What was in the clone ({wording.listed(changed)}) is kept: git show {shown}")
 
 
 def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
@@ -116,26 +118,26 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
 
     def left() -> Iterator[Symptom]:
         at_work = owned()
-        for one in services.clones.abandoned():
+        for clone in services.clones.abandoned():
             yield health.warn(
-                f"the clone of run {one.run} is still there",
-                one.path,
+                f"the clone of run {clone.run} is still there",
+                clone.path,
                 means="a run is under way"
                 if at_work
                 else "its run was killed, and it may hold work that nothing else has",
                 mend="idumb status",
                 mends=not at_work,
-                subject=one.path,
+                subject=clone.path,
             )
 
     def put_away(symptom: Symptom) -> str:
         """Keep what killed commands left in clones of this run, and remove those clones."""
-        for one in services.clones.abandoned():
-            if one.path == symptom.subject:
-                state = _state(services, one.run)
-                ref, _ = _name(services, one, state)
-                _put_away(services, one, state)
-                return f"{one.path} was removed; what was in it is kept: {ref}"
+        for clone in services.clones.abandoned():
+            if clone.path == symptom.subject:
+                state = _state(services, clone.run)
+                ref, _ = _name(services, clone, state)
+                _put_away(services, clone, state)
+                return f"{clone.path} was removed; what was in it is kept: {ref}"
         return f"{symptom.subject} is gone by now"
 
     return (

@@ -108,13 +108,13 @@ def _moved(name: str, old: str | None, new: str | None, descends: Descends) -> M
 
 def keep_old(history: History, place: str, refs: Iterable[MovedRef]) -> list[MovedRef]:
     """Keep what moved refs named, so that git does not collect it. Return the refs whose objects are gone."""
-    gone = []
+    lost_refs = []
     for ref in refs:
         if ref.old is None or not _OBJECT.fullmatch(ref.old) or ref.forward:
             continue
         if not keep(history, place, ref.old):
-            gone.append(ref)
-    return gone
+            lost_refs.append(ref)
+    return lost_refs
 
 
 def keep(history: History, place: str, commit: str) -> bool:
@@ -180,7 +180,7 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     after = observe(history, before, own_refs=not (frozen and len(before.kept) > _MANY))
     changed = compare(before, after, history.descends, branch=state.branch)
     lost = restore_own(history, before, changed)
-    gone, loud = keep_old(history, attempt.ref, changed.refs), changed.loud
+    lost_refs, loud = keep_old(history, attempt.ref, changed.refs), changed.loud
     if changed.guarded:
         raise preconditions.guarded_changed(f"while {task} ran", state, changed.guarded, changed.guarded)
     if after.head.branch != state.branch:
@@ -194,7 +194,7 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
         words = wording.listed(ref.words for ref in quiet)
         services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
     if loud:
-        raise _refs_refusal(context, task, loud, gone)
+        raise _refs_refusal(context, task, loud, lost_refs)
     _require_head(context, attempt, before, after)
     if frozen:  # checks may stage files too
         _report_staging(context, attempt)
@@ -213,9 +213,9 @@ def report_after_crash(context: RunContext, task: Task, known: TaskState) -> Non
         _report_new_commits(context, task, place, head.commit)
         changed = compare(before, after, history.descends, branch=context.journal.state.branch)
         if changed.loud:
-            gone = keep_old(history, place, changed.loud)
-            ways = [ref.back for ref in changed.loud[: wording.MOST_LISTED] if ref not in gone]
-            words = f"Since {task.id} began, {refs_words(changed.loud, gone)}"
+            lost_refs = keep_old(history, place, changed.loud)
+            ways = [ref.back for ref in changed.loud[: wording.MOST_LISTED] if ref not in lost_refs]
+            words = f"Since {task.id} began, {refs_words(changed.loud, lost_refs)}"
             services.reporter.note(words + (f". As they were before: {'; '.join(ways)}" if ways else ""))
         staged_changes.tell(context, task, known.attempt.number, known.work.snapshot)
     except (Refusal, KeyError, ValueError):

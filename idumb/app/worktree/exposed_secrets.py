@@ -32,17 +32,17 @@ _SHOWN = 20
 
 def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
     """Return the paths that hold a secret, each with its redacted form."""
-    known = tuple(paths)
+    all_paths = tuple(paths)
     shown = services.redaction.redact
-    if not known or shown("\n".join(known)) == "\n".join(known):
+    if not all_paths or shown("\n".join(all_paths)) == "\n".join(all_paths):
         return {}
-    return {path: text for path in known if (text := shown(path)) != path}
+    return {path: text for path in all_paths if (text := shown(path)) != path}
 
 
 def any_in(services: Services, paths: Iterable[str]) -> bool:
     """Return whether the name of a path holds a secret, or held one before it was recorded."""
-    known = tuple(paths)
-    return any(_REDACTED in path for path in known) or bool(named(services, known))
+    all_paths = tuple(paths)
+    return any(_REDACTED in path for path in all_paths) or bool(named(services, all_paths))
 
 
 def _new_names(services: Services, paths: Iterable[str], commit: str | None, base: str | None) -> dict[str, str]:
@@ -57,9 +57,9 @@ def _new_names(services: Services, paths: Iterable[str], commit: str | None, bas
     earlier = [tree for tree in (head, base) if tree is not None]
     exposed = {path: text for path, text in exposed.items() if not any(trees.entry(tree, path) for tree in earlier)}
     held = {path: {name for name, _ in redaction.find([_bytes(path)])} for path in exposed}
-    known = _in_commit(services, commit, frozenset[str]().union(*held.values()))
+    committed = _in_commit(services, commit, frozenset[str]().union(*held.values()))
     # A token that is known by its form alone is of no variable, and is new in every name.
-    return {path: text for path, text in exposed.items() if not held[path] or held[path] - known}
+    return {path: text for path, text in exposed.items() if not held[path] or held[path] - committed}
 
 
 def _bytes(path: str) -> bytes:
@@ -105,10 +105,12 @@ def names_in(
         return recorded
     changed = [change.path for change in services.trees.changes(old, new)]
     shown = named(services, changed)
-    candidates = {one: [path for path in changed if shown.get(path, path) == one] for one in marked}
+    candidates = {redacted: [path for path in changed if shown.get(path, path) == redacted] for redacted in marked}
     plain = [path for path in changed if path not in {*recorded, *others}]
     hides = services.redaction.may_match
-    unknown = [one for one, names in candidates.items() if not names and any(hides(one, path) for path in plain)]
+    unknown = [
+        redacted for redacted, names in candidates.items() if not names and any(hides(redacted, path) for path in plain)
+    ]
     if unknown:
         raise Refusal(
             "secret.unknown-name",
@@ -142,7 +144,7 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
         return attempt  # nobody commits it, or a person does
     commits = () if attempt.commits is None else attempt.commits.commits
     # What one commit of a builder's added and the next took away is in the history all the same.
-    changes = [*attempt.changes, *(change for one in commits for change in one.changes)]
+    changes = [*attempt.changes, *(change for commit in commits for change in commit.changes)]
     # The work may have been committed by its builder already, so HEAD is that of before.
     before = attempt.before.head.commit
     exposed = _added(context.services, context.work, changes, before)
@@ -160,8 +162,8 @@ def question(attempt: Measured) -> Decision:
 
 def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
     """Return questions as they were asked. Refusal `decision.unknown` if the log lacks one."""
-    rows = {one: state.decisions.get(one) for one in ids}
-    for missing in (one for one, row in rows.items() if row is None):
+    rows = {question_id: state.decisions.get(question_id) for question_id in ids}
+    for missing in (question_id for question_id, row in rows.items() if row is None):
         raise Refusal(
             "decision.unknown",
             f"{known.id} waits for the question {missing}, which the event log does not have.",
@@ -191,17 +193,19 @@ def require_consent(services: Services, journal: Journal, task: str, tree: str, 
     exposed = _added(services, trees, trees.changes(head, trees.overlay(head, tree, paths)), commit)
     if not exposed:
         return
-    asked = _question(_to_accept(journal.state, task, exposed), task, exposed, _NOT_ACCEPTED)
-    answer = journal.ask_once(services.asker, asked, final=(YES,))
+    consent_question = _question(_to_accept(journal.state, task, exposed), task, exposed, _NOT_ACCEPTED)
+    answer = journal.ask_once(services.asker, consent_question, final=(YES,))
     if answer is not None and answer.choice == YES:
         return
     again = f"idumb accept {task} --why REASON"
-    words = f"{asked.what}. Nothing was accepted."
-    details = {"task": task, "decision": asked.id, "evidence": list(exposed)}
+    words = f"{consent_question.what}. Nothing was accepted."
+    details = {"task": task, "decision": consent_question.id, "evidence": list(exposed)}
     if answer is not None and answer.choice == NO:
         without = f"{WITHOUT_SECRET.capitalize()}, then {again}"
         raise Refusal("accept.secret", words, hint=without, details=details)
-    raise Waiting("accept.secret", words, hint=f"idumb decide {asked.id} {YES}, then {again}", details=details)
+    raise Waiting(
+        "accept.secret", words, hint=f"idumb decide {consent_question.id} {YES}, then {again}", details=details
+    )
 
 
 def _to_accept(state: RunState, task: str, exposed: Sequence[str]) -> str:
@@ -243,8 +247,8 @@ def _added(services: Services, trees: Trees, changes: Iterable[Change], commit: 
     matches = [(path, line, name) for path, oid in new for name, line in redaction.find(trees.pieces(oid))]
     if not matches:
         return ()
-    known = _in_commit(services, commit, frozenset(name for _, _, name in matches))
-    new_matches = [match for match in matches if match[2] not in known]
+    committed = _in_commit(services, commit, frozenset(name for _, _, name in matches))
+    new_matches = [match for match in matches if match[2] not in committed]
     lines = (f"{redaction.redact(path)}:{line}: the value of {name}" for path, line, name in new_matches)
     return tuple(dict.fromkeys(lines))[:_SHOWN]
 
@@ -264,16 +268,16 @@ def _in_commit(services: Services, commit: str | None, names: frozenset[str]) ->
         return frozenset()
     history, trees, redaction = services.history, services.trees, services.redaction
     changes = trees.changes(history.tree_of(None), history.tree_of(commit))
-    left = names - redaction.variables_in((_bytes(f"{change.path}\n") for change in changes), names)
+    missing = names - redaction.variables_in((_bytes(f"{change.path}\n") for change in changes), names)
     for change in changes:
-        if not left:
+        if not missing:
             break
         if change.new is None or change.new.mode == ledger.SUBMODULE:
             continue
         # A clone without all of its objects has some that cannot be read.
         with suppress(Refusal):
-            left -= redaction.variables_in(trees.pieces(change.new.oid), left)
-    return names - left
+            missing -= redaction.variables_in(trees.pieces(change.new.oid), missing)
+    return names - missing
 
 
 WITHOUT_SECRET = "take the value out of the file and read it from the variable"

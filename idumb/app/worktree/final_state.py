@@ -67,23 +67,23 @@ def compare(services: Services, state: RunState, contract: Contract, tree: str) 
 
 def _last_writers(state: RunState) -> dict[str, str]:
     """Return each path with the completed task that changed it last, unless an unfinished task changed it later."""
-    found: dict[str, str] = {}
+    writers: dict[str, str] = {}
     for task in sorted(state.attempted, key=state.attempted.__getitem__):
-        known = state.tasks[task]
-        if known.status == outcome.COMPLETED:
-            found.update(dict.fromkeys(known.work.touched, task))
-        elif known.status not in outcome.DONE and known.status != outcome.SKIPPED:
-            for path in known.work.touched:
-                found.pop(path, None)
-    return found
+        task_state = state.tasks[task]
+        if task_state.status == outcome.COMPLETED:
+            writers.update(dict.fromkeys(task_state.work.touched, task))
+        elif task_state.status not in outcome.DONE and task_state.status != outcome.SKIPPED:
+            for path in task_state.work.touched:
+                writers.pop(path, None)
+    return writers
 
 
 def _not_as_left(services: Services, state: RunState, tree: str, writers: Mapping[str, str]) -> Iterator[str]:
     for path, task in writers.items():
-        left = state.tasks[task].work.left
-        if left is None:
+        left_tree = state.tasks[task].work.left
+        if left_tree is None:
             continue
-        expected, present = services.trees.entry(left, path), services.trees.entry(tree, path)
+        expected, present = services.trees.entry(left_tree, path), services.trees.entry(tree, path)
         if expected == present:
             continue
         if expected is not None and present is not None and expected.oid == present.oid:
@@ -116,17 +116,17 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
         for task in state.tasks.values()
         for path in (*task.work.touched, *task.work.accepted_paths, *task.work.deviations)
     }
-    named = _named(contract)  # where git ignores them the base has none of them
-    found = [
+    named_paths = _named(contract)  # where git ignores them the base has none of them
+    changed = [
         c.path
         for c in services.trees.changes(state.base.tree, tree)
         if c.path not in ours
-        and not (c.old is None and c.path in named)
+        and not (c.old is None and c.path in named_paths)
         and not paths.matches_any(c.path, paths.OWN_FILES)
     ]
-    if not found:
+    if not changed:
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     for event in services.log.events(run=state.id, kind="attempt.finished"):
-        told.update(event.payload.get("residue", ()), event.payload.get("touched", ()))
-    yield from (path for path in found if path not in told)
+        reported.update(event.payload.get("residue", ()), event.payload.get("touched", ()))
+    yield from (path for path in changed if path not in reported)

@@ -47,10 +47,10 @@ def hold(
     """Keep what is staged of these paths and is in none of the trees, before a commit replaces it."""
     entry = services.trees.entry
     entries = services.history.staged(paths)
-    staged = {path: one for path, one in entries.items() if one not in [entry(tree, path) for tree in trees]}
+    staged = {path: item for path, item in entries.items() if item not in [entry(tree, path) for tree in trees]}
     if staged:
         rows = services.history.index_input(staged)
-        blobs = {one.oid: one.oid for one in staged.values() if one is not None and one.mode != ledger.SUBMODULE}
+        blobs = {item.oid: item.oid for item in staged.values() if item is not None and item.mode != ledger.SUBMODULE}
         services.trees.keep_blobs(ref, {_ROWS: services.trees.store(rows), **blobs}, words)
     return staged
 
@@ -83,8 +83,8 @@ def tell_again(context: RunContext, task: Task, number: int, *, committed: bool)
         (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
         *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),
     )
-    for what, words in held:
-        ref = attempt_ref(context.services, context.run, task.id, number, what)
+    for kind, words in held:
+        ref = attempt_ref(context.services, context.run, task.id, number, kind)
         if context.services.trees.kept_blobs(ref):
             context.services.reporter.note(f"{words}: {_command(ref)}")
 

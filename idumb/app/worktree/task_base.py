@@ -73,40 +73,44 @@ def _in_editor(context: RunContext, task: Task) -> bool:
 
 def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
     """Return whether an editor continues a failed attempt, whose base had the declared files without such changes."""
-    known = _known(context, task.id)
-    failed = known.attempt.outcome == outcome.FAILED and known.work.base is not None and known.work.left is not None
+    task_state = _known(context, task.id)
+    failed = (
+        task_state.attempt.outcome == outcome.FAILED
+        and task_state.work.base is not None
+        and task_state.work.left is not None
+    )
     return failed and _in_editor(context, task)
 
 
 def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return uncommitted declared paths, except those that the task's own attempts changed."""
-    known = _known(context, task.id)
+    task_state = _known(context, task.id)
     declared = ledger.written_paths(task.files)
     if not declared:
         return ()
-    own = frozenset(known.work.touched) if known.work.base is not None else frozenset()
+    own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
     # A wide glob covers plans and projections too, which no task may write, and other repositories.
-    found = [
+    uncommitted = [
         p
         for p in context.services.history.uncommitted(declared)
         if p not in own and not paths.matches_any(p, paths.OWN_FILES)
     ]
-    others = context.services.history.repositories(p.rstrip("/") for p in found) if found else ()
-    return tuple(p for p in found if paths.repository_of(p.rstrip("/"), others) is None)
+    others = context.services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
+    return tuple(p for p in uncommitted if paths.repository_of(p.rstrip("/"), others) is None)
 
 
 def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return files that the task must create and that exist already, ignored by git, so that git status is silent."""
-    known = _known(context, task.id)
-    own = frozenset(known.work.touched) if known.work.base is not None else frozenset()
-    named = frozenset(ledger.named_paths(task.files))
-    new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in named - own]
+    task_state = _known(context, task.id)
+    own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
+    literal = frozenset(ledger.named_paths(task.files))
+    new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in literal - own]
     if not new:
         return ()
     trees = context.services.trees
     present, head = trees.scan(new), context.services.history.head_tree()
-    there = [p for p in new if trees.entry(present, p) is not None]
-    return tuple(p for p in there if head is None or trees.entry(head, p) is None)
+    existing = [p for p in new if trees.entry(present, p) is not None]
+    return tuple(p for p in existing if head is None or trees.entry(head, p) is None)
 
 
 def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
@@ -117,7 +121,8 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
             continue
         by_reason.setdefault(why, []).append(path)
     return tuple(
-        f"Not saved, so idumb cannot bring it back ({why}): {wording.listed(found)}" for why, found in by_reason.items()
+        f"Not saved, so idumb cannot bring it back ({why}): {wording.listed(omitted)}"
+        for why, omitted in by_reason.items()
     )
 
 
@@ -125,9 +130,11 @@ def _last_writer(context: RunContext, path: str) -> TaskState | None:
     """Return the task of this run, or carried into it, whose last attempt left the path as it is now."""
     state, work = context.journal.state, context.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
-        known = _known(context, task_id)
-        if known.work.left is not None and path in known.work.touched:
-            return known if work.entry(known.work.left, path) == work.entry(work.scan((path,)), path) else None
+        task_state = _known(context, task_id)
+        if task_state.work.left is not None and path in task_state.work.touched:
+            return (
+                task_state if work.entry(task_state.work.left, path) == work.entry(work.scan((path,)), path) else None
+            )
     carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
     if not carried:
         return None
@@ -137,8 +144,8 @@ def _last_writer(context: RunContext, path: str) -> TaskState | None:
 
 
 def _unfinished_writer(context: RunContext, path: str) -> str | None:
-    known = _last_writer(context, path)
-    return known.id if known is not None and known.status not in outcome.DONE else None
+    task_state = _last_writer(context, path)
+    return task_state.id if task_state is not None and task_state.status not in outcome.DONE else None
 
 
 def _made_by_run(context: RunContext, path: str) -> bool:
@@ -150,11 +157,11 @@ def restart(context: RunContext, task: Task) -> None:
 
     Undeclared changes may be the user's, and committed ones are settled, so both stay.
     """
-    known = _known(context, task.id)
-    if known.work.base is None or known.work.left is None:
+    task_state = _known(context, task.id)
+    if task_state.work.base is None or task_state.work.left is None:
         return
     if context.workspace.kind != "here":
-        _put_all_back(context, task, known.work.base)
+        _put_all_back(context, task, task_state.work.base)
         return
     take_back(context, task)
 
@@ -168,22 +175,22 @@ def made_in(context: RunContext, known: TaskState) -> str:
 
 def take_back(context: RunContext, task: Task) -> None:
     """Restore what attempts changed in the user's own tree; refuse if somebody changed it since."""
-    known, trees = _known(context, task.id), context.services.trees
-    if known.work.base is None or known.work.left is None:
+    task_state, trees = _known(context, task.id), context.services.trees
+    if task_state.work.base is None or task_state.work.left is None:
         return
-    own = _own_paths(context, known, trees.scan(known.work.touched)) if known.work.touched else ()
+    own = _own_paths(context, task_state, trees.scan(task_state.work.touched)) if task_state.work.touched else ()
     tell = context.services.reporter.note
-    conflicts = trees.restore(known.work.base, known.work.left, own, tell=tell) if own else ()
+    conflicts = trees.restore(task_state.work.base, task_state.work.left, own, tell=tell) if own else ()
     if conflicts:
-        named = ", ".join(c.path for c in conflicts)
+        listed = ", ".join(c.path for c in conflicts)
         raise Refusal(
             "task.changed-since",
-            f"{task.id} must start over from its base, but these files changed since its last attempt: {named}",
+            f"{task.id} must start over from its base, but these files changed since its last attempt: {listed}",
             hint="Commit or move your changes, then idumb resume " + context.contract.phase,
             details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
         )
-    if own and known.attempt.outcome == outcome.CANCELLED:
-        _tell_where(context, task, known.attempt.number, own)
+    if own and task_state.attempt.outcome == outcome.CANCELLED:
+        _tell_where(context, task, task_state.attempt.number, own)
 
 
 def _tell_where(context: RunContext, task: Task, attempt: int, own: tuple[str, ...]) -> None:
@@ -206,8 +213,8 @@ def task_base(context: RunContext, attempt: Attempt, present: str) -> str:
     """Return the present tree without what earlier attempts left in it."""
     if context.workspace.kind != "here":
         return attempt.base
-    known = _known(context, attempt.task.id)
-    attributed = {*_own_paths(context, known, present), *_open_deviations(context, known, present)}
+    task_state = _known(context, attempt.task.id)
+    attributed = {*_own_paths(context, task_state, present), *_open_deviations(context, task_state, present)}
     if attempt.task.is_human:
         # A person works between the question and the answer.
         declared = ledger.written_paths(attempt.task.files)
@@ -256,14 +263,16 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
     done: list[PutBack] = []
     later: set[str] = set()
     for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
-        known = exposed_secrets.found_again(services, before.tasks[task_id])
-        if known.status not in outcome.DONE and known.work.base is not None:
-            left, touched = _left_by(services, contract, known)
-            own = [p for p in touched if p not in later and p not in set(known.work.deviations)]
-            put = tuple(_put_back(services, known.work.base, left, services.history.uncommitted(own) if own else ()))
+        task_state = exposed_secrets.found_again(services, before.tasks[task_id])
+        if task_state.status not in outcome.DONE and task_state.work.base is not None:
+            left_tree, touched = _left_by(services, contract, task_state)
+            own = [p for p in touched if p not in later and p not in set(task_state.work.deviations)]
+            put = tuple(
+                _put_back(services, task_state.work.base, left_tree, services.history.uncommitted(own) if own else ())
+            )
             done += [PutBack(task_id, put)] if put else []
-            services.trees.remove_folders(known.work.folders)
-        later.update(known.work.touched)
+            services.trees.remove_folders(task_state.work.folders)
+        later.update(task_state.work.touched)
     return tuple(done)
 
 

@@ -100,8 +100,8 @@ def _save(services: Services, journal: Journal, role: str, number: int) -> Befor
 def _compare(services: Services, before: Before) -> DriftReport:
     after = drift.observe(services.history, before.repository)
     changed = drift.compare(before.repository, after, services.history.descends)
-    gone = drift.restore_own(services.history, before.repository, changed)
-    restored = [ref for ref in changed.own_refs if ref not in gone]
+    lost_refs = drift.restore_own(services.history, before.repository, changed)
+    restored = [ref for ref in changed.own_refs if ref not in lost_refs]
     parts = (
         files(services, before.snapshot, services.trees.scan()),
         _refs(services, before, changed),
@@ -109,7 +109,7 @@ def _compare(services: Services, before: Before) -> DriftReport:
         _head(changed),
         _stopping("files of git's own changed", changed.guarded),
         _stopping("idumb's own refs were moved or deleted, and are restored", restored),
-        _stopping("idumb's own refs and their commits were deleted", gone),
+        _stopping("idumb's own refs and their commits were deleted", lost_refs),
     )
     return DriftReport(
         tuple(words for part in parts for words in part.words),
@@ -142,9 +142,9 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
     ]
     if not rows:
         return DriftReport()
-    named = wording.listed(f"{row['path']} ({row['what']})" for row in rows)
+    listed = wording.listed(f"{row['path']} ({row['what']})" for row in rows)
     ways = tuple(row["back"] for row in rows if row["back"] is not None)
-    return DriftReport((f"files changed in your own working tree: {named}",), ways, tuple(rows))
+    return DriftReport((f"files changed in your own working tree: {listed}",), ways, tuple(rows))
 
 
 def _what(change: ledger.Change) -> str:
@@ -154,12 +154,12 @@ def _what(change: ledger.Change) -> str:
 
 
 def _refs(services: Services, before: Before, changed: Drift) -> DriftReport:
-    gone = drift.keep_old(services.history, before.name, changed.refs)
+    lost_refs = drift.keep_old(services.history, before.name, changed.refs)
     if not changed.loud:
         return DriftReport()
     rows = tuple({"ref": ref.name, "old": ref.old, "new": ref.new, "back": ref.back} for ref in changed.loud)
-    back = tuple(ref.back for ref in changed.loud if ref not in gone)
-    return DriftReport((drift.refs_words(changed.loud, gone),), back, rows)
+    back = tuple(ref.back for ref in changed.loud if ref not in lost_refs)
+    return DriftReport((drift.refs_words(changed.loud, lost_refs),), back, rows)
 
 
 def _head(changed: Drift) -> DriftReport:
