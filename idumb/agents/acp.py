@@ -179,9 +179,9 @@ def _refusal(request: AgentRequest, wished: Sequence[str]) -> str:
     root = os.path.realpath(request.workspace)
     for path in wished:
         whole = os.path.join(root, path)
-        named = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+        entry_path = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
         # A write to a link changes its target, so both must be declared.
-        for real in dict.fromkeys((named, os.path.realpath(whole))):
+        for real in dict.fromkeys((entry_path, os.path.realpath(whole))):
             why = _wrong(request, path, os.path.relpath(real, root))
             if why:
                 return why
@@ -208,18 +208,18 @@ def _ending(client: Client, finished: child_process.Finished, last: str) -> tupl
     if client.stop is not None:
         return _STOPS.get(client.stop, (outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
     if client.error is not None:
-        said = client.error
+        message = client.error
         if client.code == AUTH_REQUIRED:
-            return outcome.ERRORED, f"{said}; {_LOGIN}", agent.NOT_LOGGED_IN
-        if client.refuses_model or answers.kind_of(said) == agent.UNKNOWN_MODEL:
+            return outcome.ERRORED, f"{message}; {_LOGIN}", agent.NOT_LOGGED_IN
+        if client.refuses_model or answers.kind_of(message) == agent.UNKNOWN_MODEL:
             accepted = model_server.described_models(model_server.plain_ids(client.offered))
-            return outcome.ERRORED, f"{said}; {accepted}", agent.UNKNOWN_MODEL
-        kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), agent.MALFORMED)
+            return outcome.ERRORED, f"{message}; {accepted}", agent.UNKNOWN_MODEL
+        kind = next((kind for pattern, kind in _KINDS if pattern.search(message)), agent.MALFORMED)
         ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED
-        return ended, said, kind
+        return ended, message, kind
     words = finished.words() or f"exit {finished.exit_code}"
-    said = f"{words} before its answer was complete" + (f": {last}" if last else "")
-    return outcome.ERRORED, said, agent.MALFORMED
+    message = f"{words} before its answer was complete" + (f": {last}" if last else "")
+    return outcome.ERRORED, message, agent.MALFORMED
 
 
 def usage_of(used: Mapping[str, object]) -> Usage:

@@ -155,10 +155,10 @@ class Client:
         return b""
 
     def _failed(self, about: int, error: Any) -> bytes:
-        said = error if isinstance(error, dict) else {"message": str(error)}
-        words = " ".join(str(part) for part in (said.get("message"), _detail(said.get("data"))) if part)
+        error_object = error if isinstance(error, dict) else {"message": str(error)}
+        words = " ".join(str(part) for part in (error_object.get("message"), _detail(error_object.get("data"))) if part)
         self.refuses_model = about == _MODEL
-        code = said.get("code")
+        code = error_object.get("code")
         self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}", code if isinstance(code, int) else None)
         return b""
 

@@ -108,13 +108,13 @@ def missing(answer: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, 
 
 def judged(text: str) -> tuple[str, str, str | None]:
     """Return (outcome, message, failure) of a validator that only answers in text. An unclear verdict is none."""
-    said = reply.answer(text, "verdict")
-    if isinstance(said, str):
-        return outcome.ERRORED, said, agent.MALFORMED
-    verdict = said["verdict"]
+    answer = reply.answer(text, "verdict")
+    if isinstance(answer, str):
+        return outcome.ERRORED, answer, agent.MALFORMED
+    verdict = answer["verdict"]
     if not isinstance(verdict, str) or verdict not in VERDICTS:
         return outcome.ERRORED, f"its verdict is not one of {', '.join(VERDICTS)}", agent.MALFORMED
-    findings = said.get("findings") or []
+    findings = answer.get("findings") or []
     reasons = "; ".join(finding(f) for f in (findings if isinstance(findings, list) else [findings]))
     if verdict == outcome.PASS:
         return outcome.COMPLETED, reasons, None

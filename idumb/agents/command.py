@@ -57,8 +57,8 @@ class CommandAgent(ProgramAgent):
                 )
             except OSError as problem:
                 return self._not_started(argv, problem)
-            said = state_file.read(inputs.state, self._redact)
-        return self._result(request, finished, transcript.close() if transcript else None, said)
+            self_report = state_file.read(inputs.state, self._redact)
+        return self._result(request, finished, transcript.close() if transcript else None, self_report)
 
     def _result(
         self,
@@ -128,10 +128,10 @@ def _ending(finished: child_process.Finished) -> tuple[str, str]:
 
 def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:
     """Combine the exit and the last line of a validator; the worse result counts."""
-    said = last_verdict(finished.output.tail or finished.output.head)
-    if said is None:
+    judgement = last_verdict(finished.output.tail or finished.output.head)
+    if judgement is None:
         return ended, message
-    verdict, findings = said
+    verdict, findings = judgement
     reasons = "; ".join(findings)
     if verdict == outcome.PASS:
         return (ended, reasons) if ended == outcome.COMPLETED else (ended, f"{message}, although its verdict was PASS")
@@ -144,12 +144,12 @@ def last_verdict(output: bytes) -> tuple[str, tuple[str, ...]] | None:
     if not last.lstrip().startswith("{"):
         return None
     try:
-        said = canonical_json.decode(last)
+        answer = canonical_json.decode(last)
     except ValueError:
         return None
-    if not isinstance(said, dict) or said.get("verdict") not in _VERDICTS:
+    if not isinstance(answer, dict) or answer.get("verdict") not in _VERDICTS:
         return None
-    findings = said.get("findings", [])
-    return said["verdict"], tuple(answers.finding(f) for f in findings) if isinstance(findings, list) else (
+    findings = answer.get("findings", [])
+    return answer["verdict"], tuple(answers.finding(f) for f in findings) if isinstance(findings, list) else (
         answers.finding(findings),
     )

@@ -96,10 +96,10 @@ class HandoffAgent(Adapter):
         until = began + min(t for t in times if t is not None)
         while True:
             answer = place.read_answer()
-            left = until - time.monotonic()
-            if isinstance(answer, _Answer) or left <= 0:
+            remaining = until - time.monotonic()
+            if isinstance(answer, _Answer) or remaining <= 0:
                 return answer
-            time.sleep(min(_TICK, left))
+            time.sleep(min(_TICK, remaining))
 
     def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
         text = self._redact(answer.text)
@@ -144,10 +144,10 @@ def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
     if kind in {"diff", "patch"}:
         return [("apply_patch", {"patch": body, "intent": "the answer's patch"})]
     try:
-        said = canonical_json.decode(body) if kind == "json" else None
+        answer = canonical_json.decode(body) if kind == "json" else None
     except ValueError:
         return []
-    edits = said.get("edits") if isinstance(said, dict) else None
+    edits = answer.get("edits") if isinstance(answer, dict) else None
     if not isinstance(edits, list):
         return []
     return [

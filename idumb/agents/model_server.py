@@ -98,13 +98,13 @@ class Endpoint:
         until: float | None,
         idle: float | None,
     ) -> Answer:
-        left = None if until is None else until - time.monotonic()
-        if left is not None and left <= 0:
+        remaining = None if until is None else until - time.monotonic()
+        if remaining is not None and remaining <= 0:
             raise NoAnswer("the time limit expired before the request was sent", late=True)
-        connection = self._connection(min(x for x in (_CONNECT, left) if x is not None))
+        connection = self._connection(min(x for x in (_CONNECT, remaining) if x is not None))
         over = threading.Event()
         reached: list[socket.socket] = []
-        timer = None if left is None else threading.Timer(left, _cut, (connection, reached, over))
+        timer = None if remaining is None else threading.Timer(remaining, _cut, (connection, reached, over))
         try:
             if timer is not None:
                 timer.daemon = True

@@ -100,8 +100,8 @@ class PresetAgent(ProgramAgent):
         result, unknown = self._asked(request, call, variables, watch)
         if call.session is None or not unknown:
             return dataclasses.replace(result, resumed=call.session is not None)
-        left = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
-        request = dataclasses.replace(request, deadline=left)
+        remaining = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
+        request = dataclasses.replace(request, deadline=remaining)
         call = dataclasses.replace(call, session=None)
         fresh, _ = self._asked(request, call, variables, watch)
         return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
@@ -131,10 +131,10 @@ class PresetAgent(ProgramAgent):
         except OSError as problem:
             return self._not_started(argv, problem), False
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
-        said = self._preset.read(kept.whole(finished.output), errors)
-        idle = not finished.timed_out and not said.usage.tokens_out and bool(said.error)
-        words = f"{said.error}\n{errors.decode('utf-8', 'replace')}"
-        result = self._result(request, finished, kept, said, errors)
+        answer = self._preset.read(kept.whole(finished.output), errors)
+        idle = not finished.timed_out and not answer.usage.tokens_out and bool(answer.error)
+        words = f"{answer.error}\n{errors.decode('utf-8', 'replace')}"
+        result = self._result(request, finished, kept, answer, errors)
         if result.failure == agent.UNKNOWN_MODEL:
             accepted = model_server.described_models(self._models(argv[0], call, environment))
             result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))

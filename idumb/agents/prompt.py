@@ -39,9 +39,9 @@ def render(request: PromptRequest) -> str:
     texts = values(request)
     text = filled(without_frontmatter(source), texts)
     if request.role == BUILDER:
-        named = {match[1] or match[2] for match in _PLACEHOLDER.finditer(source)}
+        placeholders = {match[1] or match[2] for match in _PLACEHOLDER.finditer(source)}
         for name, title in _REQUIRED_SECTIONS.items():
-            text = text if name in named else _with_section(text, title, texts[name])
+            text = text if name in placeholders else _with_section(text, title, texts[name])
     if request.commits and _COMMITS not in text:
         text = _with_section(text, "Commits", _COMMITS)
     if request.role == VALIDATOR and _EVIDENCE not in source:

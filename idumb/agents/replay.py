@@ -33,10 +33,10 @@ class ReplayAgent(Adapter):
         run = self._binding.options.get("run")
         unknown = sorted(set(self._binding.options) - {"run"})
         if not isinstance(run, str) or not run or unknown:
-            named = f"no option {unknown[0]}" if unknown else "one option, `run`"
+            requirement = f"no option {unknown[0]}" if unknown else "one option, `run`"
             raise AdapterError(
                 "agent.bad-option",
-                f"bindings.{self._binding.name} replays a run and requires {named}.",
+                f"bindings.{self._binding.name} replays a run and requires {requirement}.",
                 hint="Set `options: {run: ID}`, with an id from `idumb status` or `idumb log`.",
             )
         return run
@@ -83,8 +83,8 @@ class ReplayAgent(Adapter):
         except Refusal as refusal:  # kept trees can be lost with their repository
             return _not_there(refusal.message)
         if conflicts:
-            named = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
-            return AgentResult(outcome.ERRORED, named)
+            message = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
+            return AgentResult(outcome.ERRORED, message)
         return attempt.built
 
 

@@ -42,14 +42,14 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
         data = named_files.read(path, MAX_BYTES + 1, links=False)
     except OSError:
         return SelfReport()
-    said = _object(data) if len(data) <= MAX_BYTES else {}
-    used = said.get("usage")
+    report = _object(data) if len(data) <= MAX_BYTES else {}
+    used = report.get("usage")
     usage = used if isinstance(used, dict) else {}
     return SelfReport(
-        failure=_one_of(FAILURES, said),
-        message=redact(_text(said.get("message"))),
-        handover=redact(_text(said.get("handover"))),
-        model=redact(_text(said.get("model"))) or None,
+        failure=_one_of(FAILURES, report),
+        message=redact(_text(report.get("message"))),
+        handover=redact(_text(report.get("handover"))),
+        model=redact(_text(report.get("model"))) or None,
         usage=Usage(
             answers.count(usage.get("tokens_in")),
             answers.count(usage.get("tokens_out")),
@@ -60,17 +60,17 @@ def read(path: str, redact: Callable[[str], str]) -> SelfReport:
 
 def claim(data: bytes) -> Claim | None:
     """Return the file's content, secrets included; None if it is missing, empty or only partly written."""
-    said = _object(data)
-    state = _one_of(STATES, said)
-    return None if state is None else Claim(state, _text(said.get("message")))
+    report = _object(data)
+    state = _one_of(STATES, report)
+    return None if state is None else Claim(state, _text(report.get("message")))
 
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        said = canonical_json.decode(data)
+        value = canonical_json.decode(data)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _one_of(states: Collection[str], said: Mapping[str, Any]) -> str | None:

@@ -255,9 +255,9 @@ class ToolCalls:
         return Reply(outcome.COMPLETED, "made")
 
     def _run(self, step: Step) -> Reply:
-        left = None if self._deadline is None else self._deadline - time.monotonic()
+        remaining = None if self._deadline is None else self._deadline - time.monotonic()
         declared = step.timeout or step.arguments.get("timeout")
-        limits = [limit for limit in (left, declared) if limit is not None]
+        limits = [limit for limit in (remaining, declared) if limit is not None]
         argv, request = _argv(step), self._request
         cookies = child_process.run_cookies(request.run_id, request.workspace)
         try:

@@ -104,8 +104,8 @@ class WorkspaceFiles:
     def _same(self, source: str, target: str) -> bool:
         # On a case-insensitive file system, `a` and `A` are one file and can be renamed into each other.
         with self._parent(source) as (a, name), self._parent(target) as (b, other):
-            one, two = os.lstat(name, dir_fd=a), os.lstat(other, dir_fd=b)
-            return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino) and source.casefold() == target.casefold()
+            src, dst = os.lstat(name, dir_fd=a), os.lstat(other, dir_fd=b)
+            return (src.st_dev, src.st_ino) == (dst.st_dev, dst.st_ino) and source.casefold() == target.casefold()
 
     @contextlib.contextmanager
     def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
@@ -120,10 +120,10 @@ class WorkspaceFiles:
 
 def _read(handle: int, most: int) -> bytes:
     parts: list[bytes] = []
-    left = most
-    while left > 0 and (part := os.read(handle, min(left, 1 << 20))):
+    remaining = most
+    while remaining > 0 and (part := os.read(handle, min(remaining, 1 << 20))):
         parts.append(part)
-        left -= len(part)
+        remaining -= len(part)
     return b"".join(parts)
 
 

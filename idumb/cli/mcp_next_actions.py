@@ -65,7 +65,10 @@ def marked(answer: Way) -> Way:
     Choices in `error.details` get their tool too.
     """
     error, data = answer["error"] or {}, answer["data"]
-    choices = [{"tool": tool_of(one.get("command")), **one} for one in error.get("details", {}).get("choices", ())]
+    choices = [
+        {"tool": tool_of(error_choice.get("command")), **error_choice}
+        for error_choice in error.get("details", {}).get("choices", ())
+    ]
     chosen = (choice.get("command") for choice in (*choices, *data.get("choices", ())))
     commands = dict.fromkeys([*_next(data), *_hint(error), *filter(None, chosen), *_answers(data)])
     tools = [{"command": None, "tool": row["tool"]} for row in choices if row["tool"] and row["command"] is None]
@@ -84,7 +87,9 @@ def _next(data: Way) -> Iterator[str]:
 def _answers(data: Way) -> Iterator[str]:
     """Yield the command of each choice of each open question."""
     for question in data.get("decisions", ()):
-        yield from (one["command"] or f"idumb decide {question['id']} {one['id']}" for one in question["choices"])
+        yield from (
+            choice["command"] or f"idumb decide {question['id']} {choice['id']}" for choice in question["choices"]
+        )
 
 
 def _hint(error: Way) -> Iterator[str]:

@@ -94,8 +94,10 @@ class Session:
     async def _nothing_to_do(self, answer: Answer) -> Answer:
         """Return the next step if every task is done, else a refusal that lists what the tasks wait for."""
         data = answer["data"]
-        waits = [f"{one['id']}: {one['what']}" for one in data["decisions"]]
-        waits += [f"{one['id']} {one['status']}: {one['why']}" for one in data["others"] if one["status"] != _SKIPPED]
+        waits = [f"{item['id']}: {item['what']}" for item in data["decisions"]]
+        waits += [
+            f"{item['id']} {item['status']}: {item['why']}" for item in data["others"] if item["status"] != _SKIPPED
+        ]
         if not waits:
             rows = (await self._idumb("status"))["data"].get("phases", ())
             verified = any(row["phase"] == data["phase"] and row["state"] == "verified" for row in rows)

@@ -60,7 +60,7 @@ def option(problem: click.NoSuchOption) -> Mistyped:
     """Return the error for an unknown option. Hidden options are not suggested."""
     ctx, word = problem.ctx, problem.option_name
     shown = [p for p in ctx.command.get_params(ctx) if isinstance(p, click.Option) and not p.hidden] if ctx else []
-    nearest = nearest_of(word, [name for one in shown for name in (*one.opts, *one.secondary_opts)])
+    nearest = nearest_of(word, [name for candidate in shown for name in (*candidate.opts, *candidate.secondary_opts)])
     return Mistyped(suggest(f"No such option {word!r}.", nearest), word, nearest, ctx)
 
 

@@ -47,9 +47,9 @@ def command(name: str, *, person: bool = False) -> Callable[[Callable[..., Resul
             shown_as = f"{name} --verbose" if verbose else None
             return output.finish(name, result, as_json=as_json, quiet=events, shown_as=shown_as)
 
-        made = click.command(name)(invoke)
-        made.params += _EVERYWHERE
-        return made
+        click_command = click.command(name)(invoke)
+        click_command.params += _EVERYWHERE
+        return click_command
 
     return decorate
 

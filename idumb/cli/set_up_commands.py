@@ -166,9 +166,9 @@ def _text(pages: dict[str, str], topic: str) -> str:
     if topic in pages:
         return pages[topic]
     ctx = click.get_current_context()
-    named = main.group.get_command(ctx, topic)
-    if named is not None:
-        return named.get_help(click.Context(named, info_name=topic, parent=ctx.parent)) + "\n"
+    command = main.group.get_command(ctx, topic)
+    if command is not None:
+        return command.get_help(click.Context(command, info_name=topic, parent=ctx.parent)) + "\n"
     nearest = mistyped.nearest_of(topic, [*pages, *main.COMMANDS])
     raise UsageError(
         "usage",

@@ -95,10 +95,16 @@ def conversation(
 ) -> Conversation:
     """Return a request in the common form. `system` are the texts that precede the conversation."""
     prompt, answered = _latest(turns)
-    said = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
+    full_text = "\n".join((*system, *(text for kind, text in turns if kind == PROMPT)))
     wanted_schema = schema if isinstance(schema, dict) and schema else None
     return Conversation(
-        str(model), prompt, answered, tuple(tools), said, wanted_schema, forced if isinstance(forced, str) else None
+        str(model),
+        prompt,
+        answered,
+        tuple(tools),
+        full_text,
+        wanted_schema,
+        forced if isinstance(forced, str) else None,
     )
 
 

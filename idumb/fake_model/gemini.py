@@ -61,9 +61,9 @@ def read(body: Mapping[str, Any], path: str) -> Conversation:
 
 
 def _schema(declared: Mapping[str, Any]) -> dict[str, Any]:
-    found = mapping(declared.get("parametersJsonSchema")) or mapping(declared.get("parameters"))
-    own = mapping(found.get("properties"))
-    return {**found, "properties": {name: _lowered(mapping(schema)) for name, schema in own.items()}}
+    parameters = mapping(declared.get("parametersJsonSchema")) or mapping(declared.get("parameters"))
+    own = mapping(parameters.get("properties"))
+    return {**parameters, "properties": {name: _lowered(mapping(schema)) for name, schema in own.items()}}
 
 
 def _lowered(schema: dict[str, Any]) -> dict[str, Any]:

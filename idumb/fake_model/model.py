@@ -152,14 +152,14 @@ def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:
         for i, (name, arguments) in enumerate(tool_calls)
     )
     text = text if text or calls else "Done."
-    said = len(text) + sum(len(call.text) for call in calls)
+    length = len(text) + sum(len(call.text) for call in calls)
     return Reply(
         str(number),
         conversation.model,
         text,
         calls,
         len(conversation.said) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
-        said // 4 + 1 if answer.tokens_out is None else answer.tokens_out,
+        length // 4 + 1 if answer.tokens_out is None else answer.tokens_out,
         answer.fault == script.REFUSED,
     )
 

@@ -145,10 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(size)
 
     def _chunks(self) -> Iterator[bytes]:
-        left = LARGEST_REQUEST
+        remaining = LARGEST_REQUEST
         while size := int(self.rfile.readline(64).partition(b";")[0], 16):
-            left -= size
-            if left < 0:
+            remaining -= size
+            if remaining < 0:
                 raise ValueError("too large")
             yield self.rfile.read(size)
             self.rfile.readline(8)

@@ -35,7 +35,7 @@ Wanted = tuple[str, Mapping[str, Any] | str]  # the name of a tool and its argum
 
 def calls(actions: Sequence[Call], conversation: Conversation) -> list[Wanted]:
     """Return the tool calls for the script's actions; skip actions that the client has no tool for."""
-    translated = (_call(one, conversation) for one in actions)
+    translated = (_call(action, conversation) for action in actions)
     return [call for call in translated if call is not None]
 
 
@@ -92,7 +92,7 @@ def _filler(schema: Any) -> Any:
 def _type(schema: Any) -> str:
     kind = schema.get("type") if isinstance(schema, dict) else None
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), None)
+        kind = next((type_name for type_name in kind if type_name != "null"), None)
     return kind if isinstance(kind, str) else "string"
 
 

@@ -59,8 +59,8 @@ class ShellChecks:
         if condition.kind == "command":
             return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)
         # `env NAME` asks what the user provides, whether or not checks can see it.
-        seen = child_process.environment([condition.subject]) if condition.kind == "env" else {}
-        return conditions.check(subject, condition, root=self._root, environment=seen, tree=tree)
+        variables = child_process.environment([condition.subject]) if condition.kind == "env" else {}
+        return conditions.check(subject, condition, root=self._root, environment=variables, tree=tree)
 
     def end_processes(self) -> tuple[int, ...]:
         """End processes that builders and checks of this run left behind. Return their ids.

@@ -55,11 +55,11 @@ def _absent(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
 
 
 def _contains(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
-    wanted = (condition.text or "").encode("utf-8", "surrogateescape")
+    expected = (condition.text or "").encode("utf-8", "surrogateescape")
     data = read(root, condition.subject)
     if data is None:
         return False, f"{condition.subject} is not a file in the workspace"
-    held = wanted in data
+    held = expected in data
     return held, f"{condition.subject} {'contains' if held else 'does not contain'} {condition.text!r}"
 
 
@@ -80,8 +80,8 @@ def _variable(condition: Condition, _: str, environment: Mapping[str, str]) -> J
 
 def _context(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     """Return whether the builder can read a context file or folder."""
-    found = _kind(root, condition.subject)
-    return found is not None, f"{condition.subject} is {found}" if found else f"{condition.subject} does not exist"
+    kind = _kind(root, condition.subject)
+    return kind is not None, f"{condition.subject} is {kind}" if kind else f"{condition.subject} does not exist"
 
 
 _JUDGES: Mapping[str, Callable[[Condition, str, Mapping[str, str]], Judged]] = {
@@ -99,12 +99,12 @@ def read(root: str, path: str) -> bytes | None:
     opened = _open(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if opened is None:
         return None
-    found = os.fstat(opened)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(opened)
+    if not stat.S_ISREG(status.st_mode):
         os.close(opened)
         return None
     with os.fdopen(opened, "rb") as file:
-        if found.st_size > _LONGEST:
+        if status.st_size > _LONGEST:
             message = f"{path} has more than {_LONGEST} bytes"
             raise ValueError(message)
         return file.read()

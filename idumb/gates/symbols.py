@@ -71,10 +71,10 @@ def _by_lines(*patterns: str) -> Callable[[str], Names | None]:
 
     def reader(text: str) -> Names:
         bare = _BLOCK_COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
-        found = (match.groupdict() for pattern in compiled for match in pattern.finditer(bare))
+        declarations = (match.groupdict() for pattern in compiled for match in pattern.finditer(bare))
         return frozenset(
             f"{names['owner']}.{names['name']}" if names.get("owner") else names["name"]
-            for names in found
+            for names in declarations
             if names["name"] not in _NOT_NAMES
         )
 

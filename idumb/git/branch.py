@@ -34,11 +34,13 @@ def commit(
     branch: str | None,
 ) -> CommitAttempt:
     """Commit the paths. If git refuses, return git's words and leave the index as it was."""
-    wanted = _committable(place.root, paths)
-    if isinstance(wanted, str):
-        return CommitAttempt(None, wanted)
-    indexed = index_file.entries(place, repository, wanted)
-    chosen = [path for path in wanted if path in indexed or _exists(place.root, path) or _in_head(repository, path)]
+    committable = _committable(place.root, paths)
+    if isinstance(committable, str):
+        return CommitAttempt(None, committable)
+    indexed = index_file.entries(place, repository, committable)
+    chosen = [
+        path for path in committable if path in indexed or _exists(place.root, path) or _in_head(repository, path)
+    ]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
     new = [path for path in chosen if path not in indexed and _exists(place.root, path)]
@@ -88,9 +90,9 @@ def _was_made(repository: pygit2.Repository, message: str, before: str | None) -
     """
     if repository.head_is_unborn:
         return False
-    one = repository.head.peel(pygit2.Commit)
-    parents = [str(oid) for oid in one.parent_ids]
-    return parents == ([] if before is None else [before]) and bool(one.message.strip() == message.strip())
+    head = repository.head.peel(pygit2.Commit)
+    parents = [str(oid) for oid in head.parent_ids]
+    return parents == ([] if before is None else [before]) and bool(head.message.strip() == message.strip())
 
 
 def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> None:
@@ -108,13 +110,13 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
 
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
     """Omit paths that are folders now: a folder's name would include everything in it."""
-    wanted = sorted(set(paths))
-    folders = {path for path in wanted if _is_folder(os.path.join(root, path))}
-    present = [path for path in wanted if path not in folders and _exists(root, path)]
+    unique_paths = sorted(set(paths))
+    folders = {path for path in unique_paths if _is_folder(os.path.join(root, path))}
+    present = [path for path in unique_paths if path not in folders and _exists(root, path)]
     for folder in folders:
         if not any(path.startswith(folder + "/") for path in present):
             return f"{folder} is a folder now, and none of its files is to be committed"
-    return [path for path in wanted if path not in folders]
+    return [path for path in unique_paths if path not in folders]
 
 
 def _is_folder(path: str) -> bool:
@@ -161,7 +163,7 @@ def advance(
         result = git_program.write(place.root, arguments, hooks=hooks)
         if result.status != 0:
             return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
-    before, after = (tree_objects.tree_of(repository, one) for one in (expected, tip))
+    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, tip))
     paths = [change.path for change in tree_objects.changes(repository, before, after)]
     place.guard()
     if not index_file.follow(place, repository, before, after, paths):

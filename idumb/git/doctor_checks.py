@@ -211,7 +211,7 @@ class _RepositoryChecks:
             yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
 
     def hooks(self) -> Iterator[Symptom]:
-        named = sorted(name.removeprefix(".git/hooks/") for name in history.digests(self.place) if "/hooks/" in name)
+        hooks = sorted(name.removeprefix(".git/hooks/") for name in history.digests(self.place) if "/hooks/" in name)
         elsewhere = self._settings().get("core.hookspath")
         if elsewhere:
             yield health.warn(
@@ -219,7 +219,7 @@ class _RepositoryChecks:
                 means="hooks of that folder run when idumb commits for you",
                 mend="set git.hooks to false in .idumb/config.yaml to skip them",
             )
-        yield health.passed(", ".join(named) or "none")
+        yield health.passed(", ".join(hooks) or "none")
 
     def push(self) -> Iterator[Symptom]:
         for name, value in self._settings().items():
@@ -321,7 +321,7 @@ def _holder(path: str) -> int | None:
     except OSError:
         return None
     for pid in pids:
-        if any((one.st_dev, one.st_ino) == (status.st_dev, status.st_ino) for one in _open_files(pid)):
+        if any((file.st_dev, file.st_ino) == (status.st_dev, status.st_ino) for file in _open_files(pid)):
             return int(pid)
     return None
 

@@ -99,9 +99,9 @@ class GitHistory:
             return {}
         walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
         before = [base] if base is not None and base in self.repository else []
-        for one in before:
-            walker.hide(one)
-        commits = [*before, *(str(one.id) for one in itertools.islice(walker, limit))]
+        for revision in before:
+            walker.hide(revision)
+        commits = [*before, *(str(revision.id) for revision in itertools.islice(walker, limit))]
         trees = dict.fromkeys(tree_objects.tree_of(self.repository, commit) for commit in commits)
         blobs: dict[str, set[str]] = {}
         for tree, path in itertools.product(trees, paths):
@@ -129,7 +129,7 @@ class GitHistory:
     def identity_problem(self) -> str | None:
         result = git_program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
         author = git_program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])
-        failed = next((one for one in (result, author) if one.status != 0), None)
+        failed = next((git_result for git_result in (result, author) if git_result.status != 0), None)
         if failed is None:
             return None
         lines = [line for line in failed.words.splitlines() if line.startswith(("fatal:", "error:"))]
@@ -199,12 +199,12 @@ class GitHistory:
         if base is not None:
             walker.hide(base)
         rows: list[tuple[str, Mapping[str, str]]] = []
-        for count, one in enumerate(walker):
+        for count, commit in enumerate(walker):
             if count >= limit:
                 break
-            trailers = _trailers(one)
+            trailers = _trailers(commit)
             if trailers:
-                rows.append((str(one.id), trailers))
+                rows.append((str(commit.id), trailers))
         return tuple(rows)
 
     def refs(self, prefix: str) -> Mapping[str, str]:

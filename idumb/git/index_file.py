@@ -118,12 +118,12 @@ def entries(place: Repository, repository: pygit2.Repository, paths: Sequence[st
         return {path: Entry(int(index[path].mode), str(index[path].id)) for path in paths if path in index}
     except (pygit2.GitError, OSError, UnicodeError):
         listed = git_program.output(place.root, ["ls-files", "--stage", "-z"])
-    wanted = set(paths)
+    requested_paths = set(paths)
     listed_entries: dict[str, Entry] = {}
     for row in filter(None, listed.split(b"\0")):
         about, _, name = row.partition(b"\t")
         path = os.fsdecode(name)
-        if path in wanted:
+        if path in requested_paths:
             mode, oid, _ = about.split(b" ")
             listed_entries.setdefault(path, Entry(int(mode, 8), oid.decode("ascii")))
     return listed_entries
@@ -169,9 +169,9 @@ def settle(place: Repository, repository: pygit2.Repository, made: str, paths: S
     """
     if repository.head_is_unborn or str(repository.head.target) != made:
         return True
-    one = repository[made].peel(pygit2.Commit)
-    before = str(one.parents[0].tree_id) if one.parents else tree_objects.EMPTY_TREE
-    return follow(place, repository, before, str(one.tree_id), paths)
+    commit = repository[made].peel(pygit2.Commit)
+    before = str(commit.parents[0].tree_id) if commit.parents else tree_objects.EMPTY_TREE
+    return follow(place, repository, before, str(commit.tree_id), paths)
 
 
 def follow(place: Repository, repository: pygit2.Repository, before: str, after: str, paths: Sequence[str]) -> bool:
@@ -228,21 +228,21 @@ def restore_input(place: Repository, before: bytes | None, paths: Iterable[str])
 
     Also return the commands that set the flags which that input cannot set, for the top folder.
     """
-    wanted = set(paths)
-    old: dict[str, Entry | None] = dict.fromkeys(wanted)
+    requested_paths = set(paths)
+    old: dict[str, Entry | None] = dict.fromkeys(requested_paths)
     flagged: dict[str, list[str]] = {}
     for row in sorted(_entries(place, before)):
         about, _, name = row.partition(b"\t")
         path, (tag, mode, oid, stage) = os.fsdecode(name), about.split(b" ")
-        if path in wanted and stage == b"0":
+        if path in requested_paths and stage == b"0":
             old[path] = Entry(int(mode, 8), oid.decode("ascii"))
             for flag in _flags(tag):
                 flagged.setdefault(f"update-index {flag}", []).append(path)
     for path in _announced(place, before, [p for p, entry in old.items() if entry is not None and entry.oid == EMPTY]):
         old[path] = None
         flagged.setdefault("add --intent-to-add", []).append(path)
-    named = {how: " ".join(map(shlex.quote, names)) for how, names in sorted(flagged.items())}
-    return update_input(old), tuple(f"git {how} -- {names}" for how, names in named.items())
+    quoted_names = {how: " ".join(map(shlex.quote, names)) for how, names in sorted(flagged.items())}
+    return update_input(old), tuple(f"git {how} -- {names}" for how, names in quoted_names.items())
 
 
 def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> list[str]:
@@ -285,11 +285,11 @@ def _file_of(data: bytes) -> Iterator[str]:
 def restore_command(place: Repository, repository: pygit2.Repository, commit: str) -> str:
     """Return the command that restores the index of a snapshot, for a person in the top folder."""
     path = path_of(place)
-    named = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
+    quoted_path = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
     item = tree_objects.rows_of(repository, commit).get(INDEX)
     if item is None:
-        return f"rm -f {named}"
+        return f"rm -f {quoted_path}"
     if item.mode != tree_objects.FOLDER:
-        return f"git cat-file blob {commit}:{INDEX} > {named}"
+        return f"git cat-file blob {commit}:{INDEX} > {quoted_path}"
     pieces = f"$(git ls-tree --name-only {commit}:{INDEX})"
-    return f"for n in {pieces}; do git cat-file blob {commit}:{INDEX}/$n; done > {named}"
+    return f"for n in {pieces}; do git cat-file blob {commit}:{INDEX}/$n; done > {quoted_path}"

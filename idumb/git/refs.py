@@ -115,8 +115,8 @@ def own(common_dir: str, below: str) -> Mapping[str, str]:
 
 def _loose(common_dir: str, folder: str, but: str | None = None) -> Iterator[tuple[str, str]]:
     try:
-        with os.scandir(os.path.join(common_dir, folder)) as found:
-            entries = list(found)
+        with os.scandir(os.path.join(common_dir, folder)) as listing:
+            entries = list(listing)
     except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
@@ -133,11 +133,11 @@ def _loose(common_dir: str, folder: str, but: str | None = None) -> Iterator[tup
 
 def _value(entry: os.DirEntry[str]) -> str:
     status = os.stat(entry.path)
-    seen = (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
+    signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
     noted = _known.get(entry.path)
-    if noted is None or noted[0] != seen:
+    if noted is None or noted[0] != signature:
         with open(entry.path, "rb") as stream:
-            noted = (seen, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
+            noted = (signature, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
         _known[entry.path] = noted
     return noted[1]
 

@@ -195,13 +195,13 @@ def _unreadable(oid: str) -> errors.Refusal:
 
 def described(inventory: Inventory) -> dict[str, Any]:
     """Record what a tree cannot hold: unusual modes, empty folders, and omitted paths. Long lists are cut."""
-    named = {
+    facts = {
         "modes": {path: f"{bits:o}" for path, bits in inventory.modes.items()},
         "skipped": inventory.skipped,
         "empty_folders": inventory.empty,
         "changing": inventory.changing,
     }
-    return {key: _cut(value) for key, value in named.items() if value}
+    return {key: _cut(value) for key, value in facts.items() if value}
 
 
 def _as_bytes(refs: Mapping[str, str]) -> bytes:

@@ -276,11 +276,11 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _set_pragmas(connection: sqlite3.Connection) -> None:
     """Set durability and read it back: it is a property of each connection."""
-    for name, wanted in _WANTED_PRAGMAS.items():
-        connection.execute(f"PRAGMA {name} = {wanted}")
+    for name, expected in _WANTED_PRAGMAS.items():
+        connection.execute(f"PRAGMA {name} = {expected}")
         got = connection.execute(f"PRAGMA {name}").fetchone()[0]
-        if got != wanted and not _cannot_write(connection):
-            raise StoreError("store.pragma", f"SQLite answers {name} = {got} where {wanted} is needed")
+        if got != expected and not _cannot_write(connection):
+            raise StoreError("store.pragma", f"SQLite answers {name} = {got} where {expected} is needed")
     if sys.platform == "darwin":
         connection.execute("PRAGMA fullfsync = 1")
 

@@ -94,7 +94,7 @@ class FileConsentStore:
     def _own(self, pattern: re.Pattern[str]) -> list[tuple[str, dict[str, Any]]]:
         """Return (name, record) of this repository's records with such names."""
         repository = self._records.repository
-        return [(name, one) for name, one in self._records.all(pattern) if one.get("repository") == repository]
+        return [(name, record) for name, record in self._records.all(pattern) if record.get("repository") == repository]
 
     def approve(self, kept: StoredApproval) -> None:
         approval = kept.approval

@@ -228,18 +228,18 @@ def _everywhere(
     database: Database, where: _Where, *, limit: int | None = None, newest_first: bool = False
 ) -> Iterator[list[Row]]:
     """Yield pages of rows, continuing in the segments as if the rows had never left the table."""
-    left = _LAST if limit is None else limit
+    remaining = _LAST if limit is None else limit
     begun = database.read(segments.archived, 0)
     edge = _LAST
     parts = [_archived(database, where, newest_first=newest_first), None]
     for part in reversed(parts) if newest_first else parts:
-        for page in _pages(database, where, limit=left, newest_first=newest_first) if part is None else part:
+        for page in _pages(database, where, limit=remaining, newest_first=newest_first) if part is None else part:
             # Rows that were archived meanwhile come again if the newest are read first.
             kept = [row for row in page if row[event_chain.SEQ] < edge] if newest_first else page
-            yield kept[:left]
+            yield kept[:remaining]
             edge = kept[-1][event_chain.SEQ] if kept else edge
-            left -= len(kept)
-            if left <= 0:
+            remaining -= len(kept)
+            if remaining <= 0:
                 return
     if not newest_first and database.read(segments.archived, 0) != begun:
         message = f"events were moved to the archive while they were read: {database.path}"
@@ -282,15 +282,15 @@ def _pages(
     condition, arguments = _condition(where)
     order = "DESC" if newest_first else "ASC"
     query = f"SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY seq {order} LIMIT ?"  # noqa: S608
-    lower, upper, left = _first(database, where), _LAST, _LAST if limit is None else limit
-    while left > 0:
-        size = min(PAGE, left)
+    lower, upper, remaining = _first(database, where), _LAST, _LAST if limit is None else limit
+    while remaining > 0:
+        size = min(PAGE, remaining)
         page = database.rows(query, (*arguments, lower, upper, size))
         if page:
             yield page
         if len(page) < size:
             return
-        left -= size
+        remaining -= size
         lower, upper = (lower, page[-1][0]) if newest_first else (page[-1][0], upper)
 
 

@@ -35,8 +35,8 @@ class FileLocalData:
         self._id = user_folders.repository_id(common_dir)
 
     def list(self) -> tuple[LocalFolder, ...]:
-        present = [(what, path) for what, path in self._places() if os.path.lexists(path)]
-        return tuple(_measured(what, path) for what, path in present)
+        present = [(label, path) for label, path in self._places() if os.path.lexists(path)]
+        return tuple(_measured(label, path) for label, path in present)
 
     def _places(self) -> Iterator[tuple[str, str]]:
         """The event log comes last: until it is gone, everything else can be found from it."""
@@ -69,9 +69,9 @@ class FileLocalData:
 
     def back_up(self, folder: str) -> None:
         """Copy everything below `folder`, forced to disk."""
-        for what, path in self._places():
+        for label, path in self._places():
             if os.path.lexists(path) and not os.path.basename(path).startswith(_REMOVED):
-                name = "idumb" if path == self._folder else what.replace(" ", "-")
+                name = "idumb" if path == self._folder else label.replace(" ", "-")
                 _copy(path, os.path.join(folder, name))
         atomic_write.sync_folder(folder)
 
@@ -86,10 +86,10 @@ class FileLocalData:
         """Safe to be killed: the next call finds and removes what was renamed away."""
         for _, path in self._places():
             if path == self._folder and os.path.lexists(path):
-                gone = os.path.join(self._common_dir, f"{_REMOVED}{os.getpid()}")
-                os.rename(path, gone)
+                renamed = os.path.join(self._common_dir, f"{_REMOVED}{os.getpid()}")
+                os.rename(path, renamed)
                 atomic_write.sync_folder(self._common_dir)
-                path = gone  # noqa: PLW2901 - it is the same folder
+                path = renamed  # noqa: PLW2901 - it is the same folder
             if os.path.lexists(path):
                 remove_tree(path)
 

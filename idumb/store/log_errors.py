@@ -47,14 +47,14 @@ def translate(path: str, error: Exception) -> StoreError:
     if isinstance(error, UnicodeDecodeError):
         return corrupt(path, "its text is unreadable")  # SQLite's own messages quote the damaged text
     if isinstance(error, OSError):
-        left = file_systems.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        message = f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{left}"
+        space_note = file_systems.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        message = f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{space_note}"
         return StoreError("store.file", message, hint=_LOOK, details={"path": path})
     code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", FIX))
-    left = file_systems.described(path) if code == "store.full" else ""
-    if code == "store.file" and (left := file_systems.nearly_full(path)):
+    space_note = file_systems.described(path) if code == "store.full" else ""
+    if code == "store.file" and (space_note := file_systems.nearly_full(path)):
         code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
-    return StoreError(code, f"{message}: {path}: {error}{left}", hint=hint, details={"path": path})
+    return StoreError(code, f"{message}: {path}: {error}{space_note}", hint=hint, details={"path": path})
 
 
 def is_busy(error: Exception) -> bool:

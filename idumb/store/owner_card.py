@@ -60,8 +60,8 @@ def here(card: Card) -> bool:
     """Return whether this machine booted at most once since, so that its locks can be trusted."""
     if card.get("boot") is not None and card.get("boot") == host_identity.boot_id():
         return True
-    known, ours = card.get("machine"), host_identity.machine_id()
-    if known is not None and ours is not None and known != ours:
+    theirs, ours = card.get("machine"), host_identity.machine_id()
+    if theirs is not None and ours is not None and theirs != ours:
         return False  # two machines may share a name
     return bool(card.get("host") == host_identity.name())
 
@@ -96,8 +96,8 @@ def all_cards(folder: str) -> Iterator[tuple[str, Card]]:
 
 
 def _words(holder: Card) -> str:
-    named = {name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
-    return "process {pid} on {host}, since {since}: {command}".format(**named)
+    fields = {name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
+    return "process {pid} on {host}, since {since}: {command}".format(**fields)
 
 
 def held(holder: Card) -> Refusal:

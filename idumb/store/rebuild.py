@@ -57,18 +57,20 @@ class Report:
 
 def plan(common_dir: str, kept_refs: Callable[[], bool]) -> Recoverable:
     """Return what can be recovered. Changes nothing."""
-    left = _Left(common_dir)
+    remains = _Left(common_dir)
     try:
         count, head = 0, GENESIS
-        for row, _ in left.events():
+        for row, _ in remains.events():
             count, head = row[event_chain.SEQ], row[event_chain.HASH]
-        known = left.known()
+        known_count = remains.known()
     except StoreError as error:
         return Recoverable(0, GENESIS, 0, "", possible=False, words=error.message)
     finally:
-        left.close()
-    possible = count >= known and (known > 0 or (not count and not kept_refs()))
-    return Recoverable(count, head, known, left.source(), possible, _words(count, known, kept_refs, possible=possible))
+        remains.close()
+    possible = count >= known_count and (known_count > 0 or (not count and not kept_refs()))
+    return Recoverable(
+        count, head, known_count, remains.source(), possible, _words(count, known_count, kept_refs, possible=possible)
+    )
 
 
 def rebuild(common_dir: str, kept_refs: Callable[[], bool]) -> Report:
@@ -114,8 +116,8 @@ class _Left:
         return max([0 if witnessed is None else witnessed.seq, *(source.last() for source in self._sources())])
 
     def source(self) -> str:
-        named = [source.name for source in self._sources() if source.last()]
-        return " and ".join(named)
+        names = [source.name for source in self._sources() if source.last()]
+        return " and ".join(names)
 
     def close(self) -> None:
         self.damaged.close()
@@ -140,18 +142,18 @@ def _words(count: int, known: int, kept_refs: Callable[[], bool], *, possible: b
 
 def _make(fresh: str, common_dir: str, recoverable: Recoverable) -> None:
     """Insert the events that no whole segment holds."""
-    left = _Left(common_dir)
+    remains = _Left(common_dir)
 
     def fill(database: sqlite3.Connection) -> None:
-        archived = _register(database, left.folder)
-        insert_events(database, left.events(), _only_worktree(left.folder), archived)
-        fence_off(database, owner_card.worktrees(left.folder), left.damaged.fence(), "idumb doctor --fix")
+        archived = _register(database, remains.folder)
+        insert_events(database, remains.events(), _only_worktree(remains.folder), archived)
+        fence_off(database, owner_card.worktrees(remains.folder), remains.damaged.fence(), "idumb doctor --fix")
 
     try:
         if make_database(fresh, fill) != (recoverable.events, recoverable.head):
             raise log_errors.corrupt(fresh, "the data read back differs from what was written")
     finally:
-        left.close()
+        remains.close()
 
 
 def _register(database: sqlite3.Connection, folder: str) -> int:

@@ -38,10 +38,10 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
             stored = json.loads(_checked(stream.read()))
         if stored["schema"] != SCHEMA or stored["root"] != root:
             return None
-        seen = stored["seen"]
-        if seen["store"] is False or seen["store"] != store_signature(_store(folder)):
+        signatures = stored["seen"]
+        if signatures["store"] is False or signatures["store"] != store_signature(_store(folder)):
             return None
-        if not all(_same(root, path, record) for path, record in seen["inputs"].items()):
+        if not all(_same(root, path, record) for path, record in signatures["inputs"].items()):
             return None
         view: dict[str, Any] = stored["view"]
         return view

@@ -254,11 +254,11 @@ def set_aside(path: str, word: str) -> str:
 
 def _lock(descriptor: int) -> None:
     """Raises OSError while another process holds it: one stopped process must not stop all others."""
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not left:
+            if not tries_left:
                 raise
             host_identity.pause(_LOOK)
         else:

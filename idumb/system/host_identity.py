@@ -116,10 +116,10 @@ def wait_for_end(pid: int, started: int | None, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     with _handle(pid) as handle:
         while process_is(pid, started):
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return False
-            _pause(handle, min(left, _LOOK))
+            _pause(handle, min(remaining, _LOOK))
     return True
 
 

@@ -67,7 +67,7 @@ class Redactor:
 
     def may_match(self, redacted: str, text: str) -> bool:
         """Return whether `redacted` may be `text` with marks for secrets that are unknown now."""
-        marks = {self._mark("value", one) for one in self._known}
+        marks = {self._mark("value", secret) for secret in self._known}
         # A token is recognised by its form, always.
         if all(mark in marks or not mark.startswith("[redacted:value:") for mark in MARK.findall(redacted)):
             return False
@@ -83,17 +83,17 @@ class Redactor:
         Tokens known only by their form are excluded: tests and manuals are full of examples.
         """
         sought = [(spelling.encode("latin-1"), name) for spelling, name in self._names.items()]
-        longest = max((len(one) for one, _ in sought), default=1)
+        longest = max((len(needle) for needle, _ in sought), default=1)
         places, text, line = set(), b"", 1
         for piece in pieces:
             text += piece
-            for one, name in sought:
-                at, counted, where = text.find(one), 0, line
+            for needle, name in sought:
+                at, counted, where = text.find(needle), 0, line
                 while at >= 0:
                     where, counted = where + text.count(b"\n", counted, at), at
                     places.add((where, name))
                     end = text.find(b"\n", at)
-                    at = -1 if end < 0 else text.find(one, max(end, at + 1))
+                    at = -1 if end < 0 else text.find(needle, max(end, at + 1))
             done = max(len(text) - longest + 1, 0)
             line, text = line + text.count(b"\n", 0, done), text[done:]
         return tuple((name, where) for where, name in sorted(places))
@@ -104,11 +104,11 @@ class Redactor:
         for spelling, name in self._names.items():
             if name in sought:
                 sought[name].append(spelling.encode("latin-1"))
-        longest = max((len(one) for each in sought.values() for one in each), default=1)
+        longest = max((len(needle) for each in sought.values() for needle in each), default=1)
         text = b""
         for piece in pieces:
             text += piece
-            sought = {name: each for name, each in sought.items() if not any(one in text for one in each)}
+            sought = {name: each for name, each in sought.items() if not any(needle in text for needle in each)}
             if not sought:
                 break
             text = text[max(len(text) - longest + 1, 0) :]

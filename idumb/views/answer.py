@@ -72,11 +72,11 @@ def failure(
     """Return the text for standard error: findings, error, evidence, next command and choices."""
     from idumb.views import markup, phrases
 
-    lines = [line for one in findings for line in phrases.finding(one)]
-    said = [f"idumb: {markup.one_line(message)} [{code}]"]
+    lines = [line for item in findings for line in phrases.finding(item)]
+    error = [f"idumb: {markup.one_line(message)} [{code}]"]
     fields = details or {}
     ways = phrases.choices(fields.get("choices", ()))
-    evidence = [f"  - {markup.one_line(str(one))}" for one in fields.get("evidence", ())] if ways else []
+    evidence = [f"  - {markup.one_line(str(item))}" for item in fields.get("evidence", ())] if ways else []
     hidden = len(evidence) - phrases.MOST_EVIDENCE
     shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
-    return "\n".join([*lines, *said, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"
+    return "\n".join([*lines, *error, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"

@@ -178,26 +178,26 @@ def unanswered(problem: NoAnswer) -> Ended:
 def refused(answer: Answer) -> Ended:
     """Translate a response with a status other than 200."""
     status = answer.status
-    said = _error_words(answer.body)
-    words = f"the server answered {status}" + (f": {said}" if said else "")
+    error = _error_words(answer.body)
+    words = f"the server answered {status}" + (f": {error}" if error else "")
     if 300 <= status < 400:
         return Ended(
             outcome.ERRORED,
             f"{words}; idumb does not follow redirects, so set base_url to the final address",
             failure=agent.MISSING,
         )
-    if status in {400, 413, 422} and (status == 413 or _TOO_LONG.search(said)):
+    if status in {400, 413, 422} and (status == 413 or _TOO_LONG.search(error)):
         return Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED)
     if status in {401, 403}:
         return Ended(outcome.ERRORED, f"{words}; check the binding's key", failure=agent.NOT_LOGGED_IN)
-    if status == 402 or (status == 429 and _SPENT.search(said)):
+    if status == 402 or (status == 429 and _SPENT.search(error)):
         return Ended(outcome.ERRORED, words, failure=agent.OVER_BUDGET)
     if status == 429:
         after = answer.headers.get("retry-after", "")
         when = f"; retry after {after[:40]}{' s' if after.isdigit() else ''}" if after else ""
         return Ended(outcome.ERRORED, words + when, failure=agent.RATE_LIMITED)
     if status in {400, 404, 405, 422, 501}:
-        return _not_found(words, status, said)
+        return _not_found(words, status, error)
     if status in {408, 425} or status >= 500:
         return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
     return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
@@ -215,12 +215,12 @@ def _error_words(body: bytes, longest: int = 300) -> str:
     """Return the server's `error` message, or the beginning of its text, on one line."""
     text = body[:65536].decode("utf-8", "replace")
     try:
-        said: Any = canonical_json.decode(text)
+        error: Any = canonical_json.decode(text)
     except ValueError:
-        said = text
-    if isinstance(said, dict):
-        said = said.get("error", said)
-    if isinstance(said, dict):
-        said = " ".join(str(said[k]) for k in ("code", "type", "message") if said.get(k))
-    words = " ".join("".join(c if c.isprintable() else " " for c in str(said)).split())
+        error = text
+    if isinstance(error, dict):
+        error = error.get("error", error)
+    if isinstance(error, dict):
+        error = " ".join(str(error[k]) for k in ("code", "type", "message") if error.get(k))
+    words = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
     return words if len(words) <= longest else words[:longest] + "..."

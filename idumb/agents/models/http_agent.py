@@ -121,9 +121,9 @@ class _Talk(Talk):
         if answer.status != 200:
             raise self._with_models(refused(answer))
         try:
-            said = canonical_json.decode(answer.body)
-            self._count(said)
-            choice = said["choices"][0]
+            completion = canonical_json.decode(answer.body)
+            self._count(completion)
+            choice = completion["choices"][0]
             message = choice["message"]
             if not isinstance(message, dict) or not isinstance(message.get("tool_calls") or [], list):
                 raise TypeError
@@ -170,8 +170,8 @@ class _Talk(Talk):
         extras: dict[str, Any] = {}
         schema = self.schema
         if schema is not None and self.options.schema == JSON_SCHEMA:
-            named = {"name": "reply", "schema": dict(schema)}
-            extras["response_format"] = {"type": JSON_SCHEMA, "json_schema": named}
+            reply_schema = {"name": "reply", "schema": dict(schema)}
+            extras["response_format"] = {"type": JSON_SCHEMA, "json_schema": reply_schema}
         elif schema is not None and self.options.schema == JSON_OBJECT:
             extras["response_format"] = {"type": JSON_OBJECT}
         if self.options.tools:
@@ -230,10 +230,10 @@ class _Talk(Talk):
 
     def _edited(self, text: str) -> Ended:
         """Apply the edits of a builder without tools; the first failure ends the attempt."""
-        said = reply.answer(text, "edits")
-        if isinstance(said, str):
-            return Ended(outcome.FAILED, said, reply=text, failure=agent.MALFORMED)
-        edits = said["edits"]
+        answer = reply.answer(text, "edits")
+        if isinstance(answer, str):
+            return Ended(outcome.FAILED, answer, reply=text, failure=agent.MALFORMED)
+        edits = answer["edits"]
         if not isinstance(edits, list) or not all(isinstance(e, dict) for e in edits):
             return Ended(outcome.FAILED, "the answer contains no list of edits", reply=text, failure=agent.MALFORMED)
         for number, edit in enumerate(edits, 1):
@@ -250,9 +250,9 @@ def _formed(text: str, schema: Mapping[str, Any]) -> Ended:
     answer = reply.answer(text, schema["required"][0])
     if isinstance(answer, str):
         return Ended(outcome.FAILED, answer, reply=text, failure=agent.MALFORMED)
-    gone = answers.missing(answer, schema)
-    if gone:
-        words = f"the answer has no {', '.join(gone)}"
+    missing = answers.missing(answer, schema)
+    if missing:
+        words = f"the answer has no {', '.join(missing)}"
         return Ended(outcome.FAILED, words, reply=text, failure=agent.MALFORMED)
     return Ended(outcome.COMPLETED, reply=json.dumps(answer, ensure_ascii=False))
 

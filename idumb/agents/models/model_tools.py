@@ -274,21 +274,21 @@ def _declared(
     files: WorkspaceFiles, request: AgentRequest, redact: Redact, hidden: Hidden
 ) -> tuple[str, tuple[str, ...]]:
     """Return (the texts, the paths of texts that are truncated because all together are too long)."""
-    named = [] if request.task is None else [claim.path for claim in request.task.files or ()]
+    declared_paths = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     parts: list[str] = []
     cut: list[str] = []
-    left = MOST_READ
-    for path in dict.fromkeys(named):
+    remaining = MOST_READ
+    for path in dict.fromkeys(declared_paths):
         if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
             continue
         try:
             text = _shown(files, path, redact)
         except FileProblem:
             continue
-        if len(text) > left:
+        if len(text) > remaining:
             cut.append(path)
-            text = f"{text[:left]}\n[only a part of this file is shown]"
-        left = max(0, left - len(text))
+            text = f"{text[:remaining]}\n[only a part of this file is shown]"
+        remaining = max(0, remaining - len(text))
         parts.append(f"### {path}\n\n````\n{text}\n````")
     return "\n\n".join(parts), tuple(cut)
 

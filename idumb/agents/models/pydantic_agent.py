@@ -96,14 +96,14 @@ class ModelAgent(ModelAdapter):
 
         Raises AdapterError if the library would use one without consent.
         """
-        said = self._option("proxy", str, "")
-        if said not in {"", _OF_ENVIRONMENT}:
+        proxy = self._option("proxy", str, "")
+        if proxy not in {"", _OF_ENVIRONMENT}:
             raise self._wrong(
                 "proxy", f"must be {_OF_ENVIRONMENT}", "To name a proxy by its address, use the adapter http."
             )
         others = [name for name in names if name.partition(":")[0] not in {*_OPENAI, _ANTHROPIC}]
         variables = _proxy_variables()
-        if others and variables and not said:
+        if others and variables and not proxy:
             proxies = ", ".join(variables)
             unset = f"Run `unset {' '.join(variables)}`."
             raise AdapterError(
@@ -111,7 +111,7 @@ class ModelAgent(ModelAdapter):
                 f"The environment sets a proxy ({proxies}), and requests to {others[0]} would go through it.",
                 hint=f"{unset} To use the proxy, set `proxy: {_OF_ENVIRONMENT}` under options.",
             )
-        return bool(said)
+        return bool(proxy)
 
     def _talk(self, request: AgentRequest, until: float | None) -> Talk:
         return _Talk(self._options(request.model), request, self._tools(request, until))
@@ -127,16 +127,16 @@ class _Talk(Talk):
 
     def converse(self) -> Ended:
         try:
-            said = asyncio.run(asyncio.wait_for(self._closing(), self.request.deadline))
+            answer = asyncio.run(asyncio.wait_for(self._closing(), self.request.deadline))
         except TimeoutError:
             return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
         except AdapterError as problem:
             return Ended(outcome.ERRORED, problem.message, failure=agent.MISSING)
         except Ended as early:
             return self._with_interface(early)
-        if not isinstance(said, str):
-            said = json.dumps(said, ensure_ascii=False)
-        return self.ended_with(said)
+        if not isinstance(answer, str):
+            answer = json.dumps(answer, ensure_ascii=False)
+        return self.ended_with(answer)
 
     def _with_interface(self, ended: Ended) -> Ended:
         """Add a hint: `openai:` uses the Responses API, which many compatible servers do not support."""
@@ -241,9 +241,9 @@ class _Talk(Talk):
             import openai
 
             http = openai.DefaultAsyncHttpxClient(trust_env=self._options.proxies, follow_redirects=False)
-            made = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
-            self._clients.append(made)
-            return infer_provider_class(name)(openai_client=made)
+            openai_client = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
+            self._clients.append(openai_client)
+            return infer_provider_class(name)(openai_client=openai_client)
         if name == _ANTHROPIC:
             import anthropic
 

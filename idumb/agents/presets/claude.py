@@ -39,7 +39,7 @@ def _variables(_: Invocation) -> dict[str, str]:
 def read(output: bytes, errors: bytes) -> Said:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
-    said, model, session = "", None, None
+    last_message, model, session = "", None, None
     for event in answers.objects(output):
         kind = event.get("type")
         session = text(event.get("session_id")) or session
@@ -48,11 +48,11 @@ def read(output: bytes, errors: bytes) -> Said:
         elif kind == "system" and event.get("subtype") == "init":
             model = text(event.get("model")) or None
         elif kind == "system" and event.get("subtype") == "api_retry":
-            said = f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
+            last_message = f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
         elif kind == "assistant":
             parts = inside(event, "message", "content")
-            said = _spoken(parts) or said
-    return dataclasses.replace(of_result(result, said, model, errors), session=session)
+            last_message = _spoken(parts) or last_message
+    return dataclasses.replace(of_result(result, last_message, model, errors), session=session)
 
 
 def of_result(result: dict[str, Any], said: str, model: str | None, errors: bytes) -> Said:

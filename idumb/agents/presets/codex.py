@@ -46,11 +46,11 @@ def _endpoint(call: Invocation) -> list[str]:
     if not address:
         return []
     fields = {"name": "endpoint", "base_url": address, "wire_api": "responses"}
-    named = [f"{name}={json.dumps(value)}" for name, value in fields.items()]
+    settings = [f"{name}={json.dumps(value)}" for name, value in fields.items()]
     if _KEY in call.environment:
-        named.append(f"env_key={json.dumps(_KEY)}")
-    named += ["request_max_retries=2", "stream_max_retries=2"]
-    return ["-c", 'model_provider="endpoint"', "-c", f"model_providers.endpoint={{{','.join(named)}}}"]
+        settings.append(f"env_key={json.dumps(_KEY)}")
+    settings += ["request_max_retries=2", "stream_max_retries=2"]
+    return ["-c", 'model_provider="endpoint"', "-c", f"model_providers.endpoint={{{','.join(settings)}}}"]
 
 
 def _variables(call: Invocation) -> dict[str, str]:

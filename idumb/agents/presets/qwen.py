@@ -39,12 +39,12 @@ def _permissions(call: Invocation) -> tuple[str, ...]:
 
 
 def read(output: bytes, errors: bytes) -> Said:
-    said = claude.read(output, errors)
-    match = _API_ERROR.search(said.reply)
-    if match is None or (said.error and said.failure):
-        return said
+    answer = claude.read(output, errors)
+    match = _API_ERROR.search(answer.reply)
+    if match is None or (answer.error and answer.failure):
+        return answer
     words = answers.one_line(match[1].rstrip("]"))
-    return dataclasses.replace(said, error=words, failure=answers.kind_of(words) or agent.NETWORK)
+    return dataclasses.replace(answer, error=words, failure=answers.kind_of(words) or agent.NETWORK)
 
 
 def _files(_: Invocation) -> dict[str, str]:

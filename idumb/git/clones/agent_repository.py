@@ -87,10 +87,10 @@ def _unsafe(name: str) -> bool:
 
 def require_plain(folder: str, alternates: bytes) -> None:
     """Require that its objects are plain files and folders, and that it borrows from the user's repository alone."""
-    for number, (path, found) in enumerate(_below(os.path.join(folder, "objects"))):
+    for number, (path, status) in enumerate(_below(os.path.join(folder, "objects"))):
         if number > MOST_FILES:
             raise Unusable(f"its git folder has more than {MOST_FILES} files")
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise Unusable(f"{os.path.relpath(path, folder)} in its git folder is no plain file")
     if _text(os.path.join(folder, "objects", "info", "alternates")) != alternates:
         raise Unusable("it made its clone borrow objects from elsewhere")
@@ -102,8 +102,8 @@ def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
     try:
         yield top, os.lstat(top)
         while stack:
-            with os.scandir(stack.pop()) as found:
-                for entry in found:
+            with os.scandir(stack.pop()) as entries:
+                for entry in entries:
                     yield entry.path, entry.stat(follow_symlinks=False)
                     if entry.is_dir(follow_symlinks=False):
                         stack.append(entry.path)
@@ -161,9 +161,11 @@ def chain(
     commits: list[Commit] = []
     at: str | None = last
     while at is not None and at != base and not known(at) and len(commits) <= builder_commits.MOST:
-        one = builder_commits.parse(at, objects.read(bytes.fromhex(at), ObjectType.COMMIT, builder_commits.MOST_BYTES))
-        commits.append(one)
-        at = one.parents[0] if len(one.parents) == 1 and _OID.fullmatch(one.parents[0]) else None
+        commit = builder_commits.parse(
+            at, objects.read(bytes.fromhex(at), ObjectType.COMMIT, builder_commits.MOST_BYTES)
+        )
+        commits.append(commit)
+        at = commit.parents[0] if len(commit.parents) == 1 and _OID.fullmatch(commit.parents[0]) else None
     return tuple(reversed(commits))
 
 

@@ -74,18 +74,18 @@ class BuilderClone:
         return BuilderCommits(self.base, None, problem=problem)
 
     def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
-        seen = pygit2.Repository(self._folder)
-        seen.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
+        repo = pygit2.Repository(self._folder)
+        repo.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
         before = tree_objects.tree_of(self._user.repository, self.base)
         last = offered.commits[-1].tree if offered.commits else before
         differ: list[Change] = []
-        for change in tree_objects.changes(seen, last, candidate):
+        for change in tree_objects.changes(repo, last, candidate):
             path = change.path
-            committed = tree_objects.entry(seen, before, path) != tree_objects.entry(seen, last, path)
-            if committed or tree_objects.entry(seen, base, path) != tree_objects.entry(seen, candidate, path):
+            committed = tree_objects.entry(repo, before, path) != tree_objects.entry(repo, last, path)
+            if committed or tree_objects.entry(repo, base, path) != tree_objects.entry(repo, candidate, path):
                 differ.append(change)
         filtered = self._filtered(change for change in differ if _same_kind(change))
-        return tuple(one.path for one in differ if one.path not in filtered or filtered[one.path] != one.old)
+        return tuple(edit.path for edit in differ if edit.path not in filtered or filtered[edit.path] != edit.old)
 
     def keep(self, offered: BuilderCommits, ref: str) -> str:
         """Bring the objects home, forced to disk and referenced by `ref`. Return why that failed, or nothing."""
@@ -124,17 +124,17 @@ class BuilderClone:
         if builder_commits.problem(commits, self.base):
             return commits
         before, complete = tree_objects.tree_of(self._user.repository, self.base), []
-        for one in commits:
-            complete.append(one.with_changes(tree_objects.changed_files(objects.tree, before, one.tree)))
-            before = one.tree
+        for commit in commits:
+            complete.append(commit.with_changes(tree_objects.changed_files(objects.tree, before, commit.tree)))
+            before = commit.tree
         return tuple(complete)
 
     def _secret_in(self, commits: tuple[builder_commits.Commit, ...]) -> str:
         """Return which commit holds a known secret, or nothing."""
-        for one in commits:
-            text = f"{one.author}\n{one.committer}\n{one.message}"
+        for commit in commits:
+            text = f"{commit.author}\n{commit.committer}\n{commit.message}"
             if self._redact(text) != text:
-                return f"commit {one.id[:12]} holds a secret in its message or names"
+                return f"commit {commit.id[:12]} holds a secret in its message or names"
         return ""
 
     def _fill_index(self, last: str | None) -> str:
@@ -194,11 +194,11 @@ def odb_of(repository: Repository, aside: str) -> pygit2.Odb:
 def bring_home(user: GitTrees, objects: Objects, offered: BuilderCommits) -> None:
     """Write the objects of the commits into the user's repository, forced to disk; Unusable if one is unsound."""
     before = tree_objects.tree_of(user.repository, offered.base)
-    for one in offered.commits:
-        for kind, oid in agent_repository.new_objects(objects, before, one.tree):
+    for commit in offered.commits:
+        for kind, oid in agent_repository.new_objects(objects, before, commit.tree):
             _bring(user, objects, kind, oid)
-        _bring(user, objects, ObjectType.COMMIT, bytes.fromhex(one.id))
-        before = one.tree
+        _bring(user, objects, ObjectType.COMMIT, bytes.fromhex(commit.id))
+        before = commit.tree
     user.writer.flush()
 
 

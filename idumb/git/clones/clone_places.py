@@ -30,26 +30,26 @@ def clones_folder(root: str, common_dir: str) -> str:
 
     If the user's state is inside the working tree, it is in the git folder.
     """
-    wanted, chosen = user_folders.clones()
-    if not os.path.isabs(wanted):
+    folder, chosen = user_folders.clones()
+    if not os.path.isabs(folder):
         raise Refusal(
             "clones.unusable",
-            f"{user_folders.CLONES} is {wanted!r}, which is not an absolute path.",
+            f"{user_folders.CLONES} is {folder!r}, which is not an absolute path.",
             hint=f"Set {user_folders.CLONES} to the absolute path of a folder outside the repository",
         )
-    if os.path.islink(wanted):
+    if os.path.islink(folder):
         raise Refusal(
             "clones.unusable",
-            f"{wanted}, where private copies of repositories are made, is a symbolic link.",
-            hint=f"Set {user_folders.CLONES} to the folder itself: {os.path.realpath(wanted)}",
+            f"{folder}, where private copies of repositories are made, is a symbolic link.",
+            hint=f"Set {user_folders.CLONES} to the folder itself: {os.path.realpath(folder)}",
         )
-    place = os.path.join(os.path.realpath(os.path.dirname(wanted)), os.path.basename(wanted))
+    place = os.path.join(os.path.realpath(os.path.dirname(folder)), os.path.basename(folder))
     if not f"{place}/".startswith(f"{root.rstrip('/')}/"):
         return os.path.join(place, user_folders.repository_id(common_dir)[:_SHORT])
     if chosen:
         raise Refusal(
             "clones.unusable",
-            f"{user_folders.CLONES} is {wanted}, which is inside the working tree {root}.",
+            f"{user_folders.CLONES} is {folder}, which is inside the working tree {root}.",
             hint=f"Set {user_folders.CLONES} to a folder outside the repository",
         )
     return old_clones_folder(common_dir)

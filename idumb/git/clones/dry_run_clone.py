@@ -122,8 +122,8 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     copy = discover.at(os.path.realpath(folder))
     copy.worktree_id = clone.WORKTREE
     # A scan's temporary objects go to the copy.
-    seen = Repository(user.root, user.git_dir, copy.common_dir, clone.WORKTREE)
-    tree = GitTrees(seen, copy).scan(also)
+    scanned = Repository(user.root, user.git_dir, copy.common_dir, clone.WORKTREE)
+    tree = GitTrees(scanned, copy).scan(also)
     clone.write_out(open_repository.repository(copy), bytes.fromhex(tree), copy.root)
     _put_head(copy, head)
     return copy

@@ -24,7 +24,7 @@ def force(paths: Iterable[str]) -> None:
         return
     shares = [todo[start::_THREADS] for start in range(min(_THREADS, len(todo)))]
     begun = [_pool(os.getpid()).submit(_force_all, share) for share in shares]
-    failures = [one.exception() for one in begun]  # wait for all of them
+    failures = [future.exception() for future in begun]  # wait for all of them
     for failure in failures:
         if failure is not None:
             raise failure

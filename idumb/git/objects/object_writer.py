@@ -50,8 +50,8 @@ def encoded_row(mode: int, name: str, oid: bytes) -> bytes:
 
 
 def encoded_tree(items: Mapping[str, Item], rows: Iterable[bytes] = ()) -> bytes:
-    named = (encoded_row(item.mode, name, item.oid) for name, item in items.items())
-    ordered: list[bytes] = sorted([*rows, *named], key=_sort_key)
+    encoded_items = (encoded_row(item.mode, name, item.oid) for name, item in items.items())
+    ordered: list[bytes] = sorted([*rows, *encoded_items], key=_sort_key)
     return b"".join(ordered)
 
 
@@ -126,11 +126,11 @@ class Writer:
         for path, status in files.items():
             _require_size(path, status.st_size)
         volume = os.statvfs(self._repository.path)
-        left, most = volume.f_bavail * volume.f_frsize, volume.f_favail if volume.f_files else None
-        if _fits(files, left, most):
+        free_bytes, most = volume.f_bavail * volume.f_frsize, volume.f_favail if volume.f_files else None
+        if _fits(files, free_bytes, most):
             return
         new = {path: status for path, status in files.items() if not self._is_stored(path, status)}
-        if not _fits(new, left, most):
+        if not _fits(new, free_bytes, most):
             raise _full(self._repository.path, new)
 
     def _is_stored(self, path: str, status: os.stat_result) -> bool:

@@ -145,8 +145,8 @@ def _item(repository: pygit2.Repository, tree: str, path: str) -> Item | None:
 
 def overlay(repository: pygit2.Repository, write: _Write, tree: str, source: str, paths: Iterable[str]) -> str:
     """Return `tree` with each path as in `source`. A file replaces a folder of the same name, and the reverse."""
-    wanted: _Wanted = {tuple(path.split("/")): entry(repository, source, path) for path in paths}
-    oid = _overlay(repository, write, bytes.fromhex(tree), wanted)
+    replacements: _Wanted = {tuple(path.split("/")): entry(repository, source, path) for path in paths}
+    oid = _overlay(repository, write, bytes.fromhex(tree), replacements)
     return oid.hex() if oid else EMPTY_TREE
 
 

@@ -45,15 +45,15 @@ def restore(
     manifest: Manifest,
 ) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
-    wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
-    gone = frozenset(path for path, want in wanted.items() if want is None)
+    target_entries = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
+    deletions = frozenset(path for path, want in target_entries.items() if want is None)
     top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
+        steps = [Step(path, want, path_state.look(top, path)) for path, want in target_entries.items()]
         conflicts = []
         for step in steps:
             before = tree_objects.entry(repository, expected, step.path)
-            why = _conflict(step, before, gone, force=force) or _blocked(top, step, gone)
+            why = _conflict(step, before, deletions, force=force) or _blocked(top, step, deletions)
             if why is not None:
                 conflicts.append(Conflict(step.path, why))
         if conflicts:
@@ -79,8 +79,8 @@ def _checked(paths: Iterable[str]) -> list[str]:
 
 def _files(steps: Iterable[Step]) -> dict[str, Entry]:
     """Return the files to write, without links."""
-    wanted = {step.path: step.want for step in steps if step.present.entry != step.want}
-    return {path: want for path, want in wanted.items() if want is not None and want.mode != tree_objects.LINK}
+    outdated = {step.path: step.want for step in steps if step.present.entry != step.want}
+    return {path: want for path, want in outdated.items() if want is not None and want.mode != tree_objects.LINK}
 
 
 def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: bool) -> str | None:

@@ -198,7 +198,7 @@ class Outside:
             os.path.join(xdg, "git", "config"),
         )
         # Stat before git reads them: a change during the read is noticed next time.
-        seen = {path: stat_key(path) for path in own}
+        stat_keys = {path: stat_key(path) for path in own}
         excludes = os.path.join(xdg, "git", "ignore")
         rows = git_program.read(root, ["config", "--list", "--show-origin", "-z"]).out.split(b"\0")
         for origin, row in zip(rows[::2], rows[1::2], strict=False):
@@ -206,13 +206,13 @@ class Outside:
             kind, _, place = os.fsdecode(origin).partition(":")
             file = os.path.join(root, place) if kind == "file" else ""
             if file:
-                seen.setdefault(file, stat_key(file))
+                stat_keys.setdefault(file, stat_key(file))
             if key.startswith(("include.", "includeif.")) and key.endswith(".path"):
-                named = os.path.join(os.path.dirname(file), _expanded(value, home))
-                seen.setdefault(named, stat_key(named))
+                included = os.path.join(os.path.dirname(file), _expanded(value, home))
+                stat_keys.setdefault(included, stat_key(included))
             if key == "core.excludesfile" and value:
                 excludes = os.path.join(root, _expanded(value, home))
-        self._excludes, self._watched, self._seen = excludes, tuple(seen), tuple(seen.values())
+        self._excludes, self._watched, self._seen = excludes, tuple(stat_keys), tuple(stat_keys.values())
 
 
 @functools.lru_cache(maxsize=4)

@@ -127,13 +127,13 @@ class Walk:
 
     def _compare(self, folder: Folder, prefix: str, entries: list[os.DirEntry[str]]) -> None:
         files, folders, ignored = folder.files, folder.folders, folder.ignored
-        seen = 0
+        present_count = 0
         folder.skipped.clear()
         for entry in entries:
             name = entry.name
             state = files.get(name)
             if state is not None:
-                seen += 1
+                present_count += 1
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
@@ -150,18 +150,18 @@ class Walk:
                 if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                     self.changed.append((folder, prefix, name))
                 else:
-                    seen -= 1  # it is no longer one of the files
+                    present_count -= 1  # it is no longer one of the files
                     self._gone(folder, name)
                     self.unknown.append((folder, prefix, entry))
             elif name in folders and entry.is_dir(follow_symlinks=False):
-                seen += 1
+                present_count += 1
                 self._stack.append((folders[name], f"{prefix}{name}/", folder, name))
             elif name.lower() == ".git" or (name in ignored and ignored[name] == entry.is_dir(follow_symlinks=False)):
                 if name == IGNORE_FILE:
                     self._check_rules(folder, prefix)
             else:
                 self.unknown.append((folder, prefix, entry))
-        if seen != len(files) + len(folders) or folder.links or folder.rules:
+        if present_count != len(files) + len(folders) or folder.links or folder.rules:
             self._drop_missing(folder, {entry.name for entry in entries})
 
     def _gone(self, folder: Folder, name: str) -> None:

@@ -59,7 +59,7 @@ def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: st
         return frozenset(oid.decode("ascii") for mode, oid in modes_and_ids if mode not in (b"000000", b"160000"))
     deltas = index.diff_to_tree(repository[head_tree].peel(pygit2.Tree)).deltas
     kept = (delta.new_file for delta in deltas if delta.status != DeltaStatus.DELETED)
-    return frozenset(str(one.id) for one in kept if one.mode != FileMode.COMMIT)
+    return frozenset(str(staged_file.id) for staged_file in kept if staged_file.mode != FileMode.COMMIT)
 
 
 def _index(repository: pygit2.Repository) -> pygit2.Index | None:

@@ -62,14 +62,14 @@ class HostFiles:
 
     def clear_folders(self) -> None:
         """Remove the folders that `write` created if they are empty, deepest first."""
-        gone = []
+        removed = []
         for folder in sorted(self._made(), key=lambda path: path.count("/"), reverse=True):
             with contextlib.suppress(OSError):
                 if not self._through_link(folder):
                     os.rmdir(os.path.join(self._root, folder))
             if not os.path.lexists(os.path.join(self._root, folder)):
-                gone.append(folder)
-        self._remember(gone=gone)
+                removed.append(folder)
+        self._remember(gone=removed)
 
     def _is_there(self, path: str) -> bool:
         return os.path.lexists(os.path.join(self._root, path))

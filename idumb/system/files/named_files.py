@@ -64,12 +64,12 @@ class NamedFiles:
     def signature(self, paths: Iterable[str]) -> str | None:
         """Return a fingerprint of type, size, inode and times of each path; None if one changed within a clock tick."""
         now = time.time_ns()
-        seen = hashlib.sha256()
+        digest = hashlib.sha256()
         for path in paths:
             try:
                 status = os.stat(os.path.join(self._root, path))
             except OSError:
-                seen.update(f"{path}\0-\0".encode("utf-8", "surrogateescape"))
+                digest.update(f"{path}\0-\0".encode("utf-8", "surrogateescape"))
                 continue
             if max(status.st_ctime_ns, status.st_mtime_ns) > now - _GRAIN:
                 return None
@@ -81,8 +81,8 @@ class NamedFiles:
                 status.st_mtime_ns,
                 status.st_ctime_ns,
             )
-            seen.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
-        return seen.hexdigest()
+            digest.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
 
     def there(self, paths: Iterable[str]) -> frozenset[str]:
         return frozenset(path for path in paths if os.path.lexists(os.path.join(self._root, path)))
@@ -133,10 +133,10 @@ def _digest(path: str) -> str | None:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as stream:
-            seen = hashlib.sha256()
+            digest = hashlib.sha256()
             while block := stream.read(_BLOCK):
-                seen.update(block)
-            return seen.hexdigest()
+                digest.update(block)
+            return digest.hexdigest()
     except (OSError, ValueError):
         return None
 
@@ -171,11 +171,11 @@ class WatchedFile:
 
         Each change is read in two polls: a second write right after the first, of the same size, can have equal times.
         """
-        seen = self._signature()
-        if seen == self._seen and self._settled:
+        signature = self._signature()
+        if signature == self._seen and self._settled:
             return None
-        self._settled, self._seen = seen == self._seen, seen
-        if seen is None:
+        self._settled, self._seen = signature == self._seen, signature
+        if signature is None:
             return b""
         try:
             data = read(self._path, self._most + 1, links=False)

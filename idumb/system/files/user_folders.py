@@ -91,8 +91,8 @@ def system_wide() -> tuple[tuple[str, bool], ...]:
 
     A missing file that was named explicitly must not count as an absent policy.
     """
-    named = os.environ.get(VARIABLE, "")
-    return ((SYSTEM_WIDE, False), *(((os.path.abspath(named), True),) if named else ()))
+    added_path = os.environ.get(VARIABLE, "")
+    return ((SYSTEM_WIDE, False), *(((os.path.abspath(added_path), True),) if added_path else ()))
 
 
 def configuration() -> str:

@@ -215,8 +215,8 @@ def wait_gone(pids: Iterable[int], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     handles = _handles(pids)
     try:
-        while handles and (left := deadline - time.monotonic()) > 0:
-            for handle in _ready(handles, left):
+        while handles and (remaining := deadline - time.monotonic()) > 0:
+            for handle in _ready(handles, remaining):
                 os.close(handle)
                 handles.remove(handle)
     finally:
@@ -418,6 +418,6 @@ def _works_in(pid: int, program: str, roots: tuple[str, ...]) -> bool:
 
 def _holds(pid: int, path: str) -> bool:
     try:
-        return any(os.readlink(f"/proc/{pid}/fd/{one}") == path for one in os.listdir(f"/proc/{pid}/fd"))
+        return any(os.readlink(f"/proc/{pid}/fd/{descriptor}") == path for descriptor in os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return False

@@ -112,11 +112,11 @@ def raise_or_defer(interruption: Exception) -> None:
 @contextlib.contextmanager
 def until_signalled() -> Iterator[Callable[[], None]]:
     """Yield a function that waits until this process is asked to end, by any termination signal."""
-    asked = threading.Event()
-    before = {number: signal.signal(number, lambda *_: asked.set()) for number in CAUGHT}
+    signalled = threading.Event()
+    before = {number: signal.signal(number, lambda *_: signalled.set()) for number in CAUGHT}
 
     def wait() -> None:
-        asked.wait()
+        signalled.wait()
 
     try:
         yield wait

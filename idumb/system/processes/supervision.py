@@ -271,10 +271,10 @@ class Supervisor:
     def until_exit(self, deadline: float | None) -> bool:
         """Return whether the process ended before `deadline` (on the monotonic clock)."""
         while True:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
                 return self._child.poll() is not None
-            if self._turn(left) and self._child.poll() is not None:
+            if self._turn(remaining) and self._child.poll() is not None:
                 return True
 
     def until_over(self, tree: Callable[[], list[int]]) -> bool:

@@ -17,7 +17,7 @@ def debug(data: phrases.Data) -> str:
         lines += ["", *_task(task)]
     lines += ["", *_since(data["since"])] if data["since"] else []
     lines += ["", *_verification(data["verification"])] if data["verification"] else []
-    lines += ["", "What you can do:", *(_remedy(one) for one in data["checklist"])]
+    lines += ["", "What you can do:", *(_remedy(remedy) for remedy in data["checklist"])]
     lines += ["", *_diagnosis(data["diagnosis"])] if data["diagnosis"] else []
     lines += ["", *_amendment(data["amendment"])] if data["amendment"] else []
     return "\n".join([*lines, "", *phrases.commands(data)]) + "\n"
@@ -38,10 +38,10 @@ def _task(task: phrases.Data) -> list[str]:
 
 def _envelope(row: phrases.Data) -> list[str]:
     """Return how the environments of two attempts differ, and which parts are unknown."""
-    one, other = row["attempts"]
+    first, second = row["attempts"]
     parts, unknown = ", ".join(row["parts"]), ", ".join(row["unknown"])
-    differ = [f"  attempts {one} and {other} had a different {parts}"] if parts else []
-    open_ = [f"  unknown whether attempts {one} and {other} had the same {unknown}"] if unknown else []
+    differ = [f"  attempts {first} and {second} had a different {parts}"] if parts else []
+    open_ = [f"  unknown whether attempts {first} and {second} had the same {unknown}"] if unknown else []
     return [*differ, *open_]
 
 
@@ -90,9 +90,11 @@ def _since(row: phrases.Data) -> list[str]:
 
 def _verification(row: phrases.Data) -> list[str]:
     lines = [phrases.verification(row)]
-    for one in row["open"]:
-        lines.append(f"  {one['result']} {markup.one_line(one['subject'])}: {markup.one_line(one['text'])}")
-        lines += _quoted(one["output"])
+    for evidence in row["open"]:
+        lines.append(
+            f"  {evidence['result']} {markup.one_line(evidence['subject'])}: {markup.one_line(evidence['text'])}"
+        )
+        lines += _quoted(evidence["output"])
     return lines
 
 
@@ -107,8 +109,8 @@ def _diagnosis(row: phrases.Data) -> list[str]:
     if row["failure"]:
         return [f"No diagnosis from {who}: {markup.one_line(row['failure'])}"]
     lines = [f"Diagnosis by {who} (an opinion):", *_quoted(row["text"], 400, "  | ")]
-    gone = [f"{c['file']}:{c['line']}" for c in row["citations"] if not c["resolves"]]
-    return [*lines, f"  Cited lines that do not exist: {markup.one_line(', '.join(gone))}"] if gone else lines
+    missing = [f"{c['file']}:{c['line']}" for c in row["citations"] if not c["resolves"]]
+    return [*lines, f"  Cited lines that do not exist: {markup.one_line(', '.join(missing))}"] if missing else lines
 
 
 def _amendment(row: phrases.Data) -> list[str]:

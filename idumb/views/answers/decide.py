@@ -12,7 +12,7 @@ def approve(data: phrases.Data) -> str:
     phase = markup.one_line(data["phase"])
     if data["status"] == "revoked":
         parts = [(data["revoked"], "approval"), (data["withdrawn"], "consent")]
-        taken = " and ".join(quantities.counted(count, what) for count, what in parts if count)
+        taken = " and ".join(quantities.counted(count, noun) for count, noun in parts if count)
         return "\n".join([f"Phase {phase}: {taken} withdrawn.", *phrases.commands(data)]) + "\n"
     lines = [] if data["asked"] else [markup.visible(line) for line in data["shown"]]
     until = f", until {data['expires']}" if data["expires"] else ""
@@ -32,10 +32,10 @@ def approve(data: phrases.Data) -> str:
 
 def plan_diff(data: phrases.Data) -> str:
     since = data["since"]
-    what = f"phase {markup.one_line(data['phase'])} since {_locked(since)}"
+    subject = f"phase {markup.one_line(data['phase'])} since {_locked(since)}"
     if data["same"]:
-        return "\n".join([f"No changes in {what}.", *phrases.commands(data)]) + "\n"
-    lines = [f"Changed in {what}:", *_changed_lines(data), f"  contract {data['contract_hash']}"]
+        return "\n".join([f"No changes in {subject}.", *phrases.commands(data)]) + "\n"
+    lines = [f"Changed in {subject}:", *_changed_lines(data), f"  contract {data['contract_hash']}"]
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
 
@@ -54,7 +54,7 @@ def amend(data: phrases.Data) -> str:
     """Return the new contract version, its changes, and the tasks that can be retried."""
     lines = [f"Phase {markup.one_line(data['phase'])} continues with version {data['version']} of its contract."]
     lines += [f"  {markup.one_line(line)}" for line in data["what"]]
-    lines += [f"  {markup.one_line(one['words'])}" for one in data["completed_work"]]
+    lines += [f"  {markup.one_line(completed['words'])}" for completed in data["completed_work"]]
     lines += [f"  {task} can be retried" for task in data["reset"]]
     lines.append(f"  contract {data['contract_hash']}")
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
@@ -73,18 +73,18 @@ def handoff(data: phrases.Data) -> str:
 def _handoffs(data: phrases.Data) -> str:
     rows = [
         (
-            one["handoff_id"][:_ID_DIGITS],
-            one["task"],
-            f"{markup.one_line(one['from_agent'])} to {markup.one_line(one['to_agent'])}",
-            one["status"].replace("_", " "),
-            one["priority"],
-            quantities.clip(markup.one_line(one["title"]), 60),
+            entry["handoff_id"][:_ID_DIGITS],
+            entry["task"],
+            f"{markup.one_line(entry['from_agent'])} to {markup.one_line(entry['to_agent'])}",
+            entry["status"].replace("_", " "),
+            entry["priority"],
+            quantities.clip(markup.one_line(entry["title"]), 60),
         )
-        for one in data["handoffs"]
+        for entry in data["handoffs"]
     ]
     failed = [
-        f"Not handed off: {one['task']} to {markup.one_line(one['to_agent'])}: {markup.one_line(one['reason'])}"
-        for one in data.get("failed", ())
+        f"Not handed off: {entry['task']} to {markup.one_line(entry['to_agent'])}: {markup.one_line(entry['reason'])}"
+        for entry in data.get("failed", ())
     ]
     return "\n".join([*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *failed]) + "\n"
 
@@ -99,9 +99,9 @@ def _handoff(one: phrases.Data) -> str:
     for name in ("summary", "next_steps"):
         lines += [f"  {name.replace('_', ' ')}:"] if one[name] else []
         lines += [f"    | {line}" for line in markup.visible(one[name]).splitlines()]
-    for said in one["said"]:
-        why = f": {markup.one_line(said['reason'])}" if said["reason"] else ""
-        lines.append(f"  {quantities.moment(said['at'])} {markup.one_line(said['by'])}: {said['status']}{why}")
+    for change in one["said"]:
+        why = f": {markup.one_line(change['reason'])}" if change["reason"] else ""
+        lines.append(f"  {quantities.moment(change['at'])} {markup.one_line(change['by'])}: {change['status']}{why}")
     return "\n".join(lines) + "\n"
 
 
@@ -125,14 +125,14 @@ def _dead_letters(data: phrases.Data) -> str:
         return "There are no dead letters.\n"
     rows = [
         (
-            one["id"] if one["task"] is None else one["task"],
-            one["kind"],
-            one["class"],
-            one["state"],
-            quantities.counted(one["attempts"], "attempt"),
-            quantities.clip(markup.one_line(one["reason"]), 80),
+            letter["id"] if letter["task"] is None else letter["task"],
+            letter["kind"],
+            letter["class"],
+            letter["state"],
+            quantities.counted(letter["attempts"], "attempt"),
+            quantities.clip(markup.one_line(letter["reason"]), 80),
         )
-        for one in data["dead_letters"]
+        for letter in data["dead_letters"]
     ]
     return "\n".join([*phrases.columns(rows, ""), *phrases.commands({"next": ["idumb dlq show ID"]})]) + "\n"
 
@@ -159,17 +159,19 @@ def _remembered(data: phrases.Data) -> str:
     if not data["remembered"]:
         return "No answers are saved.\n"
     lines = []
-    for one in data["remembered"]:
-        lines.append(f"{one['id']}  {one['kind']}: {markup.one_line(one['choice'])}, by {markup.one_line(one['by'])}")
-        lines.append(f"  first asked as: {markup.one_line(one['what'])}")
-        lines.append(f"  idumb decide --forget {one['id']}")
+    for answer in data["remembered"]:
+        lines.append(
+            f"{answer['id']}  {answer['kind']}: {markup.one_line(answer['choice'])}, by {markup.one_line(answer['by'])}"
+        )
+        lines.append(f"  first asked as: {markup.one_line(answer['what'])}")
+        lines.append(f"  idumb decide --forget {answer['id']}")
     return "\n".join(lines) + "\n"
 
 
 def decide(data: phrases.Data) -> str:
     forgotten, kept = data["choice"] == "forgotten", data.get("remembered")
-    said = "forgotten; idumb will ask again" if forgotten else f"{data['choice']} is recorded"
-    lines = [f"{data['decision']}: {said}."]
+    result = "forgotten; idumb will ask again" if forgotten else f"{data['choice']} is recorded"
+    lines = [f"{data['decision']}: {result}."]
     lines += [f"- Recorded in the plan, as version {data['version']} of the contract"] if data.get("version") else []
     lines += ["- The phase is verified"] if data.get("verification") == "passed" else []
     lines += [f"- Saved for the next time. To undo: idumb decide --forget {kept}"] if kept else []

@@ -33,10 +33,10 @@ def upcoming(data: phrases.Data) -> str:
     if data["others"]:
         rows = [(t["id"], markup.one_line(t["title"]), _why(t)) for t in data["others"]]
         lines += ["Not yet:", *phrases.columns(rows), ""]
-    ways = [markup.one_line(way) for one in data["blocked"] for way in one["actions"]]
+    ways = [markup.one_line(way) for item in data["blocked"] for way in item["actions"]]
     lines += ["To unblock tasks:", *(f"  {way}" for way in dict.fromkeys(ways)), ""] if ways else []
-    asked = [f"Waiting for an answer: {one['id']}  {markup.one_line(one['what'])}" for one in data["decisions"]]
-    lines += [*asked, ""] if asked else []
+    questions = [f"Waiting for an answer: {item['id']}  {markup.one_line(item['what'])}" for item in data["decisions"]]
+    lines += [*questions, ""] if questions else []
     return _ended([*lines, *phrases.commands(data)])
 
 

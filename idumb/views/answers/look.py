@@ -78,7 +78,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     for row in attempt.get("evidence", ()):
         lines += _evidence(row)
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
-    lines += [_commit(one) for one in (attempt.get("committed") or {}).get("commits", ())]
+    lines += [_commit(commit_row) for commit_row in (attempt.get("committed") or {}).get("commits", ())]
     back = attempt.get("bring_back") or ()
     heading = "  Undeclared changes may be your own. To restore these files as they were before the attempt:"
     lines += [heading] if back else []
@@ -108,11 +108,11 @@ def _commit(one: phrases.Data) -> str:
 def _used(attempt: phrases.Data) -> list[str]:
     """Return the usage that agents reported; nothing for builders without usage."""
     lines = []
-    for role, said in (("builder", attempt.get("result")), ("validator", attempt.get("validator"))):
-        if said is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
+    for role, report in (("builder", attempt.get("result")), ("validator", attempt.get("validator"))):
+        if report is None or (role == "builder" and attempt.get("adapter") in {None, *spending.FREE}):
             continue
-        model = f" ({markup.one_line(said['model'])})" if said.get("model") else ""
-        lines.append(f"  used by the {role}{model}: {quantities.usage(said.get('usage'))}")
+        model = f" ({markup.one_line(report['model'])})" if report.get("model") else ""
+        lines.append(f"  used by the {role}{model}: {quantities.usage(report.get('usage'))}")
     return lines
 
 
@@ -130,10 +130,10 @@ def _symbol(line: phrases.Data) -> str:
     where = f" in {markup.one_line(line['path'])}" if line["path"] else ""
     if line["status"] == "not judged" and not line.get("declared"):
         return f"symbols{where}: not judged, because the language is unknown"
-    said = f"{line['actual']} " if line.get("actual") else ""
+    actual = f"{line['actual']} " if line.get("actual") else ""
     declared = "as declared" if line["status"] == "declared" else f"declared {line.get('declared') or 'nothing'}"
     status = "" if line["status"] == "declared" else f"{line['status']}: "
-    return f"{status}{said}symbol {markup.one_line(line['symbol'])}{where}, {declared}"
+    return f"{status}{actual}symbol {markup.one_line(line['symbol'])}{where}, {declared}"
 
 
 def _evidence(row: phrases.Data) -> list[str]:
@@ -224,8 +224,8 @@ def metrics(data: phrases.Data) -> str:
 
 def _call(row: phrases.Data) -> str:
     about = f"{row['task']} attempt {row['attempt']}" if row["task"] else f"the phase, round {row['attempt']}"
-    named = [row[name] for name in ("binding", "model") if row[name]]
-    who = f" ({', '.join(markup.one_line(name) for name in named)})" if named else ""
+    names = [row[name] for name in ("binding", "model") if row[name]]
+    who = f" ({', '.join(markup.one_line(name) for name in names)})" if names else ""
     took = quantities.duration(row["seconds"]) if row["seconds"] is not None else "an unknown time"
     ended = str(row["failure"] or row["outcome"]).replace("_", " ")
     used = "" if row["adapter"] in spending.FREE else f", {quantities.usage(row)}"
@@ -284,8 +284,8 @@ def _source(part: phrases.Data) -> list[str]:
 
 
 def _compared(data: phrases.Data) -> str:
-    one, other = data["attempts"]
-    lines = [f"- {_head(one)}", f"+ {_head(other)}"]
+    first, second = data["attempts"]
+    lines = [f"- {_head(first)}", f"+ {_head(second)}"]
     for part in data["differences"]:
         lines.append(f"{_name(part['name'])} differs:")
         for sign, side in zip("-+", part["values"], strict=True):

@@ -14,7 +14,7 @@ def plan_phase(data: phrases.Data) -> str:
     """Return findings and objections to the last draft, and the path of the plan or the draft."""
     if data.get("prompt"):
         return _prompt(data)
-    lines = [line for found in data["findings"] for line in phrases.finding(found)]
+    lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
     lines += [f"plan-checker: {markup.one_line(text)}" for text in data["objections"]]
     lines += [""] if lines else []
     rounds = f" in {quantities.counted(data['rounds'], 'round')}" if data["rounds"] else ""
@@ -22,8 +22,8 @@ def plan_phase(data: phrases.Data) -> str:
         lines.append(f"Wrote {markup.one_line(data['path'])}: {phrases.tasks(data['tasks'])}{rounds}.")
     if data["kept"]:
         lines.append(f"The last draft is kept in {markup.one_line(data['kept'])}")
-    said = "\n".join([*lines, *phrases.commands(data)]).rstrip("\n")
-    return f"{said}\n" if said else ""
+    output = "\n".join([*lines, *phrases.commands(data)]).rstrip("\n")
+    return f"{output}\n" if output else ""
 
 
 def _prompt(data: phrases.Data) -> str:
@@ -37,8 +37,8 @@ def research(data: phrases.Data) -> str:
         return _prompt(data)
     path = markup.one_line(data["path"])
     if not data["written"]:
-        said = f"{path} is current.\n" if data["standing"] == "current" else ""
-        return said + "".join(f"{line}\n" for line in phrases.commands(data) if said)
+        message = f"{path} is current.\n" if data["standing"] == "current" else ""
+        return message + "".join(f"{line}\n" for line in phrases.commands(data) if message)
     kept = [f"The previous file is kept in {markup.one_line(data['kept'])}"] if data["kept"] else []
     return "\n".join([f"Wrote {path}.", *kept, *phrases.commands(data)]) + "\n"
 
@@ -46,10 +46,10 @@ def research(data: phrases.Data) -> str:
 def discuss(data: phrases.Data) -> str:
     """Return the open questions and the number of answered ones."""
     lines = []
-    for one in data["questions"]:
-        if one["answer"] is None:
-            lines.append(f"{one['id']}: {markup.one_line(one['text'])}")
-            lines += [f"    {markup.one_line(one['why'])}"] if one["why"] else []
+    for question in data["questions"]:
+        if question["answer"] is None:
+            lines.append(f"{question['id']}: {markup.one_line(question['text'])}")
+            lines += [f"    {markup.one_line(question['why'])}"] if question["why"] else []
     done = len(data["questions"]) - len(data["open"])
     lines += [f"{done} of {quantities.counted(len(data['questions']), 'question')} answered."]
     lines += [f"The questions are in {markup.one_line(data['path'])}"] if data["path"] else []
@@ -72,7 +72,9 @@ def check_plan_in_full(data: phrases.Data) -> str:
     lines = [*_findings(data), *_self_check(data.get("self_check", ()))]
     if data["errors"] or "contract_hash" not in data:
         return "\n".join(lines) + "\n"
-    lines += [f"    not judged, {one['id']}: {one['question']}" for one in data.get("open_questions", ())]
+    lines += [
+        f"    not judged, {question['id']}: {question['question']}" for question in data.get("open_questions", ())
+    ]
     versions = {path: f" (version {version})" for path, version in data.get("plan_versions", {}).items()}
     hashes = data["plan_hashes"].items()
     lines += [f"  sha256 {sha}  {markup.one_line(path)}{versions.get(path, '')}" for path, sha in hashes]
@@ -83,7 +85,7 @@ def check_plan_in_full(data: phrases.Data) -> str:
 
 
 def _findings(data: phrases.Data) -> list[str]:
-    lines = [line for found in data["findings"] for line in phrases.finding(found)]
+    lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
     lines += [""] if lines else []
     lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
     return [*lines, *(f"  {line}" for line in phrases.untracked(data))]
@@ -95,12 +97,12 @@ def _next(data: phrases.Data) -> list[str]:
     if (data.get("approval") or {}).get("standing") == "live":
         return [f"Next: {command} (this contract is approved)"]
     if data["mode"] == "strict":
-        asked = ",".join(one["id"] for one in data.get("open_questions", ()))
-        answers = f" --answer {asked}=yes" if asked else ""
-        named = markup.one_line(data["phase"])
+        question_ids = ",".join(question["id"] for question in data.get("open_questions", ()))
+        answers = f" --answer {question_ids}=yes" if question_ids else ""
+        phase = markup.one_line(data["phase"])
         return [
-            f"Next: idumb approve {named} (it shows what will run, and asks)",
-            f"  without a terminal: idumb approve {named} --hash {data['contract_hash']}{markup.one_line(answers)}",
+            f"Next: idumb approve {phase} (it shows what will run, and asks)",
+            f"  without a terminal: idumb approve {phase} --hash {data['contract_hash']}{markup.one_line(answers)}",
         ]
     if data.get("consent"):
         return [f"Next: {command} (you already consented to this contract)"]
@@ -114,12 +116,12 @@ def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
     """Return the number of self-check answers, and each question answered no."""
     if not answers:
         return []
-    counted = {word: sum(1 for one in answers if one["answer"] == word) for word in ("yes", "no", "not judged")}
+    counted = {word: sum(1 for answer in answers if answer["answer"] == word) for word in ("yes", "no", "not judged")}
     lines = [f"  self-check: {phrases.counts(counted, ('yes', 'no', 'not judged'))}"]
-    for one in answers:
-        if one["answer"] == "no":
-            evidence = wording.listed(map(markup.one_line, one["evidence"]), _SHOWN)
-            lines.append(f"    no: {one['question']} {evidence}")
+    for answer in answers:
+        if answer["answer"] == "no":
+            evidence = wording.listed(map(markup.one_line, answer["evidence"]), _SHOWN)
+            lines.append(f"    no: {answer['question']} {evidence}")
     return lines
 
 

@@ -114,8 +114,8 @@ def _failed(data: phrases.Data) -> list[str]:
     step = (data.get("failure") or {}).get("step_id") or ""
     row = next((task for task in rows if f"{step}.".startswith(f"{task['id']}.")), next(iter(rows), None))
     if row is None:
-        said = markup.one_line(data.get("reason") or "no reason is recorded")
-        return ["EXECUTION HALTED.", "", f"Error: {said}", *blocked(data), *_questions(data)]
+        reason = markup.one_line(data.get("reason") or "no reason is recorded")
+        return ["EXECUTION HALTED.", "", f"Error: {reason}", *blocked(data), *_questions(data)]
     # An agent with a full context uses no attempt, and a task may fail for that reason alone.
     attempts = quantities.counted(row.get("attempts") or row.get("attempt", 0), "attempt")
     error = row.get("reason") or data.get("reason") or "no reason is recorded"
@@ -131,10 +131,10 @@ def _failed(data: phrases.Data) -> list[str]:
 
 
 def _waiting(data: phrases.Data) -> list[str]:
-    asked = data.get("decisions", ())
-    why = "waits for a person" if asked or not data.get("reason") else markup.one_line(data["reason"])
+    decisions = data.get("decisions", ())
+    why = "waits for a person" if decisions or not data.get("reason") else markup.one_line(data["reason"])
     lines = [f"Phase {data['phase']} {why}.", *_counts(data), ""]
-    for decision in asked:
+    for decision in decisions:
         lines += [*question(decision), ""]
     return lines[:-1]
 
@@ -180,10 +180,10 @@ def one_lines(paths: Sequence[str]) -> list[str]:
 
 def rolled_back(data: phrases.Data) -> str:
     """Return restored files, reset tasks, and the ref of the previous state, for `rollback` and `undo`."""
-    what = f"Undone: {data['what']}" if "what" in data else f"Phase {data['phase']} is rolled back to {data['to']}"
+    subject = f"Undone: {data['what']}" if "what" in data else f"Phase {data['phase']} is rolled back to {data['to']}"
     if not data["tasks"] and not data["paths"]:
-        return "\n".join([f"{markup.one_line(what)}: nothing had to change.", *phrases.commands(data)]) + "\n"
-    lines = [f"{markup.one_line(what)}."]
+        return "\n".join([f"{markup.one_line(subject)}: nothing had to change.", *phrases.commands(data)]) + "\n"
+    lines = [f"{markup.one_line(subject)}."]
     lines.append(f"- Tasks: {wording.listed(data['tasks'], 12) or 'none'}")
     lines.append(f"- Files restored: {wording.listed(one_lines(data['paths']), 12) or 'none'}")
     lines.append(f"- Commit: {quantities.short(data['commit'])}")
@@ -254,12 +254,15 @@ def _opinions(data: phrases.Data) -> list[str]:
     lines = []
     for opinion in data.get("judged_by", ()):
         lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")
-        for one in opinion["judgements"]:
+        for judgement in opinion["judgements"]:
             places = (
-                f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (does not exist)") for c in one["citations"]
+                f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (does not exist)")
+                for c in judgement["citations"]
             )
-            said = f"{one['criterion']} does not hold: {one['why']} [{', '.join(places) or 'nothing cited'}]"
-            lines += [] if one["holds"] else [f"    {markup.one_line(said)}"]
+            refutation = (
+                f"{judgement['criterion']} does not hold: {judgement['why']} [{', '.join(places) or 'nothing cited'}]"
+            )
+            lines += [] if judgement["holds"] else [f"    {markup.one_line(refutation)}"]
     return lines
 
 
@@ -325,10 +328,10 @@ def _prepared(data: phrases.Data) -> str:
 
 def _prepared_task(task: phrases.Data, *, shown: bool) -> list[str]:
     agent = task["agent"]
-    named = markup.one_line(agent["binding"] or "nobody")
+    builder = markup.one_line(agent["binding"] or "nobody")
     model = f", model {markup.one_line(agent['model'])}" if agent["model"] else ""
     head = [f"{task['id']} {markup.one_line(task['title'])} ({task['status']}, attempt {task['attempt']})"]
-    head.append(f"  builder: {named}{model}")
+    head.append(f"  builder: {builder}{model}")
     head += [f"  starts:  {markup.one_line(' '.join(agent['argv']))}"] if agent["argv"] else []
     head += [f"  problem: {markup.one_line(agent['problem'])}"] if agent["problem"] else []
     head += [f"  writes:  {markup.one_line(', '.join(task['allowed']) or 'nothing')}"]

@@ -23,7 +23,9 @@ def _taken_over(imported: phrases.Data | None) -> list[str]:
     lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
     lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
     lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
-    parts = [quantities.counted(len(imported[key]), one, many) for key, one, many in _COUNTED if imported[key]]
+    parts = [
+        quantities.counted(len(imported[key]), singular, plural) for key, singular, plural in _COUNTED if imported[key]
+    ]
     lines += [f"  {', '.join(parts)}"] if parts else []
     lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in imported["not_understood"]]
     return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
@@ -82,7 +84,9 @@ def doctor(data: phrases.Data) -> str:
     """Return a line for each check, with its findings, their meaning and the next step below it."""
     checks = data["checks"]
     width = max((len(check["code"]) for check in checks), default=0)
-    skipped = [check for check in checks if any(one["found"] == health.NOT_EXAMINED for one in check["symptoms"])]
+    skipped = [
+        check for check in checks if any(symptom["found"] == health.NOT_EXAMINED for symptom in check["symptoms"])
+    ]
     lines = [line for check in checks if check not in skipped for line in _check(check, width)]
     lines += _not_examined(skipped)
     lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
@@ -103,20 +107,20 @@ def _not_examined(skipped: Sequence[phrases.Data]) -> list[str]:
 
 def _check(check: phrases.Data, width: int) -> list[str]:
     """Return a line for each finding; findings with the same meaning and next step share them."""
-    seen = check["symptoms"]
-    reported = [one for one in seen if one["state"] != "ok"]
+    symptoms = check["symptoms"]
+    reported = [symptom for symptom in symptoms if symptom["state"] != "ok"]
     if not reported:
-        words = next((one["found"] for one in seen if one["found"]), check["about"])
+        words = next((symptom["found"] for symptom in symptoms if symptom["found"]), check["about"])
         return [f"ok       {check['code']:<{width}}  {markup.one_line(words)}"]
     causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
-    for one in reported:
-        causes.setdefault((one["state"], one["means"], _mend(one)), []).append(one)
+    for symptom in reported:
+        causes.setdefault((symptom["state"], symptom["means"], _mend(symptom)), []).append(symptom)
     return [line for same in causes.values() for line in _cause(check["code"], same, width)]
 
 
 def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
     indent = " " * (11 + width)
-    first, *others = (_found(one) for one in same)
+    first, *others = (_found(symptom) for symptom in same)
     lines = [f"{same[0]['state']:<8} {code:<{width}}  {first}", *(f"{indent}{words}" for words in others)]
     lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
     mend = _mend(same[0])
@@ -141,7 +145,7 @@ def deinit(data: phrases.Data) -> str:
     lines += [f"           {name}" for name in data["ref_names"]]
     lines += [f"  removed: {folder['what']}: {markup.one_line(folder['path'])}" for folder in data["folders"]]
     lines += [f"  removed: {quantities.counted(len(data['files']), 'file')} in .idumb/"] if data["files"] else []
-    lines += [f"  kept:    {markup.one_line(what)}" for what in data["stays"]]
+    lines += [f"  kept:    {markup.one_line(kept)}" for kept in data["stays"]]
     lines += [f"  backup:  {markup.one_line(data['backup'])}"] if data["backup"] else []
     lines += [f"  restore: {markup.one_line(command)}" for command in data["next"]]
     return "\n".join(lines) + "\n"

@@ -62,12 +62,12 @@ def _done_elsewhere(elsewhere: Mapping[str, Any]) -> list[str]:
     """Return what committed reports say about work done elsewhere."""
     if not elsewhere:
         return []
-    named = ", ".join(
+    counted = ", ".join(
         f"{number} {status}" for status, number in elsewhere["counts"].items() if number and status != "total"
     )
     by = elsewhere.get("by", "its reports")
     verified = f"; verification {elsewhere['verification'] or 'unknown'}" if by == "its reports" else ""
-    return [f"  done elsewhere according to {by}, not recorded here: {named or 'nothing'}{verified}"]
+    return [f"  done elsewhere according to {by}, not recorded here: {counted or 'nothing'}{verified}"]
 
 
 def _state(row: Mapping[str, Any]) -> str:
@@ -78,8 +78,8 @@ def _state(row: Mapping[str, Any]) -> str:
 
 def counts(tasks: Mapping[str, int]) -> str:
     """`2 of 5 done: 2 completed, 1 failed, 2 blocked`."""
-    named = ", ".join(f"{tasks[s]} {s}" for s in _ORDER if tasks.get(s))
-    return f"{_done(tasks)} of {tasks['total']} done: {named}"
+    by_status = ", ".join(f"{tasks[s]} {s}" for s in _ORDER if tasks.get(s))
+    return f"{_done(tasks)} of {tasks['total']} done: {by_status}"
 
 
 def _done(tasks: Mapping[str, int]) -> int:

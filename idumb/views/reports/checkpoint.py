@@ -108,7 +108,7 @@ def verdict_of(
     if kept.status == outcome.SKIPPED or task_state.attempt.outcome not in {None, outcome.FAILED}:
         return None
     broken = any(line["status"] not in {ledgers.DECLARED, symbols.NOT_JUDGED} for line in ledger)
-    passed = any(found["result"] == proof.PASSED for found in evidence)
+    passed = any(recorded["result"] == proof.PASSED for recorded in evidence)
     return outcome.PARTIAL if passed and not broken else outcome.FAIL
 
 

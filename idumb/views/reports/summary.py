@@ -370,7 +370,9 @@ def _next_steps(facts: _Facts) -> list[str]:
     if failed:
         ways = f"`idumb accept {failed[0]} --why REASON` or `idumb skip {failed[0]} --why REASON`"
         steps.append(f"- Or keep failed tasks as they are ({ways}), then `idumb resume {phase}`")
-    if any(one["kind"] == run.EXHAUSTED and one["task"] in failed for one in facts.state.decisions.values()):
+    if any(
+        decision["kind"] == run.EXHAUSTED and decision["task"] in failed for decision in facts.state.decisions.values()
+    ):
         steps.append("- Decide what to do about tasks that have no attempts left: `idumb decisions`")
     if result == "partial":
         steps.append(f"- Verify what is done so far: `idumb verify-work {phase}`")

@@ -185,15 +185,15 @@ def _agents(record: Record) -> list[str]:
             lines.append(f"- **{who}:** no opinion: {markup.prose(opinion['failure'])}")
             continue
         lines.append(f"- **{who}:** {opinion['verdict']}")
-        lines += [f"  - {_judged(one)}" for one in opinion["judgements"]]
+        lines += [f"  - {_judged(judgement)}" for judgement in opinion["judgements"]]
     return lines
 
 
 def _refuted(record: Record) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for opinion in record.get("judged_by", ()):
-        for one in opinion["judgements"]:
-            if not one["holds"] and any(c["resolves"] for c in one["citations"]):
-                yield opinion["role"], one
+        for judgement in opinion["judgements"]:
+            if not judgement["holds"] and any(c["resolves"] for c in judgement["citations"]):
+                yield opinion["role"], judgement
 
 
 def _judged(one: Mapping[str, Any]) -> str:
@@ -218,7 +218,7 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
     ]
     lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
     lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
-    lines += [f"- Refuted by the {who}: {_judged(one)}" for who, one in _refuted(record)]
+    lines += [f"- Refuted by the {who}: {_judged(judgement)}" for who, judgement in _refuted(record)]
     lines += [f"- {markup.prose(t)} is not done: {s}" for t, s in record.get("unfinished", {}).items()]
     lines += [f"- {markup.prose(task)} was accepted by a person, not proven" for task in record.get("accepted", {})]
     lines += [f"- {markup.prose(task)} was skipped" for task in record.get("skipped", ())]

@@ -255,11 +255,11 @@ def _line(text: str) -> str:
 def _takes(decision: Decision) -> str:
     """Return the accepted input, each choice with its number: `1, run or yes; 2 or no`."""
     meant = _meant_by_yes(decision)
-    named = [
+    inputs = [
         f"{number}, {c.id} or yes" if c.id == meant and c.id != "yes" else f"{number} or {c.id}"
         for number, c in enumerate(decision.choices, 1)
     ]
-    return "; ".join(named)
+    return "; ".join(inputs)
 
 
 def _empty(decision: Decision) -> str:
