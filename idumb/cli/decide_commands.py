@@ -9,6 +9,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
+from idumb.system.files import user_folders
 
 
 @options.command("decide", person=True)
@@ -46,7 +47,7 @@ def decide_command(
     with options.services(writes=True) as services:
         if forget is not None:
             return decisions.forget(services, forget)
-        request = decisions.Request(decision or "", choice or "", options.user_name(), guidance, remember, yes)
+        request = decisions.Request(decision or "", choice or "", user_folders.user_name(), guidance, remember, yes)
         return decisions.decide(services, request)
 
 
@@ -98,8 +99,8 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
     with options.services(writes=True) as services:
         phase = options.phase_id(phase, services.root)
         if revoke:
-            return approve.revoke(services, phase, options.user_name())
-        return approve.approve(services, approve.Request(phase, options.user_name(), **flags))
+            return approve.revoke(services, phase, user_folders.user_name())
+        return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
 
 
 @options.command("accept", person=True)
@@ -114,7 +115,7 @@ def accept_command(task: str, why: str) -> Result:
     from idumb.app.running import task_overrides
 
     with options.services(writes=True) as services:
-        return task_overrides.accept(services, task, why, options.user_name())
+        return task_overrides.accept(services, task, why, user_folders.user_name())
 
 
 @options.command("skip", person=True)
@@ -131,7 +132,7 @@ def skip_command(task: str, why: str, yes: bool) -> Result:
 
     with options.services(writes=True) as services:
         tell = options.progress_writer()
-        return task_overrides.skip(services, task, why, options.user_name(), yes=yes, tell=tell)
+        return task_overrides.skip(services, task, why, user_folders.user_name(), yes=yes, tell=tell)
 
 
 _HANDOFF_ARGUMENTS = {"list": (), "show": ("ID",), "update": ("ID", "STATUS"), "stats": ()}
@@ -165,7 +166,7 @@ def handoff_command(action: str, values: tuple[str, ...], why: str, **filters: A
             return handoffs.stats(services, selection)
         if action == "show":
             return handoffs.show(services, values[0])
-        return handoffs.update(services, values[0], values[1], options.user_name(), why)
+        return handoffs.update(services, values[0], values[1], user_folders.user_name(), why)
 
 
 def _require_arguments(
@@ -210,4 +211,4 @@ def dlq_command(action: str, ids: tuple[str, ...], approve: tuple[str, ...], why
             return dead_letters.show(services, ids[0])
         if action == "retry":
             return dead_letters.retry(services, ids[0], approve)
-        return dead_letters.remove(services, ids[0], options.user_name(), why)
+        return dead_letters.remove(services, ids[0], user_folders.user_name(), why)

@@ -8,6 +8,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options, output
+from idumb.system.files import user_folders
 
 
 @options.command("mcp")
@@ -47,7 +48,7 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
-        return start_task.start(services, task, by or options.user_name(), Request("", **flags), retry=retry)
+        return start_task.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
 
 
 @options.command("submit")
@@ -84,7 +85,7 @@ def give_up_command(task: str, why: str, accept_git: tuple[str, ...]) -> Result:
     from idumb.app.editor import give_up
 
     with options.services(progress=True) as services:
-        return give_up.give_up(services, task, why, options.user_name(), accept_git)
+        return give_up.give_up(services, task, why, user_folders.user_name(), accept_git)
 
 
 @options.command("fake-model")

@@ -243,16 +243,6 @@ def progress_writer() -> Callable[[str], None]:
     return write
 
 
-def user_name() -> str:
-    """Return the user name, under which decisions are recorded."""
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
 def _asker(container: Container, *, as_json: bool) -> Asker:
     from idumb.views.terminal import ask
 

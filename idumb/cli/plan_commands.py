@@ -11,6 +11,7 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
+from idumb.system.files import user_folders
 
 
 @options.command("plan-phase")
@@ -235,7 +236,7 @@ def amend_command(
         phase = options.phase_id(phase, services.root)
         again = shlex.join(command_line)
         request = amend.Request(phase, tuple(amendments), deviations, from_file, plan, why, yes, agreed, again)
-        return amend.amend(services, request, options.user_name())
+        return amend.amend(services, request, user_folders.user_name())
 
 
 def _repeated(option: str, values: Iterable[tuple[str, ...]]) -> list[str]:

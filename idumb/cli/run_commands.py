@@ -13,6 +13,7 @@ import click
 from idumb.app.core.result import Result
 from idumb.app.running import resume
 from idumb.cli import options
+from idumb.system.files import user_folders
 
 if TYPE_CHECKING:
     from idumb.app.running.run_request import Request
@@ -116,7 +117,7 @@ def resume_command(phase: str, retry_failed: bool, guidance: str, **flags: Any) 
 
     with options.services(progress=True) as services:
         request = Request(options.phase_id(phase, services.root), command="resume", **flags)
-        again = resume.Retry(failed=retry_failed, guidance=guidance.strip(), who=options.user_name())
+        again = resume.Retry(failed=retry_failed, guidance=guidance.strip(), who=user_folders.user_name())
         return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 
@@ -246,7 +247,7 @@ def pause_command(phase: str, why: str) -> Result:
     from idumb.app.running import pause
 
     with options.services(writes=True) as services:
-        return pause.pause(services, phase, why=why, by=options.user_name())
+        return pause.pause(services, phase, why=why, by=user_folders.user_name())
 
 
 @options.command("cancel", person=True)
@@ -260,4 +261,4 @@ def cancel_command(force: bool) -> Result:
     from idumb.app.running import cancel
 
     with options.services() as services:
-        return cancel.cancel(services, force=force, by=options.user_name())
+        return cancel.cancel(services, force=force, by=user_folders.user_name())

@@ -1,4 +1,4 @@
-"""The user's folders for idumb: state (approvals, keys, anchors) and configuration.
+"""The user of this machine: the name, and idumb's folders for state (approvals, keys, anchors) and configuration.
 
 A repository can neither choose nor write to them. Only the user has access.
 """
@@ -125,3 +125,13 @@ def make_private(path: str) -> None:
         make_private(parent)
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
+
+
+def user_name() -> str:
+    """Return the user name, under which decisions are recorded; the user's number if there is none."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -6,7 +6,6 @@ A question waits for a limited time. After a timeout, the terminal counts as una
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Protocol, TextIO
@@ -210,21 +209,14 @@ def at_terminal(
     shown: Callable[[str], str] = str,
 ) -> Terminal | Nobody:
     """Return the terminal of this process if standard input and error are one; otherwise `Nobody`."""
+    from idumb.system.files import user_folders
+
     try:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return Nobody()
     except (AttributeError, ValueError):
         return Nobody()
-    return Terminal(sys.stdin, sys.stderr, _who(), armed, timeout, shown=shown)
-
-
-def _who() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
+    return Terminal(sys.stdin, sys.stderr, user_folders.user_name(), armed, timeout, shown=shown)
 
 
 def question(decision: Decision) -> str:
