@@ -85,7 +85,7 @@ class Client:
     used: Mapping[str, Any] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     _reply: list[str] = field(default_factory=list)
-    _said: int = 0
+    _reply_length: int = 0
     _rest: bytearray = field(default_factory=bytearray)
 
     @property
@@ -126,7 +126,7 @@ class Client:
             return b""
         try:
             if "method" in message:
-                return self._asked(message)
+                return self._handle_request(message)
             return self._answered(message)
         except (TypeError, KeyError, AttributeError, ValueError) as problem:
             self._fail(f"it sent an invalid protocol message ({type(problem).__name__})")
@@ -198,7 +198,7 @@ class Client:
         blocks = [{"type": "text", "text": self.prompt}]
         return _request(_PROMPT, "session/prompt", {"sessionId": self.session, "prompt": blocks})
 
-    def _asked(self, message: Mapping[str, Any]) -> bytes:
+    def _handle_request(self, message: Mapping[str, Any]) -> bytes:
         method, params = message["method"], message.get("params") or {}
         if method == "session/update":
             self._updated(params["update"])
@@ -232,13 +232,13 @@ class Client:
         if kind == "agent_message_chunk":
             content = update.get("content") or {}
             text = str(content.get("text", "")) if content.get("type") == "text" else ""
-            self._said += len(text)
-            if self._said <= LONGEST_REPLY:
+            self._reply_length += len(text)
+            if self._reply_length <= LONGEST_REPLY:
                 self._reply.append(text)
         elif kind in {"tool_call", "tool_call_update"}:
             self._note(update)
             self._reply.clear()
-            self._said = 0
+            self._reply_length = 0
         elif kind == "usage_update":
             self._count(update)
 

@@ -83,13 +83,13 @@ class Endpoint:
 
         `until` is on the monotonic clock, `idle` in seconds.
         """
-        return self._asked("POST", path, body, headers, until, idle)
+        return self._send("POST", path, body, headers, until, idle)
 
     def get(self, path: str, headers: Mapping[str, str], *, until: float) -> Answer:
         """GET a resource, with the same limits."""
-        return self._asked("GET", path, None, headers, until, None)
+        return self._send("GET", path, None, headers, until, None)
 
-    def _asked(
+    def _send(
         self,
         method: str,
         path: str,
@@ -122,13 +122,13 @@ class Endpoint:
         except (OSError, ValueError, AttributeError, EOFError) as problem:
             # Cutting a connection raises various errors; the event shows that idumb cut it.
             late = over.is_set() or (until is not None and time.monotonic() >= until)
-            raise self._of(problem, late=late) from None
+            raise self._no_answer(problem, late=late) from None
         finally:
             if timer is not None:
                 timer.cancel()
             connection.close()
 
-    def _of(self, problem: Exception, *, late: bool) -> NoAnswer:
+    def _no_answer(self, problem: Exception, *, late: bool) -> NoAnswer:
         if late:
             return NoAnswer(f"{self.name} did not answer in time", late=True)
         if isinstance(problem, NoAnswerSize):

@@ -97,16 +97,16 @@ class PresetAgent(ProgramAgent):
         self, request: AgentRequest, call: Invocation, variables: Mapping[str, str], watch: StateFileWatch
     ) -> AgentResult:
         """Run the agent; if the conversation to resume is unknown, start a new one."""
-        result, unknown = self._asked(request, call, variables, watch)
+        result, unknown = self._run_once(request, call, variables, watch)
         if call.session is None or not unknown:
             return dataclasses.replace(result, resumed=call.session is not None)
         remaining = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
         request = dataclasses.replace(request, deadline=remaining)
         call = dataclasses.replace(call, session=None)
-        fresh, _ = self._asked(request, call, variables, watch)
+        fresh, _ = self._run_once(request, call, variables, watch)
         return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
-    def _asked(
+    def _run_once(
         self, request: AgentRequest, call: Invocation, variables: Mapping[str, str], watch: StateFileWatch
     ) -> tuple[AgentResult, bool]:
         """Return the answer, and whether the conversation was unknown before any work was done."""

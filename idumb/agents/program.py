@@ -139,7 +139,7 @@ def resolve(program: str, path: str, repository: str) -> str:
     `path` is a PATH. Relative entries and entries inside the repository are ignored, because tasks can write there.
     """
     inside = os.path.realpath(repository)
-    place = _named(program, path, inside)
+    place = _search(program, path, inside)
     if place is None:
         raise AdapterError(
             "agent.not-found",
@@ -167,7 +167,7 @@ def _how(program: str) -> str:
     return f" ({command})" if command else ""
 
 
-def _named(program: str, path: str, inside: str) -> str | None:
+def _search(program: str, path: str, inside: str) -> str | None:
     if "/" in program:
         # A relative name is relative to the repository; the caller refuses it and says why.
         candidate = os.path.join(inside, os.path.expanduser(program))
@@ -265,7 +265,7 @@ class Transcript:
 
     def __init__(self, folder: str, name: str, limit: int, stream: Callable[[], Stream]) -> None:
         self._path = os.path.join(folder, name)
-        self._left = limit
+        self._remaining = limit
         self._make_stream = stream
         self._stream: Stream | None = None
         self._file: IO[bytes] | None = None
@@ -273,9 +273,9 @@ class Transcript:
     def __call__(self, data: bytes) -> None:
         if self._file is None or self._stream is None:
             self._file, self._stream = self._open(), self._make_stream()
-        if self._left > 0:
-            self._file.write(self._stream.feed(data[: self._left]))
-        self._left -= len(data)
+        if self._remaining > 0:
+            self._file.write(self._stream.feed(data[: self._remaining]))
+        self._remaining -= len(data)
 
     def close(self) -> str | None:
         """Return the file's path, or None if there was no output."""
@@ -284,9 +284,9 @@ class Transcript:
         with self._file:
             last = self._stream.finish()
             # Half a secret at the cut would not be recognised.
-            self._file.write(last if self._left >= 0 else last[: last.rfind(b"\n") + 1])
-            if self._left < 0:
-                self._file.write(f"\n[{-self._left} more bytes were not kept]\n".encode("ascii"))
+            self._file.write(last if self._remaining >= 0 else last[: last.rfind(b"\n") + 1])
+            if self._remaining < 0:
+                self._file.write(f"\n[{-self._remaining} more bytes were not kept]\n".encode("ascii"))
         return self._path
 
     def _open(self) -> IO[bytes]:

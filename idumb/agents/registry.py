@@ -54,16 +54,16 @@ class AgentRegistry:
     def __init__(self, equipment: Equipment) -> None:
         self._settings = equipment.settings
         self._equipment = equipment
-        self._made: dict[str, Agent] = {}
+        self._adapters: dict[str, Agent] = {}
 
     def get(self, binding: str) -> Agent:
         """Return the adapter of a binding.
 
         Raises InputError for an unknown one, AdapterError for a broken third-party one.
         """
-        if binding not in self._made:
-            self._made[binding] = self._make(binding)
-        return self._made[binding]
+        if binding not in self._adapters:
+            self._adapters[binding] = self._make(binding)
+        return self._adapters[binding]
 
     def forget(self) -> None:
         """Remove the homes of this run's agents, including their conversations."""

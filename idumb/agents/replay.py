@@ -21,7 +21,7 @@ class ReplayAgent(Adapter):
     def describe(self) -> Sequence[str]:
         """Check the options without starting anything. Raises AdapterError if the run does not exist."""
         run, recordings = self._run(), self._equipment.recordings
-        if recordings is not None and not recordings.known(run):
+        if recordings is not None and not recordings.has_run(run):
             raise AdapterError(
                 "agent.no-recording",
                 f"The event log has no run {run}.",

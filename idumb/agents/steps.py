@@ -156,7 +156,7 @@ class ToolCalls:
         self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
-        self._made: set[str] = set()
+        self._created: set[str] = set()
         self._apply_patch = apply_patch
         self._environment = environment
         self._deadline = deadline
@@ -180,7 +180,7 @@ class ToolCalls:
             reply = tool(step)
         except FileProblem as problem:
             return Reply(outcome.FAILED, str(problem))
-        self._made.update(touched_by(step) if step.tool in {"write_file", "move_file"} else ())
+        self._created.update(touched_by(step) if step.tool in {"write_file", "move_file"} else ())
         return reply
 
     def is_late(self) -> bool:
@@ -209,7 +209,7 @@ class ToolCalls:
 
     def _would_be_lost(self, path: str) -> bool:
         """Return whether no snapshot could restore the file at a path that no earlier call created."""
-        if path in self._made or not self._request.is_unsaved(path):
+        if path in self._created or not self._request.is_unsaved(path):
             return False
         place = os.path.join(self._request.workspace, path)
         return os.path.lexists(place) and (os.path.islink(place) or not os.path.isdir(place))

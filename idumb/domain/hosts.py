@@ -60,13 +60,13 @@ def markdown(
 ) -> Callable[[Command], str]:
     """Return a function that writes Markdown with those keys of the frontmatter that the host reads."""
 
-    def made(command: Command) -> str:
+    def render(command: Command) -> str:
         values = {"description": command.description, "argument-hint": command.hint, "allowed-tools": command.tools}
         entries = {key: values[key] for key in keys if values[key]} | dict(more or {})
         lines = "".join(f"{key}: {_scalar(value)}\n" for key, value in entries.items())
         return (f"---\n{lines}---\n\n" if lines else "") + _with_arguments(command, arguments)
 
-    return made
+    return render
 
 
 def toml(command: Command) -> str:

@@ -138,7 +138,7 @@ def choose(script: Script, request: ModelRequest, used: Mapping[int, int]) -> Ch
     for index, rule in enumerate(script.rules):
         if _fits(rule, request) and (rule.times is None or used.get(index, 0) < rule.times):
             number = 0 if rule.after is not None else request.answered
-            return ChosenAnswer(index, number, _of(rule.answers, number))
+            return ChosenAnswer(index, number, _answer_at(rule.answers, number))
     return ChosenAnswer(None, request.answered, UNSCRIPTED)
 
 
@@ -150,5 +150,5 @@ def _fits(rule: Rule, request: ModelRequest) -> bool:
     )
 
 
-def _of(answers: Sequence[Answer], number: int) -> Answer:
+def _answer_at(answers: Sequence[Answer], number: int) -> Answer:
     return answers[number] if number < len(answers) else OVER

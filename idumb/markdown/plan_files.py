@@ -61,7 +61,7 @@ class PlanningFolder:
             return InputError("phase.bad-name", message, hint="idumb roadmap")
         from idumb.markdown.plans import foreign_formats
 
-        message = f"{foreign_formats.said(tool, phase)}."
+        message = f"{foreign_formats.belongs_to(tool, phase)}."
         return InputError("phase.bad-name", message, hint="idumb help plan-format")
 
     def _foreign_tool(self, path: str) -> str | None:

@@ -37,7 +37,7 @@ class FileConsentStore:
         """Where consent, approvals and open consent questions of the repository are stored."""
         return self._records.folder
 
-    def given(self, contract_hash: str) -> bool:
+    def has_consent(self, contract_hash: str) -> bool:
         """Return whether consent is on record. Refusal `consent.unsafe` if others could have written the record."""
         return self._record(contract_hash) is not None
 
@@ -167,8 +167,8 @@ class ForgetfulConsent(FileConsentStore):
         self._now: dict[str, Mapping[str, Any]] = {}
         self._approved: list[StoredApproval] = []
 
-    def given(self, contract_hash: str) -> bool:
-        return contract_hash in self._now or super().given(contract_hash)
+    def has_consent(self, contract_hash: str) -> bool:
+        return contract_hash in self._now or super().has_consent(contract_hash)
 
     def agreed(self, contract_hash: str) -> Mapping[str, Any]:
         return self._now[contract_hash] if contract_hash in self._now else super().agreed(contract_hash)

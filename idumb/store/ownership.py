@@ -141,7 +141,7 @@ class FileOwnership:
         process_tree.wait_gone(below, _GRACE)
         _send(started, signal.SIGKILL)
 
-    def asked(self) -> str | None:
+    def cancel_requested_by(self) -> str | None:
         """Return who asked this owner to stop with `cancel`; None if nobody did."""
         request = self._own_request(self._request)
         return str(request.get("by")) if request else None

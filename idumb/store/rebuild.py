@@ -62,7 +62,7 @@ def plan(common_dir: str, kept_refs: Callable[[], bool]) -> Recoverable:
         count, head = 0, GENESIS
         for row, _ in remains.events():
             count, head = row[event_chain.SEQ], row[event_chain.HASH]
-        known_count = remains.known()
+        known_count = remains.highest_known()
     except StoreError as error:
         return Recoverable(0, GENESIS, 0, "", possible=False, words=error.message)
     finally:
@@ -110,7 +110,7 @@ class _Left:
     def events(self) -> Iterator[Placed]:
         return merged(list(self._sources()), self.path)
 
-    def known(self) -> int:
+    def highest_known(self) -> int:
         """Return the highest number that database, copy or anchor know."""
         witnessed = anchor.read(os.path.join(self.folder, "anchor.json"))
         return max([0 if witnessed is None else witnessed.seq, *(source.last() for source in self._sources())])
@@ -271,10 +271,10 @@ class Damaged:
             )
 
     def at(self, seq: int) -> Placed | None:
-        row = self._one(_ROW, seq)
+        row = self._row(_ROW, seq)
         if row is None or event_chain.own_fault(row) is not None:
             return None
-        place = self._one(_WORKTREE, row[event_chain.RUN])
+        place = self._row(_WORKTREE, row[event_chain.RUN])
         return row, place[0] if place and isinstance(place[0], str) else None
 
     def last(self) -> int:
@@ -294,7 +294,7 @@ class Damaged:
             return str(error)
         if answer != "ok":
             return answer
-        table = self._one("SELECT 1 FROM sqlite_master WHERE name = ?", "events")
+        table = self._row("SELECT 1 FROM sqlite_master WHERE name = ?", "events")
         return "it is not an event log" if table is None else None
 
     def close(self) -> None:
@@ -302,10 +302,10 @@ class Damaged:
             self._connection.close()
 
     def _highest(self, query: str) -> int:
-        row = self._one(query, 0)
+        row = self._row(query, 0)
         return row[0] if row and isinstance(row[0], int) else 0
 
-    def _one(self, query: str, argument: object) -> event_chain.Row | None:
+    def _row(self, query: str, argument: object) -> event_chain.Row | None:
         if self._connection is None:
             return None
         try:

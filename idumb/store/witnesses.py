@@ -116,7 +116,7 @@ class AnchoredCopy:
         self._parts = ("events", user_folders.repository_id(common_dir))
         self.folder = os.path.join(user_folders.path(), *self._parts)
         self.path = os.path.join(self.folder, NAME)
-        self._known: tuple[tuple[int, int, int], tuple[int, str]] | None = None
+        self._cached_tail: tuple[tuple[int, int, int], tuple[int, str]] | None = None
 
     def problem(self) -> str | None:
         """Return why another user could have written it, or None."""
@@ -201,8 +201,8 @@ class AnchoredCopy:
         """Return (last event, its end offset, whether the last whole line is that event)."""
         status = os.fstat(descriptor)
         state = _state(status)
-        if self._known is not None and self._known[0] == state:
-            return self._known[1], status.st_size, True
+        if self._cached_tail is not None and self._cached_tail[0] == state:
+            return self._cached_tail[1], status.st_size, True
         end, text = _last_line(descriptor, status.st_size)
         if not text:
             # Bytes without any line end are not a half-written line: do not cut off what nobody can identify.
@@ -212,7 +212,7 @@ class AnchoredCopy:
             return self._last_readable(), end, False
         last = (placed[0][event_chain.SEQ], placed[0][event_chain.HASH])
         if end == status.st_size:
-            self._known = state, last
+            self._cached_tail = state, last
         return last, end, True
 
     def _last_readable(self) -> tuple[int, str] | None:
@@ -224,7 +224,7 @@ class AnchoredCopy:
     def _append(self, descriptor: int, end: int, lines: Iterable[Line]) -> None:
         if os.fstat(descriptor).st_size != end:
             os.ftruncate(descriptor, end)
-        self._known = None
+        self._cached_tail = None
         last: tuple[int, str] | None = None
         try:
             for text, row in _blocks(lines):
@@ -235,7 +235,7 @@ class AnchoredCopy:
                 os.ftruncate(descriptor, end)
             raise
         if last is not None:
-            self._known = _state(os.fstat(descriptor)), last
+            self._cached_tail = _state(os.fstat(descriptor)), last
 
 
 def set_aside(path: str, word: str) -> str:

@@ -44,8 +44,8 @@ class Redactor:
         self._output = output or self
         values = {name: value for name, value in (secrets or {}).items() if len(value) >= SHORTEST_VALUE}
         self._names = {_latin(text): name for name, value in sorted(values.items()) for text in spellings(value)}
-        self._known = tuple(sorted(self._names))
-        self.overlap = max(LONGEST, *map(len, self._known), 0)
+        self._sorted_names = tuple(sorted(self._names))
+        self.overlap = max(LONGEST, *map(len, self._sorted_names), 0)
 
     def redact_output(self, text: str) -> str:
         return self._output.redact(text)
@@ -67,7 +67,7 @@ class Redactor:
 
     def may_match(self, redacted: str, text: str) -> bool:
         """Return whether `redacted` may be `text` with marks for secrets that are unknown now."""
-        marks = {self._mark("value", secret) for secret in self._known}
+        marks = {self._mark("value", secret) for secret in self._sorted_names}
         # A token is recognised by its form, always.
         if all(mark in marks or not mark.startswith("[redacted:value:") for mark in MARK.findall(redacted)):
             return False
@@ -75,7 +75,7 @@ class Redactor:
 
     def knows_secrets(self) -> bool:
         """Return whether there is any value to search for; token forms are always known."""
-        return bool(self._known)
+        return bool(self._sorted_names)
 
     def find(self, pieces: Iterable[bytes]) -> tuple[tuple[str, int], ...]:
         """Return variable and line of each known value in bytes that arrive in pieces, first lines first.
@@ -120,7 +120,7 @@ class Redactor:
         Object ids and digests stay, even if a secret shares digits with them; one that is a secret is redacted.
         """
         if isinstance(value, str):
-            return value if _ID.fullmatch(value) and value not in self._known else self.redact(value)
+            return value if _ID.fullmatch(value) and value not in self._sorted_names else self.redact(value)
         if isinstance(value, Mapping):
             return {self.value(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -158,7 +158,7 @@ class Redactor:
         return spans
 
     def _matches(self, text: str) -> Iterator[tuple[int, int, str]]:
-        for spelling in self._known:
+        for spelling in self._sorted_names:
             at = text.find(spelling)
             while at >= 0:
                 yield at, at + len(spelling), "value"

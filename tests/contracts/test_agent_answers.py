@@ -149,7 +149,7 @@ KINDS: tuple[Kind, ...] = (
 
 
 class OneRecording:
-    def known(self, run: str) -> bool:
+    def has_run(self, run: str) -> bool:
         return run == "r"
 
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:

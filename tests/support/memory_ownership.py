@@ -59,7 +59,7 @@ class MemoryOwnership:
     def overtaken(self) -> Mapping[str, Any] | None:
         return None
 
-    def asked(self) -> str | None:
+    def cancel_requested_by(self) -> str | None:
         return None
 
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:

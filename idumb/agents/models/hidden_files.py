@@ -47,7 +47,7 @@ class Hidden:
         self._request = request
         self._is_late = is_late
         files = () if request.task is None else request.task.files or ()
-        self._named = frozenset(claim.path for claim in files)
+        self._declared = frozenset(claim.path for claim in files)
 
     def why(self, path: str, created: Container[str] = ()) -> str | None:
         """Return why a file is hidden, as words that follow its path; None if it is shown.
@@ -61,7 +61,7 @@ class Hidden:
         return None
 
     def _is_ignored(self, path: str) -> bool:
-        return path not in self._named and self._request.is_unsaved(path)
+        return path not in self._declared and self._request.is_unsaved(path)
 
     def _is_link(self, path: str) -> bool:
         """Return whether the file is a hard link to a hidden file; few files have two names."""

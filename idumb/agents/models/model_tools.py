@@ -84,7 +84,7 @@ class ModelTools:
     ) -> None:
         self._request = request
         self._until = until
-        self._told = 0
+        self._shown_characters = 0
         self._redact = redact
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
@@ -124,7 +124,7 @@ class ModelTools:
         words = reply.text
         if name != "read_file" or reply.outcome != outcome.COMPLETED:
             words = self._redact(words)
-        self._told += len(words)
+        self._shown_characters += len(words)
         return reply.outcome == outcome.COMPLETED, words
 
     def _over(self, *, edits: bool) -> str | None:
@@ -133,7 +133,7 @@ class ModelTools:
             return "the time limit of this task expired"
         if edits and len(self.records) >= MOST_EDITS:
             return f"{MOST_EDITS} edits were already requested, which is the limit"
-        if not edits and self._told > MOST_TOLD:
+        if not edits and self._shown_characters > MOST_TOLD:
             return f"{MOST_TOLD} characters were already shown, which is the limit"
         return None
 

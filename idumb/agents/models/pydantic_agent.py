@@ -150,7 +150,7 @@ class _Talk(Talk):
     async def _closing(self) -> Any:
         """Return the answer and close the connections, because a run sends many requests."""
         try:
-            return await self._asked()
+            return await self._run()
         finally:
             self._count()
             for client in self._clients:
@@ -162,7 +162,7 @@ class _Talk(Talk):
         if counted is not None and (counted.input_tokens or counted.output_tokens):
             self.usage = Usage(answers.count(counted.input_tokens), answers.count(counted.output_tokens))
 
-    async def _asked(self) -> Any:
+    async def _run(self) -> Any:
         from pydantic_ai import Agent, exceptions
         from pydantic_ai.usage import RunUsage, UsageLimits
 

@@ -93,11 +93,11 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     return attempt.become(Judged, verdict=verdict, outcome=outcome.FAILED, reason=words)
 
 
-def asked(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
+def question_events(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
     """Return the events of an unproven task: it waits for a person, or has the answer of one at the terminal."""
     task_state, event = context.journal.state.tasks[task.id], context.journal.event
     question = _question(task, task_state, _evidence(context, task_state))
-    put = context.journal.asked(question, task.id, task_state.attempt.number)
+    put = context.journal.question_event(question, task.id, task_state.attempt.number)
     answer = context.services.asker.ask(question)
     if answer is None:
         return (
@@ -106,7 +106,7 @@ def asked(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
                 "task.waiting", task.id, task_state.attempt.number, decisions=[question.id], reason=task_state.reason
             ),
         )
-    answered = context.journal.answered(answer, task.id, task_state.attempt.number)
+    answered = context.journal.answer_event(answer, task.id, task_state.attempt.number)
     return (put, answered, *_events(context, task, task_state, answer))
 
 

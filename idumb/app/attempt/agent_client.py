@@ -67,7 +67,7 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         result = _once(services, journal, call, started)
         usage = result.usage if usage is None else spending.add_usage(usage, result.usage)
         result = dataclasses.replace(result, usage=usage)
-        seconds_left = _left(services, call, started)
+        seconds_left = _seconds_left(services, call, started)
         last = number == calls or (seconds_left is not None and seconds_left <= pause)
         if result.failure not in TRANSIENT or last:
             return result
@@ -101,7 +101,7 @@ def _once(services: Services, journal: Journal, call: Call, started: float) -> A
     if wait:
         return _not_asked(services, last, wait)
     _keep(journal, call, last, current)
-    request = dataclasses.replace(call.request, deadline=_left(services, call, started))
+    request = dataclasses.replace(call.request, deadline=_seconds_left(services, call, started))
     result = _recordable(services, _answer(services, journal, dataclasses.replace(call, request=request)))
     _keep(journal, call, current, breaker.after_call(current, result.failure, services.clock.now(), limits))
     return result
@@ -209,7 +209,7 @@ def _not_asked(services: Services, last: Breaker, wait: float) -> AgentResult:
     return AgentResult(outcome.ERRORED, words, failure=last.failure)
 
 
-def _left(services: Services, call: Call, started: float) -> float | None:
+def _seconds_left(services: Services, call: Call, started: float) -> float | None:
     """Return the seconds that remain for all calls together; None is no limit."""
     if call.request.deadline is None:
         return None

@@ -89,7 +89,7 @@ def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | 
     return next((ceiling for ceiling in ceilings if ceiling is not None), None)
 
 
-def asked(context: RunContext, task: Task) -> tuple[str, str] | None:
+def ask_about_ceiling(context: RunContext, task: Task) -> tuple[str, str] | None:
     """Return None if the task may continue, else `stop` or `wait` and why.
 
     An answer counts for this height of the ceiling: a raised ceiling is asked about when it is reached again.
@@ -104,16 +104,16 @@ def asked(context: RunContext, task: Task) -> tuple[str, str] | None:
     if _stopped(state.answers, question.id, ceiling.of):
         return STOP, words
     event = context.journal.event
-    events = [context.journal.asked(question, task.id)]
+    events = [context.journal.question_event(question, task.id)]
     answer = context.services.asker.ask(question)
     if answer is None:
         events.append(event("task.waiting", task.id, None, decisions=[question.id], reason=words))
     else:
-        events.append(context.journal.answered(answer, task.id))
+        events.append(context.journal.answer_event(answer, task.id))
     context.journal.write(*events)
     if answer is None:
         return "wait", words
-    return asked(context, task) if answer.choice == RAISE else (STOP, words)
+    return ask_about_ceiling(context, task) if answer.choice == RAISE else (STOP, words)
 
 
 def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -> bool:

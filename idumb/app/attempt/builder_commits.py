@@ -96,9 +96,9 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     why = ""
     if attempt.outcome is None:
         why = _why_not(context, attempt, offered, clone) or _worked_elsewhere(attempt, offered, strayed)
-        if not why and offered.made:
+        if not why and offered.has_commits:
             why = clone.keep(offered, f"{attempt.ref}/{_REF}")
-    if why or attempt.outcome is not None or not offered.made:
+    if why or attempt.outcome is not None or not offered.has_commits:
         clone.drop()
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
@@ -119,7 +119,7 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
     if not uncommitted:
         return ""
     shown = wording.listed(uncommitted)
-    if offered.made:
+    if offered.has_commits:
         return f"its last commit and its files differ: {shown}; everything that is to be kept must be committed"
     return (
         f"it changed {shown} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
@@ -149,7 +149,7 @@ def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple
     """Return why an attempt failed that worked in the user's tree instead of its clone; "" otherwise."""
     covers = paths.cover(attempt.written)
     declared = [path for path in strayed if covers(path)]
-    if not declared or offered.made or attempt.ledger.changed:
+    if not declared or offered.has_commits or attempt.ledger.changed:
         return ""
     return (
         f"it changed nothing in its clone, but {wording.listed(declared)} changed in the user's own working tree at the"

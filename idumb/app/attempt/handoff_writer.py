@@ -96,7 +96,7 @@ def after(context: RunContext, task: Task) -> None:
     """Write the handoffs of a completed task at once, because a receiver may be waiting."""
     if not task.handoff_to or context.journal.state.tasks[task.id].status not in outcome.DONE:
         return
-    for document in known(context.services, context.run):
+    for document in all_handoffs(context.services, context.run):
         if document.task == task.id:
             save(context.services, document)
 
@@ -115,20 +115,20 @@ def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str
     """Write the handoffs of a run that are missing or outdated; return the paths of all of them."""
     if not any(task.handoff_to for task in contract.tasks.values()):
         return ()
-    documents = known(services, state.id)
+    documents = all_handoffs(services, state.id)
     for document in documents:
         save(services, document)
     return tuple(path(document) for document in documents)
 
 
-def known(services: Services, run: str | None = None) -> tuple[Document, ...]:
+def all_handoffs(services: Services, run: str | None = None) -> tuple[Document, ...]:
     """Return every handoff of a run, or of all runs, the oldest first, with its present status."""
-    standing = {e.payload["handoff_id"]: e.payload["status"] for e in said(services)}
+    standing = {e.payload["handoff_id"]: e.payload["status"] for e in status_events(services)}
     created = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
     return tuple(dataclasses.replace(d, status=standing.get(d.handoff_id, d.status)) for d in created)
 
 
-def said(services: Services) -> Iterator[Event]:
+def status_events(services: Services) -> Iterator[Event]:
     """Yield the later events of handoffs in order. Old ones name neither run nor task."""
     updates = [*services.log.events(kind=UPDATED), *services.log.events(kind=COMPLETED)]
     yield from sorted(updates, key=lambda event: event.seq)

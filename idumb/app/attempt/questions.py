@@ -55,7 +55,7 @@ def ask_about_strays(
         return ()
     question = _strays_question(task, attempt, strays)
     return (
-        context.journal.asked(question, task.id, attempt),
+        context.journal.question_event(question, task.id, attempt),
         event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
     )
 
@@ -242,13 +242,13 @@ def ask_about_effect(context: RunContext, task: Task) -> str | None:
     answered = context.journal.state.answers.get(question.id)
     if answered is not None:
         return None if answered["choice"] == AGAIN else SKIP
-    events = [context.journal.asked(question, task.id, task_state.attempt.number)]
+    events = [context.journal.question_event(question, task.id, task_state.attempt.number)]
     answer = context.services.asker.ask(question)
     if answer is None:
         reason = "it may have had its effect already"
         events.append(event("task.waiting", task.id, task_state.attempt.number, decisions=[question.id], reason=reason))
     else:
-        events.append(context.journal.answered(answer, task.id, task_state.attempt.number))
+        events.append(context.journal.answer_event(answer, task.id, task_state.attempt.number))
         if answer.choice == SKIP:
             events.append(event("task.skipped", task.id, task_state.attempt.number, reason="skipped by a person"))
     context.journal.write(*events)

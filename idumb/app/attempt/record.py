@@ -29,7 +29,7 @@ def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
         # Builders force nothing; a power cut after the checkpoint would leave its files empty.
         context.services.trees.force(attempt.ledger.changed)
     completed, own = attempt.outcome == outcome.COMPLETED, attempt.commits
-    advances = completed and own is not None and own.made
+    advances = completed and own is not None and own.has_commits
     commits = completed and not advances and _commits(context, attempt)
     delivers = completed and context.workspace.kind != "here" and bool(attempt.ledger.changed)
     events = [*_finished_events(context, attempt), *_question_events(context, attempt)]
@@ -86,7 +86,7 @@ def _intention(context: RunContext, attempt: Judged, message: str, head: str | N
         head=head,
         tree=attempt.candidate,
         base=attempt.base,
-        **({"tip": own.tip} if own is not None and own.made else {}),
+        **({"tip": own.tip} if own is not None and own.has_commits else {}),
     )
 
 
@@ -173,7 +173,7 @@ def _event(context: RunContext, attempt: Judged, kind: str, **payload: Any) -> N
     return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
 
 
-def _left(context: RunContext, attempt: Judged) -> str | None:
+def _tree_after(context: RunContext, attempt: Judged) -> str | None:
     """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
     if context.workspace.kind == "here":
         return attempt.candidate
@@ -186,7 +186,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     task, number, result = attempt.task.id, attempt.number, attempt.result
     # What was made in a clone and will not be delivered never reaches the user's tree.
     here = context.workspace.kind == "here" or attempt.outcome in _DELIVERED
-    left_tree = _left(context, attempt)
+    left_tree = _tree_after(context, attempt)
     events = [
         _event(
             context,
@@ -259,8 +259,8 @@ def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
 def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     task, number = attempt.task.id, attempt.number
     journal, state = context.journal, context.journal.state
-    events = [journal.asked(q, task, number) for q in attempt.questions if q.id not in state.decisions]
-    events += [journal.answered(a, task, number) for a in attempt.answers if a.decision not in state.answers]
+    events = [journal.question_event(q, task, number) for q in attempt.questions if q.id not in state.decisions]
+    events += [journal.answer_event(a, task, number) for a in attempt.answers if a.decision not in state.answers]
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         waiting = [q.id for q in attempt.questions if q.id not in answered]

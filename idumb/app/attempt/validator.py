@@ -59,7 +59,7 @@ def judge(context: RunContext, attempt: Measured, proofs: Sequence[Evidence]) ->
     request = build.make_request(
         context, attempt, agent.VALIDATOR, agent.capabilities(context.agents.get(name)), tuple(proofs)
     )
-    judged = _asked(context, attempt, name, request, saved)
+    judged = _ask(context, attempt, name, request, saved)
     if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
         judged = _asked_again(context, attempt, name, request, judged, saved)
     level = levels.rule(context.services.settings, agent.VALIDATOR).level
@@ -152,9 +152,7 @@ def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> f
     return frozenset(str(row["path"]) for row in report.rows) if here else frozenset()
 
 
-def _asked(
-    context: RunContext, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None
-) -> Answered:
+def _ask(context: RunContext, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None) -> Answered:
     # The builder that just worked may have read an earlier question about the same bytes, and answered it.
     builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
@@ -179,7 +177,7 @@ def _asked_again(
     again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
     correction = f"## Your last answer\n\n{again}"
     request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
-    second = _asked(context, attempt, name, request, _saved(context, attempt, name, saved, "second"))
+    second = _ask(context, attempt, name, request, _saved(context, attempt, name, saved, "second"))
     result = dataclasses.replace(
         second.result,
         usage=spending.add_usage(first.result.usage, second.result.usage),

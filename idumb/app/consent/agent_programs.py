@@ -67,7 +67,7 @@ def consent_record(services: Services, contract: Contract, earlier: str | None =
 
 def changed_programs(services: Services, contract: Contract) -> tuple[ProgramChange, ...]:
     """The agents whose program changed after consent or approval; () if there was neither."""
-    if services.consent.given(contract.hash):
+    if services.consent.has_consent(contract.hash):
         was = _recorded_programs(services, contract.hash)
     else:
         was = _approved_programs(services, contract.phase, contract.hash)
@@ -86,7 +86,7 @@ def require(services: Services, contract: Contract, agents: Agents, again: str) 
     PATH may have changed while a question waited for its answer. `again` is the command that asks for consent again.
     """
     now = current_programs(services, contract, agents)
-    consented = [_recorded_programs(services, contract.hash)] if services.consent.given(contract.hash) else []
+    consented = [_recorded_programs(services, contract.hash)] if services.consent.has_consent(contract.hash) else []
     consented += [
         _approval_programs(kept)
         for kept in services.consent.approvals(contract.phase)
@@ -110,7 +110,7 @@ def require(services: Services, contract: Contract, agents: Agents, again: str) 
 
 def consented(services: Services, contract: Contract) -> bool:
     """Whether plain consent to exactly these programs is recorded."""
-    return services.consent.given(contract.hash) and not changed_programs(services, contract)
+    return services.consent.has_consent(contract.hash) and not changed_programs(services, contract)
 
 
 def hash_with_programs(services: Services, contract: Contract) -> str:

@@ -89,7 +89,7 @@ LIVE = approvals.LIVE
 
 def has_consent(services: Services, contract: Contract, *, base: str | None = None) -> bool:
     """Whether a contract may run: by plain consent or by a valid approval."""
-    return services.consent.given(contract.hash) or newest_valid(services, contract, base=base) is not None
+    return services.consent.has_consent(contract.hash) or newest_valid(services, contract, base=base) is not None
 
 
 def require_for(services: Services, contract: Contract, state: RunState) -> None:

@@ -126,7 +126,7 @@ def _was_agreed(services: Services, contract: Contract | None) -> bool:
     """Whether a contract was approved, or a run was locked under it."""
     if contract is None:
         return False
-    if services.consent.given(contract.hash):
+    if services.consent.has_consent(contract.hash):
         return True
     approvals = services.consent.approvals(contract.phase)
     if any(kept.approval.contract_hash == contract.hash and kept.revoked is None for kept in approvals):

@@ -74,7 +74,7 @@ def _append_to_plan(
     if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
         raise InputError("amend.cannot-write", f"the answer would change the tasks of {path}")
     by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in answers))
-    consents = services.consent.given(contract.hash)
+    consents = services.consent.has_consent(contract.hash)
     carried = _approvals(services, state, contract, loaded.contract, by, consents=consents)
     notes = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in answers)
     for approval in carried:

@@ -50,7 +50,7 @@ def unmet_claims(services: Services, contract: Contract, state: RunState) -> tup
     """
     present = _present(services, contract)
     done = (task_state for id, task_state in state.tasks.items() if id in present.done)
-    produced = services.files.there(path for task_state in done for path in task_state.work.touched)
+    produced = services.files.existing(path for task_state in done for path in task_state.work.touched)
     claims = ground.unmet_claims(contract, replace(present, base=present.base | produced))
     return tuple(claim for claim in claims if claim.exists == (claim.path in present.on_disk))
 
@@ -71,7 +71,7 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 def _present(services: Services, contract: Contract) -> StartState:
     """Which of the things that the contract names exist. Reads only."""
     claimed = ground.claimed(contract)
-    on_disk = services.files.there(claimed)
+    on_disk = services.files.existing(claimed)
     state = run_lookup.latest_run(services, contract.phase)
     return StartState(
         requirements=_requirements(services),
@@ -109,7 +109,7 @@ def _protected(services: Services, contract: Contract) -> tuple[str, ...]:
     if not ground.globs(contract):
         return ()
     rules = ground.protecting(contract, services.settings)
-    literal = services.files.there(rule for rule in rules if not paths.has_wildcard(rule))
+    literal = services.files.existing(rule for rule in rules if not paths.has_wildcard(rule))
     files = [path for path in rules if path in literal]
     for folder in dict.fromkeys(scope.fixed_folder(rule) for rule in rules if paths.has_wildcard(rule)):
         files += services.reports.files(folder) if folder else ()

@@ -38,12 +38,12 @@ class Journal:
         """An event of this run; `payload` may have keys of any name."""
         return NewEvent(kind, payload, run=self.state.id or None, task=task, attempt=attempt)
 
-    def asked(
+    def question_event(
         self, question: Decision, task: str | None = None, attempt: int | None = None, /, **more: Any
     ) -> NewEvent:
         return self.event("decision.asked", task, attempt, **dataclasses.asdict(question), **more)
 
-    def answered(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
+    def answer_event(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
         return self.event("decision.answered", task, attempt, **dataclasses.asdict(answer))
 
     def ask_once(self, asker: Asker, question: Decision, *, final: Container[str] | None = None) -> Answer | None:
@@ -55,9 +55,9 @@ class Journal:
         if recorded is not None:
             return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", ""))
         answer = asker.ask(question)
-        events = [] if question.id in self.state.decisions else [self.asked(question, question.task)]
+        events = [] if question.id in self.state.decisions else [self.question_event(question, question.task)]
         if answer is not None and (final is None or answer.choice in final):
-            events.append(self.answered(answer, question.task))
+            events.append(self.answer_event(answer, question.task))
         if events:
             self.write(*events)
         return answer

@@ -15,7 +15,7 @@ from idumb.domain.runs.run import RunState
 
 def why_stopped(services: Services, interrupted: Interrupted) -> str:
     """The reason of a stop: `idumb cancel` records its user before it sends a signal."""
-    by = services.owner.asked()
+    by = services.owner.cancel_requested_by()
     return f"cancelled by {by}" if by else f"stopped by {interrupted.signal_name}"
 
 

@@ -189,7 +189,7 @@ def _recover(context: RunContext, task: Task, known: TaskState) -> None:
             drift.report_after_crash(context, task, known)
         interruption.record_interruption(context, task, _why_halted(context, task) or interruption.KILLED)
     elif known.attempt.adopted:
-        context.journal.write(*adoption.asked(context, task))
+        context.journal.write(*adoption.question_events(context, task))
     elif not task_failure.tries_again(context, task):
         _fail(context, task)
     # A recorded failure with attempts left needs nothing: the run continues with the next attempt.

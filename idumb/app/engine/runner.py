@@ -122,7 +122,7 @@ def admit(context: RunContext, task: Task) -> Ending | None:
     if question is not None:
         words = f"{task.id} may have had its effect already, and asks before it is tried again"
         return LEFT_OUT if question == questions.SKIP else Ending("waiting", words, task.id)
-    ceiling = budget.asked(context, task)
+    ceiling = budget.ask_about_ceiling(context, task)
     if ceiling is None:
         return None
     decision, words = ceiling
@@ -141,7 +141,7 @@ def adopt(context: RunContext, task: Task) -> Ending | None:
     handoff_writer.after(context, task)
     if attempt.outcome == outcome.COMPLETED:
         return None
-    context.journal.write(*adoption.asked(context, task))
+    context.journal.write(*adoption.question_events(context, task))
     status = context.journal.state.tasks[task.id].status
     if status == outcome.WAITING:
         return Ending("waiting", f"{task.id}: {attempt.reason}", task.id)
@@ -230,7 +230,7 @@ def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
     """Ask a person what to do about a failed task, now or later; None if the run continues."""
     task, event = attempt.task, context.journal.event
     question = questions.failure_question(task, attempt.number, attempt.reason)
-    question_event = task_failure.asked(context, task, attempt.number, question)
+    question_event = context.journal.question_event(question, task.id, attempt.number)
     again = attempt.number < context.max_attempts  # a remembered `retry` does not try for ever
     remembered = plan_answers.remembered_answer(context.services, question, task) if again else None
     answer = remembered or context.services.asker.ask(question)
@@ -239,7 +239,7 @@ def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
             question_event, task_failure.waiting(context, task, attempt.number, question, attempt.reason)
         )
         return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
-    answered = context.journal.answered(answer, task.id, attempt.number)
+    answered = context.journal.answer_event(answer, task.id, attempt.number)
     if answer.choice == questions.RETRY:
         context.journal.write(question_event, answered, event("task.reset", task.id, reason="retry"))
         return _run_task(context, task)

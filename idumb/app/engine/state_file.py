@@ -23,7 +23,7 @@ RECORDED = "history.recorded"
 
 def text(services: Services) -> str | None:
     """Return the whole file; None if the log has nothing to put in it."""
-    history = _told(services)
+    history = _recorded_lines(services)
     history += _unrecorded(services, history)
     return services.documents.state([line for _, line in sorted(history, key=_place)]) if history else None
 
@@ -36,7 +36,7 @@ def record(services: Services, journal: Journal) -> None:
     state = journal.state
     if not state.id or state.state == ACTIVE:
         return
-    summary = _said(state)
+    summary = _entry_fields(state)
     last = run_lookup.last_event(services, RECORDED, state.id)
     new = last is None or {name: last.payload.get(name) for name in summary} != summary
     if not new and services.reports.exists(projection_paths.STATE_FILE):
@@ -66,7 +66,7 @@ def keep(services: Services, journal: Journal) -> None:
 
 
 def beyond(services: Services, present: dict[str, Any]) -> ImportedState | None:
-    return state_file.missing_from_log(present, [line for _, line in _told(services)])
+    return state_file.missing_from_log(present, [line for _, line in _recorded_lines(services)])
 
 
 def runs_here(services: Services) -> list[str]:
@@ -74,7 +74,7 @@ def runs_here(services: Services) -> list[str]:
     return [run for run, _, worktree, _ in services.log_files.starts() if worktree == services.worktree]
 
 
-def _said(state: RunState) -> dict[str, str]:
+def _entry_fields(state: RunState) -> dict[str, str]:
     shown = {task: task_state.status for task, task_state in state.tasks.items()}
     return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
 
@@ -83,7 +83,7 @@ def _place(told: tuple[int, HistoryEntry | ImportedState]) -> int:
     return told[0]
 
 
-def _told(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
+def _recorded_lines(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
     """Return what was recorded for this file, each line with its place in the log."""
     here = frozenset(runs_here(services))
     recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
@@ -112,7 +112,7 @@ def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
 
 def _earlier(services: Services, run: str) -> dict[str, Any]:
     """Return lines of earlier runs, recorded once so that no later command must replay those runs."""
-    lines = [(seq, line) for seq, line in _unrecorded(services, _told(services)) if line.run != run]
+    lines = [(seq, line) for seq, line in _unrecorded(services, _recorded_lines(services)) if line.run != run]
     rows = [{"seq": seq, "phase": line.phase, **line.as_dict()} for seq, line in lines]
     return {"earlier": rows} if rows else {}
 
@@ -123,7 +123,7 @@ def _unrecorded(
     """Return lines of ended runs that have none, each at the place of the run's end."""
     recorded_runs = state_file.runs([line for _, line in told])
     states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in recorded_runs]
-    return [(s.last_seq, _entry(s.moved_at, s.id, _said(s))) for s in states if s.state != ACTIVE]
+    return [(s.last_seq, _entry(s.moved_at, s.id, _entry_fields(s))) for s in states if s.state != ACTIVE]
 
 
 FOLDER = ".idumb"

@@ -44,15 +44,11 @@ def for_good(context: RunContext, task: Task, attempt: int, reason: str) -> tupl
     ended = failed(context, task, attempt, reason)
     if not exhausted_tasks.asks(task, _mode(context, task), task_state):
         return (ended,)
-    return (asked(context, task, attempt, exhausted_tasks.question(task, task_state, reason)), ended)
+    return (context.journal.question_event(exhausted_tasks.question(task, task_state, reason), task.id, attempt), ended)
 
 
 def _mode(context: RunContext, task: Task) -> str:
     return STRICT if context.journal.state.mode == STRICT else context.plans[task.id].mode
-
-
-def asked(context: RunContext, task: Task, attempt: int, question: Decision) -> NewEvent:
-    return context.journal.asked(question, task.id, attempt)
 
 
 def waiting(context: RunContext, task: Task, attempt: int, question: Decision, reason: str) -> NewEvent:
@@ -66,7 +62,7 @@ def of_recorded(context: RunContext, task: Task, known: TaskState) -> tuple[NewE
     if asks(task, deviated=bool(known.work.deviations)):
         question = questions.failure_question(task, known.attempt.number, known.reason)
         return (
-            asked(context, task, known.attempt.number, question),
+            context.journal.question_event(question, task.id, known.attempt.number),
             waiting(context, task, known.attempt.number, question, known.reason),
         )
     waits = questions.ask_about_recorded_strays(context, task, known) if known.work.deviations else ()

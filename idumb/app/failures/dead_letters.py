@@ -97,7 +97,7 @@ def remove(services: Services, name: str, who: str, why: str) -> Result:
         events = [journal.event(REMOVED, letter=letter.id, failed=letter.seq, by=who, reason=why)]
         if decision is not None:  # removing the letter also answers its question
             answer = Answer(decision, exhausted_tasks.REMOVED, who, why)
-            events.append(journal.answered(answer, letter.task))
+            events.append(journal.answer_event(answer, letter.task))
         journal.write(*events)
     return Result({"dead_letter": _row(services, replace(letter, state=dead_letter.REMOVED, decision=None))})
 

@@ -74,7 +74,7 @@ def _require_consent(services: Services, state: RunState, contract: Contract, fi
     locked = contract if same else loading.load_locked(services, state, contract.folder).contract
     if locked is not None and locked.hash == state.contract.hash:
         approvals.require_for(services, locked, state)
-    elif STRICT in (contract.mode, state.mode) or not services.consent.given(state.contract.hash):
+    elif STRICT in (contract.mode, state.mode) or not services.consent.has_consent(state.contract.hash):
         raise Refusal(
             "consent.missing",
             f"The rollback of {first} runs commands, and contract {state.contract.hash[:16]} is not approved"

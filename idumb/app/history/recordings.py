@@ -47,7 +47,7 @@ class Recordings:
         self._services = services
         self._trees = trees
 
-    def known(self, run: str) -> bool:
+    def has_run(self, run: str) -> bool:
         return bool(run_lookup.run_of(self._services, run).id)
 
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:

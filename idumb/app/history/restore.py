@@ -77,7 +77,7 @@ def confirm(services: Services, target: Target, word: Confirmation) -> None:
     if answer is None or answer.choice != "yes":
         raise Refusal(
             "rollback.not-confirmed",
-            f"Nothing was changed: {_named(target, word)} needs your confirmation.",
+            f"Nothing was changed: {_target_with_operation(target, word)} needs your confirmation.",
             hint=word.command,
             details={
                 "paths": list(target.paths),
@@ -88,14 +88,19 @@ def confirm(services: Services, target: Target, word: Confirmation) -> None:
         )
 
 
-def _named(target: Target, word: Confirmation) -> str:
+def _target_with_operation(target: Target, word: Confirmation) -> str:
     return f"{target.words}, {word.operation}," if word.operation else target.words
 
 
 def _effect(target: Target, word: Confirmation) -> str:
     files = wording.listed(map(wording.one_line, target.paths)) or "none"
     tasks = wording.listed(target.tasks) or "none"
-    lines = [_named(target, word).removesuffix(","), f"tasks: {tasks}", f"files that change: {files}", *word.facts]
+    lines = [
+        _target_with_operation(target, word).removesuffix(","),
+        f"tasks: {tasks}",
+        f"files that change: {files}",
+        *word.facts,
+    ]
     return "\n  ".join(lines)
 
 

@@ -104,8 +104,8 @@ def record(journal: Journal, unsettled: Unsettled, decision: Decision, answer: A
         "draft_hash": None if text is None else canonical_json.digest(text),
         "kept": unsettled.kept,
     }
-    events = [journal.asked(decision, **details)]
-    events += [] if answer is None else [journal.answered(answer)]
+    events = [journal.question_event(decision, **details)]
+    events += [] if answer is None else [journal.answer_event(answer)]
     journal.write(*events)
 
 
@@ -176,7 +176,7 @@ def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer
         journal = owned.record()
         if draft is not None:
             draft_plan.write(services, draft)
-        journal.write(journal.answered(answer))
+        journal.write(journal.answer_event(answer))
     next_commands = {
         TAKE: [f"idumb check-plan {question['phase']}", f"idumb execute-phase {question['phase']}"],
         AGAIN: [question["go_on"]],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what only some commands pass around is loaded by those that
 class ConsentStore(Protocol):
     """Consent in the user's state directory, keyed by repository and contract hash."""
 
-    def given(self, contract_hash: str) -> bool: ...
+    def has_consent(self, contract_hash: str) -> bool: ...
 
     def record(
         self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None

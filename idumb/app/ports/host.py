@@ -28,7 +28,7 @@ class Files(Protocol):
     def signature(self, paths: Iterable[str]) -> str | None:
         """A text that changes if one of the files may have changed; None if it is too early to tell."""
 
-    def there(self, paths: Iterable[str]) -> frozenset[str]:
+    def existing(self, paths: Iterable[str]) -> frozenset[str]:
         """The paths that exist, including broken links."""
 
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:

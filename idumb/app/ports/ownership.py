@@ -36,7 +36,7 @@ class Ownership(Protocol):
     def end(self, holder: Mapping[str, Any]) -> None:
         """Kill a holder on this machine and its processes, as a power failure would."""
 
-    def asked(self) -> str | None:
+    def cancel_requested_by(self) -> str | None:
         """The user who asked this owner to stop, or None."""
 
     def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:

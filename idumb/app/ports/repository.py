@@ -83,7 +83,7 @@ class BuilderCommits:
     problem: str = ""
 
     @property
-    def made(self) -> bool:
+    def has_commits(self) -> bool:
         """Whether there are commits to use."""
         return self.tip is not None and self.tip != self.base
 

@@ -44,7 +44,7 @@ def listing(services: Services, selection: HandoffFilter) -> Result:
 
 def show(services: Services, name: str) -> Result:
     """Return one handoff, with its status changes."""
-    return Result({"handoff": _one(services, name)})
+    return Result({"handoff": _details(services, name)})
 
 
 def update(services: Services, name: str, status: str, who: str, why: str) -> Result:
@@ -63,7 +63,7 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
         change = {"handoff_id": document.handoff_id, "status": status, "by": who, "reason": why}
         journal.write(NewEvent(kind, change, run=document.run, task=document.task, attempt=document.attempt))
         handoff_writer.save(services, replace(document, status=status))
-    return Result({"handoff": _one(services, document.handoff_id)})
+    return Result({"handoff": _details(services, document.handoff_id)})
 
 
 def stats(services: Services, selection: HandoffFilter) -> Result:
@@ -92,18 +92,18 @@ def _selected(services: Services, selection: HandoffFilter) -> list[Document]:
             and selection.agent in {None, document.to_agent}
         )
 
-    return [document for document in handoff_writer.known(services) if fits(document)]
+    return [document for document in handoff_writer.all_handoffs(services) if fits(document)]
 
 
 def _row(document: Document) -> dict[str, Any]:
     return {**document.as_dict(), "path": handoff_writer.path(document)}
 
 
-def _one(services: Services, name: str) -> dict[str, Any]:
+def _details(services: Services, name: str) -> dict[str, Any]:
     document = _find(services, name)
     changes = [
         {"at": e.at, "status": e.payload["status"], "by": e.payload["by"], "reason": e.payload["reason"]}
-        for e in handoff_writer.said(services)
+        for e in handoff_writer.status_events(services)
         if e.payload["handoff_id"] == document.handoff_id
     ]
     return {**_row(document), "said": changes}
@@ -111,7 +111,7 @@ def _one(services: Services, name: str) -> dict[str, Any]:
 
 def _find(services: Services, name: str) -> Document:
     """Find a handoff by its id, a prefix of it, or a task with only one, in its newest attempt."""
-    documents = handoff_writer.known(services)
+    documents = handoff_writer.all_handoffs(services)
     by_id = [d for d in documents if d.handoff_id.startswith(name.lower())] if name else []
     by_task = [d for d in documents if d.task.lower() == name.lower()]
     newest = [d for d in by_task if (d.run, d.attempt) == (by_task[-1].run, by_task[-1].attempt)]

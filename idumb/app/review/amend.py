@@ -53,7 +53,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
     preconditions.require_initialised(services)
     current, state = _current(services, request)
     next_version, difference, overlaps = _amended(services, request, state, current)
-    consents = STRICT not in (state.mode, next_version.contract.mode) or services.consent.given(
+    consents = STRICT not in (state.mode, next_version.contract.mode) or services.consent.has_consent(
         difference.contract.hash
     )
     next_version = replace(next_version, by=who, why=request.why, consents=consents)

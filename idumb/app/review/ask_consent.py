@@ -86,7 +86,7 @@ class _ConsentRequest:
     rehearsal: bool = False
     judges: RoleConsent | None = None
 
-    def what(self, subject: str) -> str:
+    def summary(self, subject: str) -> str:
         run = f"Dry run: rehearse {subject} in a temporary copy" if self.rehearsal else f"Run {subject}"
         return run if self.open_judges is None else f"{run}, and ask the {' and the '.join(self.open_judges.names)}"
 
@@ -138,7 +138,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
 
 
 def _is_agreed(services: Services, contract: Contract, approved: Sequence[str], moved: Sequence[ProgramChange]) -> bool:
-    if services.consent.given(contract.hash) and not moved:
+    if services.consent.has_consent(contract.hash) and not moved:
         return True
     return (not approved or bool(moved)) and approvals.newest_valid(services, contract) is not None
 
@@ -161,7 +161,7 @@ def _ask_now(
     approve: Sequence[str],
 ) -> None:
     """Ask at the terminal; Refusal on a no, `Waiting` without a terminal or an answer in time."""
-    invalid = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
+    invalid = None if services.consent.has_consent(contract.hash) else approvals.why_invalid(services, contract)
     question = decision(services, contract, request, moved, invalid)
     answer = services.asker.ask(question) if not approve else None
     if answer is not None and answer.choice == pending_consent.YES:
@@ -222,7 +222,7 @@ def decision(
     return Decision(
         id=f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
         kind="consent",
-        what=request.what(subject),
+        what=request.summary(subject),
         why=request.why,
         evidence=(
             *(move.words for move in moved),
@@ -274,7 +274,7 @@ def pending(services: Services, kept: PendingQuestion) -> Pending | None:
         moved = agent_programs.changed_programs(services, contract)
         if _is_agreed(services, contract, (), moved):
             return None
-        invalid = None if services.consent.given(contract.hash) else approvals.why_invalid(services, contract)
+        invalid = None if services.consent.has_consent(contract.hash) else approvals.why_invalid(services, contract)
         programs = agent_programs.consent_record(services, contract)
         question = decision(services, contract, _ConsentRequest(kept.command, judges=roles_consent), moved, invalid)
     except (InputError, Refusal, AdapterError):

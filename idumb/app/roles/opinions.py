@@ -38,7 +38,7 @@ def ask(
     owner = Owned(services, journal.operation, journal.fence, "verify-work")
     opinions: list[Opinion] = []
     for role in bound_roles(services):
-        values = {**_values(services, contract, journal, gathered), "said": _said(opinions)}
+        values = {**_values(services, contract, journal, gathered), "said": _quotation(opinions)}
         request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
         opinions.append(_opinion(services, request, owner, journal.state, tree))
     return tuple(opinions)
@@ -100,7 +100,7 @@ def _shown(each: Evidence) -> str:
     return f"{each.subject}: {each.result}{how}{end}"
 
 
-def _said(opinions: Sequence[Opinion]) -> str:
+def _quotation(opinions: Sequence[Opinion]) -> str:
     """Return the verifier's answer as a quotation, for the skeptic."""
     rows = [as_dict(opinion) for opinion in opinions if opinion.verdict is not None]
     return wording.fenced(wording.truncate(json.dumps(rows, indent=1)), "json") if rows else ""

@@ -54,7 +54,7 @@ def required(services: Services, role_names: Iterable[str]) -> RoleConsent:
     missing = {
         digest: role_approval.consent_record(services, each)
         for each, digest in digests.items()
-        if not services.consent.given(digest)
+        if not services.consent.has_consent(digest)
     }
     return RoleConsent(filled, role_approval.combined_digest(digests.values()), missing)
 
@@ -97,7 +97,7 @@ def ask_now(services: Services, needed: RoleConsent, command: str) -> None:
 def require(services: Services, filled: list[ResolvedRole]) -> None:
     """Refuse to call agents without consent, in case a use case did not ask with `ensure`."""
     digests = [role_approval.digest(services, each) for each in filled]
-    if all(services.consent.given(digest) for digest in digests):
+    if all(services.consent.has_consent(digest) for digest in digests):
         return
     whole = role_approval.combined_digest(digests)
     needed = RoleConsent(tuple(filled), whole, {})

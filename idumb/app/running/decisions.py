@@ -89,7 +89,7 @@ def decide(services: Services, request: Request) -> Result:
         journal = owned.journal(state)
         if answered is None:
             answer = Answer(request.decision, request.choice, request.who, request.guidance)
-            journal.write(journal.answered(answer, question.get("task")))
+            journal.write(journal.answer_event(answer, question.get("task")))
             contract = _append_to_plan(services, journal)
             if question["kind"] == next_steps.VERIFICATION and contract is not None:
                 verified, warnings = _verified(services, journal, contract)
@@ -148,7 +148,7 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
     def answered(journal: Journal) -> None:
         answer = Answer(request.decision, request.choice, request.who, request.guidance)
         reset = [journal.event("task.reset", task, reason=ANSWERED)] if request.choice == exhausted_tasks.RETRY else []
-        journal.write(journal.answered(answer, task), *reset)
+        journal.write(journal.answer_event(answer, task), *reset)
         _append_to_plan(services, journal)
 
     if request.choice == exhausted_tasks.ACCEPT:

@@ -131,7 +131,7 @@ def supervise(
     try:
         return work(context)
     except Interrupted as interrupted:
-        by = "cancel" if services.owner.asked() else "signal"
+        by = "cancel" if services.owner.cancel_requested_by() else "signal"
         reason = run_lookup.why_stopped(services, interrupted)
         journal.write(journal.event("run.interrupted", reason=reason, by=by))
         projections.write_progress(services, contract, journal.state)

@@ -114,21 +114,21 @@ class _Look:
             return False
 
     def projections(self) -> Iterator[Symptom]:
-        for path, text in self._wanted().items():
+        for path, text in self._expected_texts().items():
             why = self._differs(path, text)
             if why:
                 yield _rebuildable(why, path)
         yield from self._state_file()
 
-    def _wanted(self) -> dict[str, str]:
+    def _expected_texts(self) -> dict[str, str]:
         """Return, by path, the text of every file in `.idumb/brain` that the log describes, except `state.json`."""
         head = self.services.log.head()
         if head not in self.made:
             self.made.clear()
-            self.made[head] = dict(self._made())
+            self.made[head] = dict(self._render())
         return self.made[head]
 
-    def _made(self) -> Iterator[tuple[str, str]]:
+    def _render(self) -> Iterator[tuple[str, str]]:
         services = self.services
         for state in latest_runs(services):
             contract = self._contract(state)
@@ -136,7 +136,7 @@ class _Look:
                 text = services.documents.progress(state, schedule.statuses(contract, state))
                 yield projection_paths.progress_path(state.phase), text
         yield from self._documents().items()
-        for document in handoff_writer.known(services):
+        for document in handoff_writer.all_handoffs(services):
             yield handoff_writer.path(document), services.documents.handoff(document)
 
     def _documents(self) -> dict[str, str]:
@@ -201,7 +201,7 @@ class _Look:
     def project(self, symptom: Symptom) -> str:
         """Rebuild a projection from the log, after a backup of the present file."""
         services, path = self.services, symptom.path
-        text = state_file.text(services) if path == projection_paths.STATE_FILE else self._wanted().get(path)
+        text = state_file.text(services) if path == projection_paths.STATE_FILE else self._expected_texts().get(path)
         if text is None:
             return f"{path} was left unchanged: the event log no longer describes it"
         kept = self._keep(path)

@@ -116,7 +116,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
             return
         yield health.passed(services.clones.place())
 
-    def left() -> Iterator[Symptom]:
+    def abandoned_clones() -> Iterator[Symptom]:
         at_work = owned()
         for clone in services.clones.abandoned():
             yield health.warn(
@@ -142,5 +142,5 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
 
     return (
         Check("clones.place", "private copies can be made", place),
-        Check("clones.left", "no clone of a killed run is left", left, put_away),
+        Check("clones.left", "no clone of a killed run is left", abandoned_clones, put_away),
     )

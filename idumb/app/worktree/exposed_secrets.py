@@ -30,7 +30,7 @@ _REDACTED = "[redacted:"  # how each mark begins that stands for a secret
 _SHOWN = 20
 
 
-def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
+def redacted_names(services: Services, paths: Iterable[str]) -> dict[str, str]:
     """Return the paths that hold a secret, each with its redacted form."""
     all_paths = tuple(paths)
     shown = services.redaction.redact
@@ -42,7 +42,7 @@ def named(services: Services, paths: Iterable[str]) -> dict[str, str]:
 def any_in(services: Services, paths: Iterable[str]) -> bool:
     """Return whether the name of a path holds a secret, or held one before it was recorded."""
     all_paths = tuple(paths)
-    return any(_REDACTED in path for path in all_paths) or bool(named(services, all_paths))
+    return any(_REDACTED in path for path in all_paths) or bool(redacted_names(services, all_paths))
 
 
 def _new_names(services: Services, paths: Iterable[str], commit: str | None, base: str | None) -> dict[str, str]:
@@ -50,7 +50,7 @@ def _new_names(services: Services, paths: Iterable[str], commit: str | None, bas
 
     A base has uncommitted files too, so a name that only resembles theirs is new.
     """
-    exposed = named(services, paths)
+    exposed = redacted_names(services, paths)
     if not exposed:
         return {}
     trees, redaction, head = services.trees, services.redaction, services.history.tree_of(commit)
@@ -104,7 +104,7 @@ def names_in(
     if not marked:
         return recorded
     changed = [change.path for change in services.trees.changes(old, new)]
-    shown = named(services, changed)
+    shown = redacted_names(services, changed)
     candidates = {redacted: [path for path in changed if shown.get(path, path) == redacted] for redacted in marked}
     plain = [path for path in changed if path not in {*recorded, *others}]
     hides = services.redaction.may_match
@@ -129,7 +129,7 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
         return recorded
     changed = (change.path.split("/") for change in services.trees.changes(old, new))
     above = {"/".join(parts[:end]) + slash for parts in changed for end in range(1, len(parts)) for slash in ("", "/")}
-    by_text = {text: path for path, text in named(services, above).items()}
+    by_text = {text: path for path, text in redacted_names(services, above).items()}
     # A folder that does not differ keeps its recorded name.
     named_folders = (by_text.get(path, path) for path in recorded)
     return tuple(path for path in named_folders if _REDACTED not in path)
@@ -149,9 +149,9 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     before = attempt.before.head.commit
     exposed = _added(context.services, context.work, changes, before)
     if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
-        if context.commits is not None and attempt.commits is not None and attempt.commits.made:
+        if context.commits is not None and attempt.commits is not None and attempt.commits.has_commits:
             context.commits.drop()
-        return attempt.ended(outcome.FAILED, f"{_what(attempt.task.id, exposed)}; {WITHOUT_SECRET}")
+        return attempt.ended(outcome.FAILED, f"{_summary(attempt.task.id, exposed)}; {WITHOUT_SECRET}")
     return dataclasses.replace(attempt, exposed=exposed)
 
 
@@ -219,7 +219,7 @@ _FAILS = "the attempt fails; the feedback for the next one says to omit the valu
 _NOT_ACCEPTED = "the task is not accepted, and everything is kept"
 
 
-def _what(task: str, exposed: Sequence[str]) -> str:
+def _summary(task: str, exposed: Sequence[str]) -> str:
     return f"{task} would commit a known secret: {wording.listed(exposed, 5, between='; ')}"
 
 
@@ -228,7 +228,7 @@ def _question(id: str, task: str, exposed: Sequence[str], refused: str) -> Decis
         id=id,
         kind=evidence.SECRET,
         task=task,
-        what=_what(task, exposed),
+        what=_summary(task, exposed),
         why="HEAD does not contain the value. Once it is committed, everyone with the repository can read it.",
         evidence=tuple(exposed),
         choices=(
@@ -257,9 +257,11 @@ def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
     """Return the paths, given with the ids of their bytes, that hold a known secret in their name or bytes."""
     redaction = services.redaction
     if not redaction.knows_secrets():
-        return frozenset(named(services, blobs))
+        return frozenset(redacted_names(services, blobs))
     pieces = services.trees.pieces
-    return frozenset(p for p, oid in blobs.items() if any(redaction.find(pieces(oid)))).union(named(services, blobs))
+    return frozenset(p for p, oid in blobs.items() if any(redaction.find(pieces(oid)))).union(
+        redacted_names(services, blobs)
+    )
 
 
 def _in_commit(services: Services, commit: str | None, names: frozenset[str]) -> frozenset[str]:

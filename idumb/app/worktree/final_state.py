@@ -47,10 +47,10 @@ def at_end(services: Services, state: RunState, contract: Contract) -> Workspace
 
 def scan(services: Services, contract: Contract) -> str:
     """Return the present tree, with the ignored files that tasks declare by name."""
-    return services.trees.scan(sorted(_named(contract)))
+    return services.trees.scan(sorted(_named_paths(contract)))
 
 
-def _named(contract: Contract) -> frozenset[str]:
+def _named_paths(contract: Contract) -> frozenset[str]:
     return frozenset(path for task in contract.tasks.values() for path in ledger.named_paths(task.files))
 
 
@@ -116,7 +116,7 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
         for task in state.tasks.values()
         for path in (*task.work.touched, *task.work.accepted_paths, *task.work.deviations)
     }
-    named_paths = _named(contract)  # where git ignores them the base has none of them
+    named_paths = _named_paths(contract)  # where git ignores them the base has none of them
     changed = [
         c.path
         for c in services.trees.changes(state.base.tree, tree)

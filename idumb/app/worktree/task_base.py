@@ -63,7 +63,7 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
         )
 
 
-def _known(context: RunContext, task: str) -> TaskState:
+def _task_state(context: RunContext, task: str) -> TaskState:
     return exposed_secrets.found_again(context.services, context.journal.state.tasks[task])
 
 
@@ -73,7 +73,7 @@ def _in_editor(context: RunContext, task: Task) -> bool:
 
 def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
     """Return whether an editor continues a failed attempt, whose base had the declared files without such changes."""
-    task_state = _known(context, task.id)
+    task_state = _task_state(context, task.id)
     failed = (
         task_state.attempt.outcome == outcome.FAILED
         and task_state.work.base is not None
@@ -84,7 +84,7 @@ def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
 
 def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return uncommitted declared paths, except those that the task's own attempts changed."""
-    task_state = _known(context, task.id)
+    task_state = _task_state(context, task.id)
     declared = ledger.written_paths(task.files)
     if not declared:
         return ()
@@ -101,7 +101,7 @@ def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
 
 def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return files that the task must create and that exist already, ignored by git, so that git status is silent."""
-    task_state = _known(context, task.id)
+    task_state = _task_state(context, task.id)
     own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
     literal = frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in literal - own]
@@ -130,7 +130,7 @@ def _last_writer(context: RunContext, path: str) -> TaskState | None:
     """Return the task of this run, or carried into it, whose last attempt left the path as it is now."""
     state, work = context.journal.state, context.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
-        task_state = _known(context, task_id)
+        task_state = _task_state(context, task_id)
         if task_state.work.left is not None and path in task_state.work.touched:
             return (
                 task_state if work.entry(task_state.work.left, path) == work.entry(work.scan((path,)), path) else None
@@ -157,7 +157,7 @@ def restart(context: RunContext, task: Task) -> None:
 
     Undeclared changes may be the user's, and committed ones are settled, so both stay.
     """
-    task_state = _known(context, task.id)
+    task_state = _task_state(context, task.id)
     if task_state.work.base is None or task_state.work.left is None:
         return
     if context.workspace.kind != "here":
@@ -175,7 +175,7 @@ def made_in(context: RunContext, known: TaskState) -> str:
 
 def take_back(context: RunContext, task: Task) -> None:
     """Restore what attempts changed in the user's own tree; refuse if somebody changed it since."""
-    task_state, trees = _known(context, task.id), context.services.trees
+    task_state, trees = _task_state(context, task.id), context.services.trees
     if task_state.work.base is None or task_state.work.left is None:
         return
     own = _own_paths(context, task_state, trees.scan(task_state.work.touched)) if task_state.work.touched else ()
@@ -213,7 +213,7 @@ def task_base(context: RunContext, attempt: Attempt, present: str) -> str:
     """Return the present tree without what earlier attempts left in it."""
     if context.workspace.kind != "here":
         return attempt.base
-    task_state = _known(context, attempt.task.id)
+    task_state = _task_state(context, attempt.task.id)
     attributed = {*_own_paths(context, task_state, present), *_open_deviations(context, task_state, present)}
     if attempt.task.is_human:
         # A person works between the question and the answer.

@@ -133,7 +133,7 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
     for change in services.trees.changes(snapshot.tree, present):
         saved = change.old is not None and change.old.mode != ledger.SUBMODULE
         back = drift.show_command(snapshot.ref, change.path) if saved else None
-        rows.append({"path": change.path, "what": _what(change), "back": back})
+        rows.append({"path": change.path, "what": _kind_of_change(change), "back": back})
     for inner in services.trees.nested_changes(snapshot):
         shown = f"git show {shlex.quote(drift.nested_place(snapshot.ref, inner.path))}" if inner.kept else None
         rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
@@ -147,7 +147,7 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
     return DriftReport((f"files changed in your own working tree: {listed}",), ways, tuple(rows))
 
 
-def _what(change: ledger.Change) -> str:
+def _kind_of_change(change: ledger.Change) -> str:
     if change.old is None:
         return "new"
     return "deleted" if change.new is None else "changed"

@@ -285,7 +285,7 @@ def named_files(
     is_written = paths.cover(written)
     lists = [tuple(argv) for argv in arguments]
     texts = dict.fromkeys([*commands, *(" ".join(argv) for argv in lists)])
-    files = {path for text in texts for path in _named(text, root)}
+    files = {path for text in texts for path in _named_paths(text, root)}
     files |= {path for argv in lists for argument in argv for path in _named_by(_whole(argument), root)}
     return tuple(sorted(path for path in files if not is_written(path)))
 
@@ -301,7 +301,7 @@ def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[s
     return tuple(
         command
         for command in dict.fromkeys(commands)
-        if not _is_plain_program(command) and bound_files.isdisjoint(_named(command, root))
+        if not _is_plain_program(command) and bound_files.isdisjoint(_named_paths(command, root))
     )
 
 
@@ -311,7 +311,7 @@ def _is_plain_program(command: str) -> bool:
     return is_program_name and all(_PLAIN_OPTION.fullmatch(option) for option in options)
 
 
-def _named(command: str, root: str) -> set[str]:
+def _named_paths(command: str, root: str) -> set[str]:
     """Return what the words of one command may name, from the root or from a folder that it changed to."""
     # a word does not end inside the root's own name, whatever characters it contains
     top = r"(?<![^\s;|&()<>\"'`=,])" + re.escape(root.rstrip("/"))

@@ -25,7 +25,7 @@ class _Files:
 
     def __init__(self, present: StartState) -> None:
         self._present = present
-        self._made: set[str] = set()
+        self._created: set[str] = set()
         self._gone: set[str] = set()
         self._wide: list[str] = []
 
@@ -35,24 +35,24 @@ class _Files:
 
     def taken(self, path: str) -> bool:
         """Whether a new file would replace an existing one."""
-        return path in self._made or (path in self._present.base and path not in self._gone)
+        return path in self._created or (path in self._present.base and path not in self._gone)
 
     def _after(self, path: str, before: frozenset[str]) -> bool:
-        if path in self._made or paths.matches_any(path, self._wide):
+        if path in self._created or paths.matches_any(path, self._wide):
             return True
         return path in before and path not in self._gone
 
     def apply(self, claim: FileClaim) -> None:
         created = claim.target if claim.verb == "move" else claim.path if claim.verb in ("create", "change") else None
         if claim.verb in ("delete", "move"):
-            self._made.discard(claim.path)
+            self._created.discard(claim.path)
             self._gone.add(claim.path)
         if created is not None:
             self._gone.discard(created)
             if paths.has_wildcard(created):
                 self._wide.append(created)
             else:
-                self._made.add(created)
+                self._created.add(created)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ def written_paths(case: Case) -> Iterator[Finding]:
             # the declared files of a step plan are derived from its steps, which are checked below
             for path in () if task.notation == "step" else ledger.written_paths(task.files):
                 if doubtful(path):
-                    yield from _one(case, plan, task, "files", path, rules)
+                    yield from _path_findings(case, plan, task, "files", path, rules)
             for step in task.steps:
                 for path in (*step_paths(step), *step.scope):
                     if doubtful(path):
-                        yield from _one(case, plan, task, "steps", path, rules, step.line)
+                        yield from _path_findings(case, plan, task, "steps", path, rules, step.line)
 
 
 def _rules(case: Case, plan: Plan) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def _root(plan: Plan) -> str:
     return "" if root == "." else root.removeprefix("./").strip("/")
 
 
-def _one(
+def _path_findings(
     case: Case, plan: Plan, task: Task, field: str, path: str, rules: Sequence[str], line: int = 0
 ) -> Iterator[Finding]:
     why, root = paths.problem(path), _root(plan)
@@ -188,7 +188,7 @@ def undeclared(case: Case) -> Iterator[Finding]:
             if step.tool == "make_directory":
                 continue  # git does not track empty folders
             for path in step_paths(step):
-                if not covered(path) and not any(_one(case, plan, task, "steps", path, _rules(case, plan))):
+                if not covered(path) and not any(_path_findings(case, plan, task, "steps", path, _rules(case, plan))):
                     message = f"{task.id}: a step writes {path}, which the task does not declare."
                     mend = f"Add {path} to Files, with create, modify, delete or move."
                     yield case.at("step.undeclared-path", plan, task, path, message, mend, line=step.line)

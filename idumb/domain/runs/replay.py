@@ -281,7 +281,7 @@ _RETRIED = frozenset({EXHAUSTED, "failure", "deviation", "effect", "ceiling"})
 """Kinds of questions after which the task can be retried; the guidance of their answers is for the next builder."""
 
 
-def _asked(state: RunState, event: Event) -> None:
+def _question_asked(state: RunState, event: Event) -> None:
     state.decisions[event.payload["id"]] = event.payload
 
 
@@ -321,6 +321,6 @@ _OF_TASKS: Mapping[str, Callable[[RunState, TaskState, Event], TaskState]] = {
 _OF_RUNS: Mapping[str, Callable[[RunState, Event], None]] = {
     **replay_run.HANDLERS,
     "role.asked": _role_asked,
-    "decision.asked": _asked,
+    "decision.asked": _question_asked,
     "decision.answered": _answered,
 }

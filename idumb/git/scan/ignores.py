@@ -24,7 +24,7 @@ class Tracked:
         self._repository = repository
         self._signature: Signature | None = None
         self._raw: bytes | None = None
-        self._asked = 0
+        self._queries = 0
         self._paths: frozenset[str] = frozenset()
         self._folders: frozenset[str] = frozenset()
         self._submodules: dict[str, str] = {}
@@ -37,7 +37,7 @@ class Tracked:
         present = self.signature()
         if present != self._signature:
             self._raw = self._read()
-            self._asked = 0
+            self._queries = 0
             if self._raw is None:
                 self._load()
             self._signature = present
@@ -67,9 +67,9 @@ class Tracked:
     def _ruled_out(self, path: str, *ends: bytes) -> bool:
         if self._raw is None:
             return False
-        self._asked += 1
+        self._queries += 1
         name = os.fsencode(path)
-        if self._asked <= _RAW_QUESTIONS and not any(name + end in self._raw for end in ends):
+        if self._queries <= _RAW_QUESTIONS and not any(name + end in self._raw for end in ends):
             return True
         self._raw = None
         self._load()

@@ -389,10 +389,10 @@ class Scanner:
             return
         self._tracked.refresh()
         for prefix, folder in holders:
-            for name in [name for name in folder.ignored if self._wanted(prefix + name)]:
+            for name in [name for name in folder.ignored if self._is_wanted(prefix + name)]:
                 del folder.ignored[name]
 
-    def _wanted(self, path: str) -> bool:
+    def _is_wanted(self, path: str) -> bool:
         return self._tracked.holds(path) or self._forced.covers(path)
 
     def _hash(self, folder: Folder, prefix: str, name: str, now: int) -> None:

@@ -33,7 +33,7 @@ def read(text: str) -> tuple[Phase, ...]:
     blocks = markdown(text)
     lines = text.replace("\r\n", "\n").split("\n")
     phases: dict[str, Phase] = {}
-    for number, title in _named(blocks if isinstance(blocks, list) else []):
+    for number, title in _numbered_titles(blocks if isinstance(blocks, list) else []):
         if number not in phases:
             phases[number] = Phase(number, title, _line(lines, number, title))
     return tuple(phases.values())
@@ -125,7 +125,7 @@ def _is_inserted(number: str, after: str) -> bool:
     return len(parts) > len(before) and all(map(same_phase, parts, before))
 
 
-def _named(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:
+def _numbered_titles(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:
     for block in blocks:
         kind = block["type"]
         if kind == "heading" or (listed and kind in {"block_text", "paragraph"}):
@@ -133,7 +133,7 @@ def _named(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tu
         elif kind == "table_row":
             yield from _from_row([_words(cell).strip() for cell in block["children"]])
         elif kind in {"list", "list_item", "table", "table_body", "block_quote"}:
-            yield from _named(block["children"], listed=listed or kind == "list_item")
+            yield from _numbered_titles(block["children"], listed=listed or kind == "list_item")
 
 
 def _from_text(text: str, *, heading: bool) -> Iterator[tuple[str, str]]:

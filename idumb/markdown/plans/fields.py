@@ -48,12 +48,12 @@ def label_of(text: str) -> Label | None:
     m = _BOLD.match(text)
     if m:
         shown = m[2].rstrip(_TRAILING)
-        return Label(shown, labels.known(shown), bool(m[3] or m[4]), m.end(), bold=True)
+        return Label(shown, labels.field_name(shown), bool(m[3] or m[4]), m.end(), bold=True)
     m = _PLAIN.match(text)
     if m:
-        return Label(m[1], labels.known(m[1]), colon=True, end=m.end(), bold=False)
+        return Label(m[1], labels.field_name(m[1]), colon=True, end=m.end(), bold=False)
     head = re.split(r"[\uff1a]|\s[—–]\s", text[:_LABEL], maxsplit=1)[0].strip()
-    name = labels.known(head) if len(head) <= 60 and (head == text or "\uff1a" in text) else None
+    name = labels.field_name(head) if len(head) <= 60 and (head == text or "\uff1a" in text) else None
     return Label(head, name, colon=False, end=len(text), bold=False) if name else None
 
 
@@ -161,7 +161,7 @@ def _other(block: Block, checker: NearMissChecker) -> None:
     elif isinstance(block, Paragraph):
         for offset, line in block.pieces:
             m = _BOLD_LINE.match(line)
-            name = labels.known(m[2]) if m else None
+            name = labels.field_name(m[2]) if m else None
             if m and name:
                 _no_bullet(offset, m[2], line, problems)
 

@@ -53,7 +53,7 @@ def findings(source: Source) -> tuple[Finding, ...]:
     problems.error(
         "plan.foreign-format",
         source.starts[line],
-        said(name),
+        belongs_to(name),
         found=source.lines[line].strip(),
         accepted="an idumb plan: type: plan, phase, plan, title, goal, and tasks",
         mend="rewrite it as `idumb help plan-format` shows, or let idumb plan-phase write a plan",
@@ -61,7 +61,7 @@ def findings(source: Source) -> tuple[Finding, ...]:
     return problems.sorted()
 
 
-def said(tool: str, file: str = "This file") -> str:
+def belongs_to(tool: str, file: str = "This file") -> str:
     return f"{file} is in the format of {tool}, which idumb does not read"
 
 

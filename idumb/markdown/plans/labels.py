@@ -64,7 +64,7 @@ _BY_LABEL = {_folded(label): name for name, labels in FIELDS.items() for label i
 
 
 @lru_cache(maxsize=1024)
-def known(label: str) -> str | None:
+def field_name(label: str) -> str | None:
     """Return the field name of a label, `x-…` for a custom label, or None for an unknown one."""
     stripped = label.strip()
     if stripped[:2] in {"x-", "X-"} and len(stripped) > 2:

@@ -102,7 +102,9 @@ def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
 
 def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: Context) -> None:
     problems = context.problems
-    name = labels.known(key.value) if key.value == key.value.lower() and not {" ", "-"} & set(key.value[2:]) else None
+    name = (
+        labels.field_name(key.value) if key.value == key.value.lower() and not {" ", "-"} & set(key.value[2:]) else None
+    )
     if key.value == "description" and isinstance(node, yaml_nodes.Scalar):
         task.given["description"] = node.value.strip("\n")
         task.spans["description"] = (node.start, node.end)

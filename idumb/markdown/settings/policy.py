@@ -29,12 +29,12 @@ def load(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 
     Raises InputError `policy.unreadable` or `policy.invalid`: an unreadable policy must not allow anything.
     """
-    policies = [_one(path, path, required=required) for path, required in system]
-    policies.append(_one(os.path.join(root, PATH), PATH, required=False))
+    policies = [_read_policy(path, path, required=required) for path, required in system]
+    policies.append(_read_policy(os.path.join(root, PATH), PATH, required=False))
     return settings.narrow(tuple(policy for policy in policies if policy is not None))
 
 
-def _one(place: str, shown: str, *, required: bool) -> Policy | None:
+def _read_policy(place: str, shown: str, *, required: bool) -> Policy | None:
     try:
         data = named_files.read(place, MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as problem:
@@ -65,14 +65,14 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
         return None, problems.sorted()
     problems = Problems(Source(text, path))
     node = yaml_nodes.read(text, lambda at: at, problems, "policy")
-    tools = {} if problems.any_error else _named(node, problems)
+    tools = {} if problems.any_error else _tools_by_key(node, problems)
     if problems.any_error:
         return None, problems.sorted()
     allowed = frozenset(tools.get("allow", step_tools.TOOLS)) - frozenset(tools.get("deny", ()))
     return Policy(allowed if tools else None, ((path, hashlib.sha256(data).hexdigest()),)), problems.sorted()
 
 
-def _named(node: Node | None, problems: Problems) -> dict[str, list[str]]:
+def _tools_by_key(node: Node | None, problems: Problems) -> dict[str, list[str]]:
     """Return the tools by key."""
     if node is None or (isinstance(node, Scalar) and node.is_null):
         return {}

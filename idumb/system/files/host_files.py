@@ -63,7 +63,7 @@ class HostFiles:
     def clear_folders(self) -> None:
         """Remove the folders that `write` created if they are empty, deepest first."""
         removed = []
-        for folder in sorted(self._made(), key=lambda path: path.count("/"), reverse=True):
+        for folder in sorted(self._created_folders(), key=lambda path: path.count("/"), reverse=True):
             with contextlib.suppress(OSError):
                 if not self._through_link(folder):
                     os.rmdir(os.path.join(self._root, folder))
@@ -95,7 +95,7 @@ class HostFiles:
         name = hashlib.sha256(os.fsencode(os.path.realpath(self._root))).hexdigest()[:32]
         return os.path.join(user_folders.path(), "hosts", f"{name}.json")
 
-    def _made(self) -> list[str]:
+    def _created_folders(self) -> list[str]:
         """Return the folders that idumb created; none if the record is missing or damaged, so that each stays."""
         try:
             with open(self._record(), encoding="utf-8") as stream:
@@ -106,7 +106,7 @@ class HostFiles:
         return [f for f in folders if isinstance(f, str) and ".." not in f.split("/") and not f.startswith("/")]
 
     def _remember(self, made: list[str] | None = None, gone: list[str] | None = None) -> None:
-        before = self._made()
+        before = self._created_folders()
         after = [folder for folder in dict.fromkeys([*before, *(made or ())]) if folder not in (gone or ())]
         if after == before:
             return

@@ -84,7 +84,7 @@ class NamedFiles:
             digest.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
-    def there(self, paths: Iterable[str]) -> frozenset[str]:
+    def existing(self, paths: Iterable[str]) -> frozenset[str]:
         return frozenset(path for path in paths if os.path.lexists(os.path.join(self._root, path)))
 
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:

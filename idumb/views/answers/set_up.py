@@ -120,14 +120,14 @@ def _check(check: phrases.Data, width: int) -> list[str]:
 
 def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
     indent = " " * (11 + width)
-    first, *others = (_found(symptom) for symptom in same)
+    first, *others = (_symptom_line(symptom) for symptom in same)
     lines = [f"{same[0]['state']:<8} {code:<{width}}  {first}", *(f"{indent}{words}" for words in others)]
     lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
     mend = _mend(same[0])
     return lines + ([f"{indent}next: {markup.one_line(mend)}"] if mend else [])
 
 
-def _found(symptom: phrases.Data) -> str:
+def _symptom_line(symptom: phrases.Data) -> str:
     path, words = markup.one_line(symptom["path"]), markup.one_line(symptom["found"])
     return f"{path}: {words}" if path and not words.startswith(path) else words
 

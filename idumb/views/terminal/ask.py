@@ -80,11 +80,11 @@ class Terminal:
         with displays_paused():
             try:
                 with self._armed():  # until there is an answer, Ctrl-C leaves
-                    return self._asked(decision)
+                    return self._ask(decision)
             except (OSError, ValueError):
                 return None  # a closed terminal decides nothing
 
-    def _asked(self, decision: Decision) -> Answer | None:
+    def _ask(self, decision: Decision) -> Answer | None:
         self._say(question(decision))
         drop_typed_ahead(self._read)
         seconds = self._timeout()

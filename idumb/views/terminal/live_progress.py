@@ -87,7 +87,7 @@ class Board:
             return line
         self.headed = heading
         number = f" … attempt {heading[1]}" if heading[1] else ""
-        return f"{self.context.named(event)}{number}\n{line}"
+        return f"{self.context.task_label(event)}{number}\n{line}"
 
     def _place(self, event: Event, now: float) -> None:
         task, status = event.task, _STATUS.get(event.kind)

@@ -101,7 +101,7 @@ class LineContext:
     def text(self, foreign: object) -> str:
         return self.texts(foreign)[0]
 
-    def named(self, event: Event) -> str:
+    def task_label(self, event: Event) -> str:
         """Return `[2/5] T1-02 Unique slugs`, as far as known."""
         task_id = event.task or ""
         title = self.titles.get(task_id) or event.payload.get("title") or ""
@@ -143,8 +143,8 @@ def _locked(event: Event, context: LineContext) -> str:
 
 def _attempt_started(event: Event, context: LineContext) -> str:
     if event.payload.get("adopted"):
-        return f"{context.named(event)} … done according to an old iDumb; its checks decide"
-    return f"{context.named(event)} … attempt {event.attempt or 1}"
+        return f"{context.task_label(event)} … done according to an old iDumb; its checks decide"
+    return f"{context.task_label(event)} … attempt {event.attempt or 1}"
 
 
 def _attempt_told(event: Event, context: LineContext) -> str:
@@ -209,11 +209,11 @@ def _waiting(event: Event, context: LineContext) -> str:
 
 
 def _settled(event: Event, context: LineContext) -> str:
-    return f"{context.named(event)}: {event.kind.removeprefix('task.')}{context.because(event.payload)}"
+    return f"{context.task_label(event)}: {event.kind.removeprefix('task.')}{context.because(event.payload)}"
 
 
 def _carried(event: Event, context: LineContext) -> str:
-    return f"{context.named(event)}: done by run {context.text(event.payload['from_run'])}, unchanged since"
+    return f"{context.task_label(event)}: done by run {context.text(event.payload['from_run'])}, unchanged since"
 
 
 _LINES: Mapping[str, Callable[[Event, LineContext], str | None]] = {

@@ -53,7 +53,7 @@ def test_an_approval_is_read_back_for_its_phase_only(store: FileConsentStore, co
     store.approve(kept)
     assert FileConsentStore(str(common_dir)).approvals("1") == (kept,)
     assert store.approvals("2") == ()
-    assert not store.given(HASH)  # an approval is no consent by itself: what it is bound to must be looked at
+    assert not store.has_consent(HASH)  # an approval is no consent by itself: what it is bound to must be looked at
 
 
 def test_before_the_first_approval_there_is_none_and_no_file(store: FileConsentStore, home: Path) -> None:

@@ -34,21 +34,21 @@ def give(consent: FileConsentStore) -> Path:
 def test_there_is_no_consent_before_it_is_recorded_and_reading_creates_nothing(
     consent: FileConsentStore, home: Path
 ) -> None:
-    assert not consent.given(HASH)
+    assert not consent.has_consent(HASH)
     assert sorted(place.name for place in home.iterdir()) == ["gitconfig"]
 
 
 def test_consent_covers_one_contract(consent: FileConsentStore) -> None:
     give(consent)
-    assert consent.given(HASH)
-    assert not consent.given(OTHER)
+    assert consent.has_consent(HASH)
+    assert not consent.has_consent(OTHER)
 
 
 def test_consent_given_in_one_process_counts_in_the_next(consent: FileConsentStore, common_dir: Path) -> None:
     give(consent)
-    assert FileConsentStore(str(common_dir)).given(HASH)
+    assert FileConsentStore(str(common_dir)).has_consent(HASH)
     consent.record(HASH, phase="1", how="ask", at="2026-01-03T00:00:00.000000Z")
-    assert consent.given(HASH)
+    assert consent.has_consent(HASH)
 
 
 def test_details_of_consent_are_kept_and_the_newest_comes_first(consent: FileConsentStore) -> None:
@@ -77,17 +77,17 @@ def test_another_repository_at_the_same_path_has_no_consent(consent: FileConsent
     give(consent)
     kept = common_dir.rename(common_dir.with_name("kept"))
     common_dir.mkdir()
-    assert not consent.given(HASH)
+    assert not consent.has_consent(HASH)
     common_dir.rmdir()
     kept.rename(common_dir)
-    assert consent.given(HASH)
+    assert consent.has_consent(HASH)
 
 
 def test_a_copy_of_the_repository_has_no_consent(consent: FileConsentStore, common_dir: Path) -> None:
     give(consent)
     copy = common_dir.with_name("copy")
     shutil.copytree(common_dir, copy)
-    assert not FileConsentStore(str(copy)).given(HASH)
+    assert not FileConsentStore(str(copy)).has_consent(HASH)
 
 
 def test_a_link_to_the_repository_shares_its_consent(common_dir: Path) -> None:
@@ -102,13 +102,13 @@ def test_a_record_moved_to_another_name_or_repository_is_not_consent(
 ) -> None:
     place = give(consent)
     place.write_text(json.dumps({**json.loads(place.read_text()), **change}))
-    assert not consent.given(HASH)
+    assert not consent.has_consent(HASH)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 4000])
 def test_a_damaged_record_is_not_consent(consent: FileConsentStore, text: str) -> None:
     give(consent).write_text(text)
-    assert not consent.given(HASH)
+    assert not consent.has_consent(HASH)
 
 
 @pytest.mark.parametrize("level", range(4), ids=["file", "repository", "consent", "state"])
@@ -117,7 +117,7 @@ def test_a_record_that_others_could_have_written_is_refused(consent: FileConsent
     target = [place, *place.parents][level]
     target.chmod(target.stat().st_mode | 0o020)
     with pytest.raises(Refusal, match="can be written by other users") as caught:
-        consent.given(HASH)
+        consent.has_consent(HASH)
     assert caught.value.code == "consent.unsafe"
 
 
@@ -125,7 +125,7 @@ def test_a_record_that_others_could_have_written_is_refused(consent: FileConsent
 def test_a_record_of_another_user_is_refused(consent: FileConsentStore) -> None:
     os.chown(give(consent), 12345, -1)
     with pytest.raises(Refusal, match="belongs to another user"):
-        consent.given(HASH)
+        consent.has_consent(HASH)
 
 
 def test_a_link_in_place_of_the_record_is_refused(consent: FileConsentStore, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_link_in_place_of_the_record_is_refused(consent: FileConsentStore, tmp
     planted = place.rename(tmp_path / "planted.json")
     place.symlink_to(planted)
     with pytest.raises(Refusal, match="is not a file"):
-        consent.given(HASH)
+        consent.has_consent(HASH)
 
 
 def test_nothing_is_recorded_in_a_folder_that_others_own(consent: FileConsentStore) -> None:
@@ -147,4 +147,4 @@ def test_nothing_is_recorded_in_a_folder_that_others_own(consent: FileConsentSto
 @pytest.mark.parametrize("text", ["", "../x", "A" * 64, "a" * 64 + "/x"])
 def test_only_hashes_become_file_names(consent: FileConsentStore, text: str) -> None:
     with pytest.raises(ValueError, match="no contract hash"):
-        consent.given(text)
+        consent.has_consent(text)

@@ -272,9 +272,9 @@ def test_a_stop_request_is_only_for_the_owner_that_it_names(tmp_path: Path) -> N
     opened.owner.acquire("first")
     request = tmp_path / "idumb/worktrees/main/cancel.json"
     request.write_text('{"fence": 7, "by": "pat"}')
-    assert opened.owner.asked() is None
+    assert opened.owner.cancel_requested_by() is None
     request.write_text('{"fence": 1, "by": "pat"}')
-    assert opened.owner.asked() == "pat"
+    assert opened.owner.cancel_requested_by() == "pat"
     opened.owner.release()
     assert not request.exists()
 

@@ -162,7 +162,7 @@ def validated_by_a_person(choice: str) -> EngineRun:
     assert run.run().kind == "waiting"
     (question,) = run.state.tasks["A"].decisions
     journal = run.process().journal
-    journal.write(journal.answered(Answer(question, choice, "Pat"), "A", 1))
+    journal.write(journal.answer_event(Answer(question, choice, "Pat"), "A", 1))
     return run
 
 
