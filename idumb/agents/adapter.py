@@ -107,7 +107,7 @@ class Adapter:
             hint=hint or f"idumb help agents, section {adapter}",
         )
 
-    def _require_options(self, options: Mapping[str, object], known: Sequence[str]) -> None:
-        unknown = [name for name in options if name not in known]
+    def _require_options(self, options: Mapping[str, object], accepted: Sequence[str]) -> None:
+        unknown = [name for name in options if name not in accepted]
         if unknown:
             raise self._bad_option(f"has no option {unknown[0]}")

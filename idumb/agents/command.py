@@ -65,16 +65,16 @@ class CommandAgent(ProgramAgent):
         request: AgentRequest,
         finished: child_process.Finished,
         transcript: str | None,
-        said: state_file.SelfReport,
+        report: state_file.SelfReport,
     ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)
         if request.role == VALIDATOR and not finished.timed_out:
             ended, message = _judged(ended, message, finished)
-        if said.failure is not None:
+        if report.failure is not None:
             # Ignore the exit code: an agent that reports a failure did not do the work.
-            ended, message = outcome.FAILED if ended == outcome.COMPLETED else ended, said.message or message
-        failure = said.failure or (STALL if finished.limit == "idle" else None)
+            ended, message = outcome.FAILED if ended == outcome.COMPLETED else ended, report.message or message
+        failure = report.failure or (STALL if finished.limit == "idle" else None)
         return AgentResult(
             outcome=ended,
             message=self._redact(message),
@@ -87,9 +87,9 @@ class CommandAgent(ProgramAgent):
             cause=finished.cause,
             crashed=finished.crashed,
             failure=failure,
-            usage=said.usage,
-            model=said.model,
-            handover=said.handover,
+            usage=report.usage,
+            model=report.model,
+            handover=report.handover,
             reply=self._reply(request, finished, transcript, output),
         )
 

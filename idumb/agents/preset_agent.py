@@ -163,17 +163,17 @@ class PresetAgent(ProgramAgent):
         return self._preset.listed(listed.output.head + listed.output.tail)
 
     def _result(
-        self, request: AgentRequest, finished: child_process.Finished, kept: _Kept, said: Said, errors: bytes
+        self, request: AgentRequest, finished: child_process.Finished, kept: _Kept, report: Said, errors: bytes
     ) -> AgentResult:
-        ended, message, failure = self._ending(finished, said, errors)
+        ended, message, failure = self._ending(finished, report, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
-            ended, message, failure = answers.judged(said.reply)
+            ended, message, failure = answers.judged(report.reply)
         redact = self._redact
         return AgentResult(
             outcome=ended,
             message=redact(message),
-            session=agent.session_id(redact(said.session or "")),
-            usage=said.usage,
+            session=agent.session_id(redact(report.session or "")),
+            usage=report.usage,
             transcript=kept.close(),
             exit_code=finished.exit_code,
             output=finished.output.text(redact) + (redact(errors.decode("utf-8", "backslashreplace"))),
@@ -183,29 +183,29 @@ class PresetAgent(ProgramAgent):
             cause=finished.cause,
             crashed=finished.crashed,
             failure=failure,
-            reply=redact(said.reply),
-            handover=redact(said.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
-            model=redact(said.model) if said.model is not None else None,
+            reply=redact(report.reply),
+            handover=redact(report.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
+            model=redact(report.model) if report.model is not None else None,
         )
 
-    def _ending(self, finished: child_process.Finished, said: Said, errors: bytes) -> tuple[str, str, str | None]:
+    def _ending(self, finished: child_process.Finished, report: Said, errors: bytes) -> tuple[str, str, str | None]:
         """Return (outcome, message, failure): the worst of how it ended, its exit code and its report."""
         if words := finished.words():
             if finished.timed_out:
-                failure = said.failure or (agent.STALL if finished.limit == "idle" else None)
-                return outcome.TIMED_OUT, _joined(words, said.error if said.failure else ""), failure
+                failure = report.failure or (agent.STALL if finished.limit == "idle" else None)
+                return outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure
             return outcome.FAILED, words, None
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
-        failure = self._preset.exits.get(finished.exit_code or 0) or said.failure
+        failure = self._preset.exits.get(finished.exit_code or 0) or report.failure
         if failure is not None:
             ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
-            return ended, _joined(said.error, exited, self._next(failure)), failure
-        if exited or said.error:
-            return outcome.FAILED, _joined(exited, said.error or last_line(errors)), None
-        if not said.ended:
+            return ended, _joined(report.error, exited, self._next(failure)), failure
+        if exited or report.error:
+            return outcome.FAILED, _joined(exited, report.error or last_line(errors)), None
+        if not report.ended:
             words = f"{self.name} exited without its final report"
             return outcome.ERRORED, _joined(words, self._next(agent.MALFORMED)), agent.MALFORMED
-        denied = f"its permissions denied {wording.listed(said.denied)}" if said.denied else ""
+        denied = f"its permissions denied {wording.listed(report.denied)}" if report.denied else ""
         return outcome.COMPLETED, denied, None
 
     def _next(self, failure: str) -> str:

@@ -73,8 +73,8 @@ def _object(data: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _one_of(states: Collection[str], said: Mapping[str, Any]) -> str | None:
-    state = said.get("state")
+def _one_of(states: Collection[str], report: Mapping[str, Any]) -> str | None:
+    state = report.get("state")
     return state if isinstance(state, str) and state in states else None
 
 

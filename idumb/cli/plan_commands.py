@@ -102,7 +102,7 @@ def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Resul
     answer_by_id = _pairs(answers)
     with options.services(writes=True, progress=True) as services:
         asker = services.asker
-        read = (lambda one: asker.words(one.text, one.why)) if isinstance(asker, ask.Terminal) else None
+        read = (lambda question: asker.words(question.text, question.why)) if isinstance(asker, ask.Terminal) else None
         return phase_discussion.discuss(services, phase, answer_by_id, read, **flags)
 
 

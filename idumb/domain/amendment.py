@@ -88,7 +88,7 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A file of completed task `of` that an added task would change too.
+    """A file of the task `completed` that an added task would also change.
 
     If `path` is None, `task` repeats its title.
     """
@@ -96,13 +96,13 @@ class Overlap:
     task: str
     verb: str
     path: str | None
-    of: str
+    completed: str
 
     @property
     def words(self) -> str:
         if self.path is None:
-            return f"{self.task} has the same title as {self.of}, which is completed"
-        return f"{self.task} would {self.verb} {self.path}, which the completed task {self.of} produced"
+            return f"{self.task} has the same title as {self.completed}, which is completed"
+        return f"{self.task} would {self.verb} {self.path}, which the completed task {self.completed} produced"
 
 
 def overlaps(diff: PlanDiff, new: Contract, state: RunState) -> tuple[Overlap, ...]:
@@ -130,7 +130,7 @@ def _folded(task: Task) -> str:
 
 def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[UnmetClaim]) -> Forbidden | None:
     """Return why an added task cannot succeed next to completed work, or None."""
-    by_place = {(entry.task, entry.path): entry.of for entry in overlapping}
+    by_place = {(entry.task, entry.path): entry.completed for entry in overlapping}
     for entry in unmet:
         done = by_place.get((entry.task, entry.path))
         if done is not None:

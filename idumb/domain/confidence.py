@@ -34,10 +34,10 @@ class Confidence:
     parts: tuple[Part, ...]
 
 
-def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], named: Sequence[str]) -> Confidence:
+def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], needed: Sequence[str]) -> Confidence:
     """Assess a contract.
 
-    `findings` are those of its checks, `named` the agents it needs, `ready` those that can start.
+    `findings` are those of its checks, `needed` the agents that must start, `ready` those that can start.
     """
     tasks = [contract.tasks[task] for task in contract.order]
     built = [task for task in tasks if not task.is_human]
@@ -49,7 +49,7 @@ def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str]
         _share(
             "reversible", 1, [t for t in tasks if t.rollback.kind != IRREVERSIBLE], tasks, "tasks can be rolled back"
         ),
-        _share("agents", 2, ready, named, "agents of level 1 and above can be started"),
+        _share("agents", 2, ready, needed, "agents of level 1 and above can be started"),
     )
     judged = [part for part in parts if part.value is not None]
     total = sum(part.weight for part in judged)

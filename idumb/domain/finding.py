@@ -46,16 +46,16 @@ def as_warnings_if_later(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(f, severity=WARNING) if f.code in LATER else f for f in findings)
 
 
-def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", form: str = "did you mean `{}`?") -> str:
+def did_you_mean(word: str, candidates: Iterable[str], otherwise: str = "", form: str = "did you mean `{}`?") -> str:
     """Return the question whether the nearest known word was meant, or `otherwise` if none is near."""
-    near = nearest(word, known)
+    near = nearest(word, candidates)
     return form.format(near) if near else otherwise
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """Return the known word that is most similar to `word`, or None if none is close."""
     import difflib  # noqa: PLC0415 (only needed once something is wrong)
 
-    folded = {k.casefold(): k for k in known}
+    folded = {k.casefold(): k for k in candidates}
     match = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return folded[match[0]] if match else None

@@ -15,7 +15,7 @@ _ORDER = (OK, WARN, PROBLEM)
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One result of a check. `mend` is the next command or step; `mends` means that `idumb doctor --fix` does it.
+    """One result of a check. `mend` is the next command or step; `fixes` means that `idumb doctor --fix` does it.
 
     `subject` is what the fix works on (a ref, a phase, a path), for the check that reported it.
     """
@@ -25,18 +25,18 @@ class Symptom:
     path: str = ""
     means: str = ""
     mend: str = ""
-    mends: bool = False
+    fixes: bool = False
     subject: str = ""
 
 
-def warn(found: str, path: str = "", *, means: str, mend: str = "", mends: bool = False, subject: str = "") -> Symptom:
-    return Symptom(WARN, found, path, means, mend, mends, subject)
+def warn(found: str, path: str = "", *, means: str, mend: str = "", fixes: bool = False, subject: str = "") -> Symptom:
+    return Symptom(WARN, found, path, means, mend, fixes, subject)
 
 
 def problem(
-    found: str, path: str = "", *, means: str, mend: str = "", mends: bool = False, subject: str = ""
+    found: str, path: str = "", *, means: str, mend: str = "", fixes: bool = False, subject: str = ""
 ) -> Symptom:
-    return Symptom(PROBLEM, found, path, means, mend, mends, subject)
+    return Symptom(PROBLEM, found, path, means, mend, fixes, subject)
 
 
 def passed(found: str, path: str = "") -> Symptom:
@@ -103,5 +103,5 @@ def _plain(symptom: Symptom) -> dict[str, Any]:
         "path": symptom.path,
         "means": symptom.means,
         "mend": symptom.mend,
-        "mends": symptom.mends,
+        "mends": symptom.fixes,
     }

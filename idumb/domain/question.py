@@ -19,13 +19,13 @@ class Question:
     answer: str = ""
 
 
-def number_questions(known: Iterable[Question], asked: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
+def number_questions(present: Iterable[Question], new: Iterable[tuple[str, str]]) -> tuple[Question, ...]:
     """Number new questions, given as (text, why), after the known ones; omit those already asked."""
-    before = list(known)
+    before = list(present)
     known_texts = {_folded(q.text) for q in before}
     number = whole_numbers.next_free(q.id.removeprefix("Q-") for q in before) - 1
     added: list[Question] = []
-    for text, why in asked:
+    for text, why in new:
         if text.strip() and _folded(text) not in known_texts:
             known_texts.add(_folded(text))
             added.append(Question(f"Q-{number + len(added) + 1}", text, why))

@@ -178,7 +178,7 @@ _LATER = (
 )  # settings that older hashes do not contain are hashed only if they are set
 
 
-_UNBOUND = ("ask", "named")  # these do not affect what runs or is written
+_UNBOUND = ("ask", "configured_keys")  # these do not affect what runs or is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Settings:
     - `prompts`: the user's own templates by name; they are files next to the configuration.
     - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
-    - `named`: the settings of NAMED that the configuration sets. Even with their default value, they override an
-      adapter's choice.
+    - `configured_keys`: the settings of NAMED that the configuration sets. They override an adapter's choice, even with
+      their default value.
     """
 
     builder: str | None = None
@@ -215,7 +215,7 @@ class Settings:
     breaker: Mapping[str, int] = field(default_factory=dict)
     retry: Mapping[str, int] = field(default_factory=dict)
     ask: Mapping[str, int] = field(default_factory=dict)
-    named: frozenset[str] = frozenset()
+    configured_keys: frozenset[str] = frozenset()
 
     def role(self, role: str, binding: str | None = None) -> ResolvedRole:
         """Return how a role is filled; pass `binding` if a plan or task names its own."""
@@ -235,8 +235,8 @@ class Settings:
             ceiling=own.ceiling,
         )
 
-    def of_runs(self, named: Iterable[str | None]) -> Settings:
-        """Return the settings that can affect a run. `named` are the builders and validators of all its tasks.
+    def of_runs(self, agents: Iterable[str | None]) -> Settings:
+        """Return the settings that can affect a run. `agents` are the builders and validators of all its tasks.
 
         Omitted are:
 
@@ -250,7 +250,7 @@ class Settings:
         Everything else stays, whether the run uses it or not: too much only means that a person is asked once more.
         """
         filled = [self.role(role) for role in agent.ROLES if role not in OUTSIDE]
-        needed = {*named, self.builder, self.validator, *(each.binding for each in filled)}
+        needed = {*agents, self.builder, self.validator, *(each.binding for each in filled)}
         profiles = {name: _without_outside(models) for name, models in self.profiles.items()}
         kept = {name: models for name, models in profiles.items() if models}
         return replace(
@@ -273,7 +273,7 @@ class Settings:
         """
         bound = self.bindings.get(binding or "")
         own = bound.idle_timeout if bound is not None else None
-        return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.named else usual))
+        return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.configured_keys else usual))
 
     def deciding(self) -> dict[str, Any]:
         """Every setting that decides what runs or is written, as plain data."""

@@ -40,7 +40,7 @@ class Tool:
 class Conversation:
     """`prompt` is the user's newest text, `answered` the number of model messages after it.
 
-    `said` is everything that people and the client wrote to the model. `wanted` is the JSON Schema of the reply,
+    `text` is everything that people and the client wrote to the model. `schema` is the JSON Schema of the reply,
     `forced` the tool that the model must call.
     """
 
@@ -48,14 +48,14 @@ class Conversation:
     prompt: str
     answered: int
     tools: tuple[Tool, ...] = ()
-    said: str = ""
-    wanted: Mapping[str, Any] | None = None
+    text: str = ""
+    schema: Mapping[str, Any] | None = None
     forced: str | None = None
 
     @property
     def folder(self) -> str:
         """Return the working folder that the client names, or ""."""
-        match = _FOLDER.search(self.said)
+        match = _FOLDER.search(self.text)
         return match[1].rstrip("./") or "/" if match else ""
 
 

@@ -102,7 +102,7 @@ class FakeModel:
             "stream": stream,
             "tools": [tool.name for tool in conversation.tools],
             "prompt_characters": len(conversation.prompt),
-            "said_characters": len(conversation.said),
+            "said_characters": len(conversation.text),
             "answered": conversation.answered,
             "rule": rule,
             "answer": chosen.number,
@@ -158,7 +158,7 @@ def _reply(answer: Answer, conversation: Conversation, number: int) -> Reply:
         conversation.model,
         text,
         calls,
-        len(conversation.said) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
+        len(conversation.text) // 4 + 1 if answer.tokens_in is None else answer.tokens_in,
         length // 4 + 1 if answer.tokens_out is None else answer.tokens_out,
         answer.fault == script.REFUSED,
     )

@@ -176,7 +176,7 @@ class _RepositoryChecks:
                 means="git cannot list refs; "
                 + ("the log knows its commit" if ours else "git's reflog knows its commit"),
                 mend="" if ours else f"git reflog show {name.removeprefix('refs/heads/')}",
-                mends=ours,
+                fixes=ours,
                 subject=path,
             )
 

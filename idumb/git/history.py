@@ -179,9 +179,9 @@ class GitHistory:
     def begin_branch(self, name: str) -> None:
         branch.begin(self._place, self.repository, name, self._head_commit())
 
-    def settle_index(self, made: str, paths: Sequence[str]) -> None:
+    def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         self._place.guard()
-        index_file.settle(self._place, self.repository, made, paths)
+        index_file.settle(self._place, self.repository, commit, paths)
 
     def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
         present = self._head_commit()
@@ -240,8 +240,8 @@ def _moved(expected: str | None, present: str | None) -> str:
     )
 
 
-def _trailers(one: pygit2.Commit) -> Mapping[str, str]:
-    text = one.raw_message.decode("utf-8", "replace")
+def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:
+    text = commit.raw_message.decode("utf-8", "replace")
     if "Idumb-" not in text:
         return {}
     last = text.rstrip().rpartition("\n\n")[2]

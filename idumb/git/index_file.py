@@ -65,7 +65,7 @@ def _ends_with_checksum(path: str) -> bool:
         return False
 
 
-def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> bool:
+def swap(place: Repository, expected: bytes | None, replacement: bytes | None) -> bool:
     """Replace the bytes under git's own lock if they are as expected. Return whether that was done.
 
     If killed, the file is as before or as wanted; a leftover lock is removed by the next command.
@@ -78,11 +78,11 @@ def swap(place: Repository, expected: bytes | None, wanted: bytes | None) -> boo
     try:
         with os.fdopen(descriptor, "wb") as stream:
             same = read(place) == expected
-            stream.write(wanted or b"")
+            stream.write(replacement or b"")
             stream.flush()
             os.fsync(descriptor)
         place.guard()
-        if same and wanted is not None:
+        if same and replacement is not None:
             os.rename(path + ".lock", path)
             return True
         if same and expected is not None:
@@ -162,14 +162,14 @@ def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequenc
     return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
 
-def settle(place: Repository, repository: pygit2.Repository, made: str, paths: Sequence[str]) -> bool:
-    """If git was killed between branch and index, give the index the entries of the commit `made` for these paths.
+def settle(place: Repository, repository: pygit2.Repository, id: str, paths: Sequence[str]) -> bool:
+    """If git was killed between branch and index, give the index the entries of the commit `id` for these paths.
 
     Only while that commit is HEAD, and only for entries that are as they were before: others are the user's.
     """
-    if repository.head_is_unborn or str(repository.head.target) != made:
+    if repository.head_is_unborn or str(repository.head.target) != id:
         return True
-    commit = repository[made].peel(pygit2.Commit)
+    commit = repository[id].peel(pygit2.Commit)
     before = str(commit.parents[0].tree_id) if commit.parents else tree_objects.EMPTY_TREE
     return follow(place, repository, before, str(commit.tree_id), paths)
 

@@ -91,7 +91,7 @@ def _missing_folders(common_dir: str, ref: str) -> list[str]:
 
 _OWN = "refs/idumb"
 # Path of a loose ref to its stat and content, so that an unchanged one is not opened again.
-_known: dict[str, tuple[tuple[int, ...], str]] = {}
+_cached: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 class _Packed(NamedTuple):
@@ -134,11 +134,11 @@ def _loose(common_dir: str, folder: str, but: str | None = None) -> Iterator[tup
 def _value(entry: os.DirEntry[str]) -> str:
     status = os.stat(entry.path)
     signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
-    noted = _known.get(entry.path)
+    noted = _cached.get(entry.path)
     if noted is None or noted[0] != signature:
         with open(entry.path, "rb") as stream:
             noted = (signature, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
-        _known[entry.path] = noted
+        _cached[entry.path] = noted
     return noted[1]
 
 

@@ -242,9 +242,9 @@ class Manifest:
         self._prefix = prefix
         self._noted = noted
 
-    def modes(self, wanted: Mapping[str, Entry]) -> Mapping[str, int]:
+    def modes(self, entries: Mapping[str, Entry]) -> Mapping[str, int]:
         """Return the unusual bits of the wanted files, from the newest snapshot that holds exactly these files."""
-        rest = dict(wanted)
+        rest = dict(entries)
         unusual: dict[str, int] = {}
         if not rest:
             return unusual
@@ -269,7 +269,7 @@ class Manifest:
     @functools.cached_property
     def _snapshots(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Return (tree, manifest), newest first."""
-        return [(tree, meta) for _, tree, meta in sorted(self._read(), key=lambda one: one[0], reverse=True)]
+        return [(tree, meta) for _, tree, meta in sorted(self._read(), key=lambda row: row[0], reverse=True)]
 
     def _read(self) -> Iterator[Noted]:
         for name in self._repository.references:

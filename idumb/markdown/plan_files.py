@@ -77,14 +77,14 @@ class PlanningFolder:
         recognized = foreign_formats.tool(text.splitlines())
         return recognized[0] if recognized else None
 
-    def same_phase(self, one: str, other: str) -> bool:
-        first, second = _steps_of(one), _steps_of(other)
+    def same_phase(self, name: str, other_name: str) -> bool:
+        first, second = _steps_of(name), _steps_of(other_name)
         if first is not None or second is not None:
             return first == second
-        if phase_names.same_phase(phase_names.number(one) or one, phase_names.number(other) or other):
+        if phase_names.same_phase(phase_names.number(name) or name, phase_names.number(other_name) or other_name):
             return True
-        has_other_name = phase_names.other_number(one) or phase_names.other_number(other)
-        return has_other_name is not None and self._folders(one) == self._folders(other) != []
+        has_other_name = phase_names.other_number(name) or phase_names.other_number(other_name)
+        return has_other_name is not None and self._folders(name) == self._folders(other_name) != []
 
     def _folders(self, phase: str) -> list[str]:
         return phase_names.matching_folders(self._names(PHASES), phase)

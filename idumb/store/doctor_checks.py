@@ -60,7 +60,7 @@ class _LogChecks:
         possible = recoverable is not None and recoverable.possible
         means = recoverable.words if recoverable is not None else "no command that needs it runs"
         mend = (rebuild.RESTORE if recoverable is not None else error.hint or "") if not possible else ""
-        return health.problem(error.message, means=means, mend=mend, mends=possible)
+        return health.problem(error.message, means=means, mend=mend, fixes=possible)
 
     def chain(self) -> Iterator[Symptom]:
         try:
@@ -80,7 +80,7 @@ class _LogChecks:
             f"event {result.broken_at}: {result.why}",
             means=recoverable.words or "later events cannot be trusted",
             mend="" if recoverable.possible else "Keep a copy of the git folder before anything else",
-            mends=recoverable.possible,
+            fixes=recoverable.possible,
         )
 
     def rebuild(self, _: Symptom) -> str:
@@ -102,9 +102,9 @@ class _LogChecks:
         if damaged:
             words = f"{damaged} of its lines cannot be read"
             means = "the event log is whole and can rebuild it" if self._is_whole() else "it may not help the log"
-            yield health.warn(words, anchored.path, means=means, mends=self._is_whole())
+            yield health.warn(words, anchored.path, means=means, fixes=self._is_whole())
         elif not os.path.lexists(anchored.path) and self._is_whole():
-            yield health.warn("it is missing", anchored.path, means="the next command rebuilds it", mends=True)
+            yield health.warn("it is missing", anchored.path, means="the next command rebuilds it", fixes=True)
         else:
             yield health.passed(anchored.path)
 
@@ -132,7 +132,7 @@ class _LogChecks:
                 "it is missing" if recorded is None else "it cannot be read",
                 path,
                 means="without the user's state directory, an older log would go unnoticed",
-                mends=True,
+                fixes=True,
             )
 
     def set_anchor(self, symptom: Symptom) -> str:
@@ -148,7 +148,7 @@ class _LogChecks:
                     f"{who} ended without releasing it",
                     path,
                     means="the next command takes over",
-                    mends=True,
+                    fixes=True,
                     subject=path,
                 )
             elif standing != owner_card.RUNNING:

@@ -103,9 +103,9 @@ def remove_tree(path: str) -> None:
     atomic_write.sync_folder(os.path.dirname(path))
 
 
-def _measured(what: str, path: str) -> LocalFolder:
+def _measured(contents: str, path: str) -> LocalFolder:
     files = [os.path.join(here, name) for here, _, names in os.walk(path, onerror=_raise) for name in names]
-    return LocalFolder(what, path, len(files), sum(os.lstat(file).st_size for file in files))
+    return LocalFolder(contents, path, len(files), sum(os.lstat(file).st_size for file in files))
 
 
 def _copy(source: str, target: str) -> None:
@@ -152,7 +152,7 @@ def check_unpacked(state_dir: str) -> Check:
             words = (
                 f"{size / _MEGABYTE:.0f} MB that an agent unpacked of its own program; it unpacks them again on demand"
             )
-            yield Symptom(health.OK, words, place, mends=True)
+            yield Symptom(health.OK, words, place, fixes=True)
 
     def remove(_: Symptom) -> str:
         size = _size(place)

@@ -33,14 +33,14 @@ _FENCES_UNSEEN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Recoverable:
-    """`events` can be recovered from `source`; `known` is the highest number that any witness knows.
+    """`events` can be recovered from `source`; `last_known` is the highest number that any witness knows.
 
     `possible` if no event that a witness knows would be missing. `words` describe it for a person.
     """
 
     events: int
     head: str
-    known: int
+    last_known: int
     source: str
     possible: bool
     words: str
@@ -86,7 +86,7 @@ def rebuild(common_dir: str, kept_refs: Callable[[], bool]) -> Report:
             "store.lost",
             f"the event log cannot be rebuilt: {recoverable.words}: {path}",
             hint=RESTORE,
-            details={"path": path, "events": recoverable.events, "known": recoverable.known},
+            details={"path": path, "events": recoverable.events, "known": recoverable.last_known},
         )
     with log_errors.translated(path):
         fresh = f"{path}.new"
@@ -131,11 +131,11 @@ class _Left:
             yield Stream("the archive", archived(self.folder), 0)
 
 
-def _words(count: int, known: int, kept_refs: Callable[[], bool], *, possible: bool) -> str:
+def _words(count: int, last_known: int, kept_refs: Callable[[], bool], *, possible: bool) -> str:
     if possible:
         return f"all {count} known events can be recovered"
     if count:
-        return f"only events 1 to {count} of {known or 'an unknown number'} can be recovered"
+        return f"only events 1 to {count} of {last_known or 'an unknown number'} can be recovered"
     refs = "; refs/idumb still holds every snapshot and checkpoint, and stays as it is" if kept_refs() else ""
     return f"no event can be recovered{refs}"
 

@@ -81,11 +81,11 @@ class SshSignatures:
         return real
 
     def _run(
-        self, arguments: Sequence[str], given: bytes, *, limit: float | None = _SECONDS, apart: bool = True
+        self, arguments: Sequence[str], data: bytes, *, limit: float | None = _SECONDS, apart: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [self._program(), *arguments],
-            input=given,
+            input=data,
             capture_output=True,
             check=False,
             timeout=limit,

@@ -98,9 +98,9 @@ class Redactor:
             line, text = line + text.count(b"\n", 0, done), text[done:]
         return tuple((name, where) for where, name in sorted(places))
 
-    def variables_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+    def variables_in(self, pieces: Iterable[bytes], names: frozenset[str]) -> frozenset[str]:
         """Return the given variables whose values occur in the bytes; read no further than the last one found."""
-        sought: dict[str, list[bytes]] = {name: [] for name in wanted}
+        sought: dict[str, list[bytes]] = {name: [] for name in names}
         for spelling, name in self._names.items():
             if name in sought:
                 sought[name].append(spelling.encode("latin-1"))
@@ -112,7 +112,7 @@ class Redactor:
             if not sought:
                 break
             text = text[max(len(text) - longest + 1, 0) :]
-        return wanted - sought.keys()
+        return names - sought.keys()
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with every string redacted, including keys.

@@ -33,7 +33,7 @@ COMPUTED = {
     "f'approval.{kind}'": tuple(
         f"approval.{kind}" for kind in (approval.VOID, approval.EXPIRED, approval.REVOKED, "missing", "bad-signature")
     ),
-    "f'lock.{what}-changed'": _LOCK,
+    "f'lock.{part}-changed'": _LOCK,
     "f'amend.{field}'": tuple(f"amend.{name}" for name in amendment.UNCHANGEABLE),
     "f\"verification.{verification['status']}\"": _VERIFICATION,
     "f\"verification.{record['status']}\"": _VERIFICATION,

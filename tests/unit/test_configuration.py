@@ -117,7 +117,7 @@ def test_every_setting_can_be_given() -> None:
         breaker={"failures": 3, "time": 120},
         retry={"calls": 1, "pause": 10},
         ask={"timeout": 2700},
-        named=frozenset({"run.idle_timeout"}),
+        configured_keys=frozenset({"run.idle_timeout"}),
     )
     assert settings.digest() != Settings().digest()
 

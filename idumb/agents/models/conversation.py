@@ -203,8 +203,8 @@ def refused(answer: Answer) -> Ended:
     return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
 
 
-def _not_found(words: str, status: int, said: str) -> Ended:
-    if answers.kind_of(said) == agent.UNKNOWN_MODEL:
+def _not_found(words: str, status: int, message: str) -> Ended:
+    if answers.kind_of(message) == agent.UNKNOWN_MODEL:
         return Ended(outcome.ERRORED, words, failure=agent.UNKNOWN_MODEL)
     if status in {404, 405, 501}:
         return Ended(outcome.ERRORED, f"{words}; check base_url and model", failure=agent.MISSING)

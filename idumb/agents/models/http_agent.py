@@ -188,13 +188,13 @@ class _Talk(Talk):
             ]
         return extras
 
-    def _count(self, said: Mapping[str, Any]) -> None:
-        usage = said.get("usage") or {}
+    def _count(self, answer: Mapping[str, Any]) -> None:
+        usage = answer.get("usage") or {}
         tokens = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
         totals = (self.usage.tokens_in, self.usage.tokens_out)
         counted = [_sum(old, new) for old, new in zip(totals, tokens, strict=True)]
         self.usage = Usage(counted[0], counted[1])
-        self.model = said["model"] if isinstance(said.get("model"), str) else self.model
+        self.model = answer["model"] if isinstance(answer.get("model"), str) else self.model
 
     def _require_budget(self) -> None:
         most = self.request.budget.tokens

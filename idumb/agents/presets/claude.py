@@ -55,9 +55,9 @@ def read(output: bytes, errors: bytes) -> Said:
     return dataclasses.replace(of_result(result, last_message, model, errors), session=session)
 
 
-def of_result(result: dict[str, Any], said: str, model: str | None, errors: bytes) -> Said:
+def of_result(result: dict[str, Any], printed: str, model: str | None, errors: bytes) -> Said:
     """Parse a report of Claude Code or of an agent with the same format."""
-    words = text(result.get("result")) or text(inside(result, "error", "message")) or said
+    words = text(result.get("result")) or text(inside(result, "error", "message")) or printed
     subtype = text(result.get("subtype"))
     wrong = result.get("is_error") is True or not result or subtype.startswith("error")
     structured = result.get("structured_output")

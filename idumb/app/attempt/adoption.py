@@ -110,39 +110,39 @@ def question_events(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
     return (put, answered, *_events(context, task, task_state, answer))
 
 
-def resolve(context: RunContext, task: Task, known: TaskState) -> None:
+def resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
     """Record what follows from a person's answer to a task that waited."""
-    recorded = context.journal.state.answers[known.decisions[0]]
+    recorded = context.journal.state.answers[task_state.decisions[0]]
     answer = Answer(recorded["decision"], recorded["choice"], recorded["by"], recorded.get("guidance", ""))
-    context.journal.write(*_events(context, task, known, answer))
+    context.journal.write(*_events(context, task, task_state, answer))
 
 
-def _events(context: RunContext, task: Task, known: TaskState, answer: Answer) -> Iterator[NewEvent]:
+def _events(context: RunContext, task: Task, task_state: TaskState, answer: Answer) -> Iterator[NewEvent]:
     if answer.choice == run.BUILD:
         yield context.journal.event("task.reset", task.id, reason=ANSWERED)
         return
     why = answer.guidance or "an old iDumb says that it is done"
     yield context.journal.event(
-        "task.accepted", task.id, reason=why, by=answer.by, commit=None, touched=[], left=known.work.left
+        "task.accepted", task.id, reason=why, by=answer.by, commit=None, touched=[], left=task_state.work.left_tree
     )
     yield from handoff_writer.of_accepted(context.services, context.journal, context.contract, task.id, why)
 
 
-def _evidence(context: RunContext, known: TaskState) -> Iterator[str]:
-    for event in context.services.log.events(run=context.run, task=known.id, kind="evidence.recorded"):
-        if event.attempt == known.attempt.number:
+def _evidence(context: RunContext, task_state: TaskState) -> Iterator[str]:
+    for event in context.services.log.events(run=context.run, task=task_state.id, kind="evidence.recorded"):
+        if event.attempt == task_state.attempt.number:
             row = event.payload
             yield f"{row['subject']} {row['result']}: {row['command'] or row['text']}"
 
 
-def _question(task: Task, known: TaskState, evidence: Iterator[str]) -> Decision:
+def _question(task: Task, task_state: TaskState, evidence: Iterator[str]) -> Decision:
     return Decision(
-        id=f"{task.id}{MARK}{known.attempt.number}",
+        id=f"{task.id}{MARK}{task_state.attempt.number}",
         kind=run.TAKEN_OVER,
         task=task.id,
         what=f"{task.id}: an old iDumb says that it is done; idumb cannot prove it",
         why="What is there may be the finished work, so idumb builds over it only if you decide that.",
-        evidence=(known.reason, *evidence),
+        evidence=(task_state.reason, *evidence),
         choices=(
             Choice(ACCEPT, "it is done", "it counts as accepted by you; nothing is changed or committed"),
             Choice(run.BUILD, "build it", "its builder works on what is there, as on any other task"),

@@ -26,24 +26,24 @@ def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str
     """Yield each configured ceiling: what it limits, its height with what a person added, and what is used."""
     roles = ((role, settings.roles.get(role)) for role in (agent.BUILDER, agent.VALIDATOR))
     ceilings = {**settings.ceilings, **{role: own.ceiling for role, own in roles if own is not None}}
-    for of in (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
-        ceiling = ceilings.get(of)
+    for scope in (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
+        ceiling = ceilings.get(scope)
         if ceiling is None or ceiling == Ceiling():
             continue
-        if of == TASK:
+        if scope == TASK:
             spent = state.tasks[task].progress.spent
         else:
-            spent = spending.total(state.spent.values()) if of == RUN else state.spent.get(of, Spent())
-        yield of, spending.raise_ceiling(ceiling, _raises(state, task, of)), spent
+            spent = spending.total(state.spent.values()) if scope == RUN else state.spent.get(scope, Spent())
+        yield scope, spending.raise_ceiling(ceiling, _raises(state, task, scope)), spent
 
 
-def _raises(state: RunState, task: str, of: str) -> int:
+def _raises(state: RunState, task: str, scope: str) -> int:
     """Return how often a person raised a ceiling. The ceiling of a task is raised for that task only."""
-    start = f"{task}{MARK}{of}." if of == TASK else ""
+    start = f"{task}{MARK}{scope}." if scope == TASK else ""
     return sum(
         1
         for decision, answer in state.answers.items()
-        if f"{MARK}{of}." in decision and decision.startswith(start) and answer["choice"] == RAISE
+        if f"{MARK}{scope}." in decision and decision.startswith(start) and answer["choice"] == RAISE
     )
 
 
@@ -51,7 +51,9 @@ def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
     """Return fields of an attempt that begins now: its `ceilings` with what is used, and the `allowance` left."""
     spans = tuple(_spans(context.services.settings, context.journal.state, task.id))
     return {
-        "ceilings": {of: {"ceiling": _plain(limit), "used": dataclasses.asdict(spent)} for of, limit, spent in spans},
+        "ceilings": {
+            scope: {"ceiling": _plain(limit), "used": dataclasses.asdict(spent)} for scope, limit, spent in spans
+        },
         "allowance": spending.lowest(spending.remaining(limit, spent) for _, limit, spent in spans),
     }
 
@@ -85,7 +87,9 @@ def _plain(ceiling: Ceiling) -> dict[str, Any]:
 
 def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | None:
     """Return the ceiling that another attempt would exceed, if there is one."""
-    ceilings = (spending.reached_ceiling(of, ceiling, spent) for of, ceiling, spent in _spans(settings, state, task))
+    ceilings = (
+        spending.reached_ceiling(scope, ceiling, spent) for scope, ceiling, spent in _spans(settings, state, task)
+    )
     return next((ceiling for ceiling in ceilings if ceiling is not None), None)
 
 
@@ -99,9 +103,9 @@ def ask_about_ceiling(context: RunContext, task: Task) -> tuple[str, str] | None
     if ceiling is None:
         _tell_blind(context, task)
         return None
-    question = _question(task, ceiling, _raises(state, task.id, ceiling.of) + 1)
-    words = f"the ceiling of the {ceiling.of} is reached: {ceiling.words}"
-    if _stopped(state.answers, question.id, ceiling.of):
+    question = _question(task, ceiling, _raises(state, task.id, ceiling.scope) + 1)
+    words = f"the ceiling of the {ceiling.scope} is reached: {ceiling.words}"
+    if _stopped(state.answers, question.id, ceiling.scope):
         return STOP, words
     event = context.journal.event
     events = [context.journal.question_event(question, task.id)]
@@ -116,21 +120,21 @@ def ask_about_ceiling(context: RunContext, task: Task) -> tuple[str, str] | None
     return ask_about_ceiling(context, task) if answer.choice == RAISE else (STOP, words)
 
 
-def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, of: str) -> bool:
+def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, scope: str) -> bool:
     """Return whether a person chose to stop, at this question or for the run's or role's ceiling of the same height."""
     height = question.partition(MARK)[2]
-    same = (a for i, a in answers.items() if i == question or (of != TASK and i.partition(MARK)[2] == height))
+    same = (a for i, a in answers.items() if i == question or (scope != TASK and i.partition(MARK)[2] == height))
     return any(answer["choice"] == STOP for answer in same)
 
 
 def _tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
     reported = context.notes.setdefault("blind", set())
-    for of, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
-        if spending.is_blind(ceiling, spent) and of not in reported:
-            reported.add(of)
+    for scope, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
+        if spending.is_blind(ceiling, spent) and scope not in reported:
+            reported.add(scope)
             context.services.reporter.note(
-                f"The ceiling of the {of} covers tokens or money, and its agents did not report all they used;"
+                f"The ceiling of the {scope} covers tokens or money, and its agents did not report all they used;"
                 " it may be exceeded without notice"
             )
 
@@ -138,10 +142,10 @@ def _tell_blind(context: RunContext, task: Task) -> None:
 def _question(task: Task, reached: CeilingReached, number: int) -> Decision:
     lasting = "Or change `ceilings` in .idumb/config.yaml, and start a run of that"
     return Decision(
-        id=f"{task.id}{MARK}{reached.of}.{number}",
+        id=f"{task.id}{MARK}{reached.scope}.{number}",
         kind="ceiling",
         task=task.id,
-        what=f"{task.id} {task.title} would pass the ceiling of the {reached.of}",
+        what=f"{task.id} {task.title} would pass the ceiling of the {reached.scope}",
         why=f"{reached.words[:1].upper()}{reached.words[1:]}; the configuration says that this is the most.",
         evidence=(reached.words, lasting),
         choices=(

@@ -167,10 +167,10 @@ def payload(offered: BuilderCommits) -> dict[str, object]:
     }
 
 
-def recorded(context: RunContext, known: TaskState) -> BuilderCommits | None:
+def recorded(context: RunContext, task_state: TaskState) -> BuilderCommits | None:
     """Return the commits of a task's last attempt from the log; None if its builder made none."""
-    last = run_lookup.last_event(context.services, "attempt.finished", context.run, known.id)
-    row = last.payload.get("committed") if last is not None and last.attempt == known.attempt.number else None
+    last = run_lookup.last_event(context.services, "attempt.finished", context.run, task_state.id)
+    row = last.payload.get("committed") if last is not None and last.attempt == task_state.attempt.number else None
     if row is None:
         return None
     commits = tuple(map(_commit_of, row["commits"]))

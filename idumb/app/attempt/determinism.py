@@ -90,9 +90,9 @@ def _same_start(work: Trees, attempt: Measured, base: str, present: str) -> bool
         return False
 
 
-def _foreign(work: Trees, one: str, other: str) -> bool:
+def _foreign(work: Trees, first: str, second: str) -> bool:
     """Return whether trees differ in more than idumb's own files, which every run writes."""
-    return any(not paths.matches_any(change.path, paths.OWN_FILES) for change in work.changes(one, other))
+    return any(not paths.matches_any(change.path, paths.OWN_FILES) for change in work.changes(first, second))
 
 
 def _finished(events: Iterable[Event], begun: Event) -> Earlier | None:

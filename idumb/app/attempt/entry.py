@@ -224,10 +224,10 @@ def begin(context: RunContext, task: Task) -> Attempt:
     )
     if waits_for_verdict(context, task):
         return dataclasses.replace(fresh, awaits_verdict=True)
-    continues = bool(base) and last.work.left is not None and _continues(context, task, last)
+    continues = bool(base) and last.work.left_tree is not None and _continues(context, task, last)
     if context.commits is not None and not (continues and builder_commits.is_at_head(context)):
         return builder_commits.begin(context, fresh)
-    if not base or last.work.left is None:
+    if not base or last.work.left_tree is None:
         return fresh
     conversation = resumed_conversation(context, task)
     if continues:

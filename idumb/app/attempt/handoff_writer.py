@@ -42,7 +42,7 @@ def of_accepted(services: Services, journal: Journal, contract: Contract, task: 
 
 
 def of_task(
-    services: Services, journal: Journal, contract: Contract, task: Task, said: str, deliverables: Sequence[str]
+    services: Services, journal: Journal, contract: Contract, task: Task, summary: str, deliverables: Sequence[str]
 ) -> list[NewEvent]:
     """Return an event for each receiver of a completed task: the handoff, or why there is none."""
     events = []
@@ -50,7 +50,7 @@ def of_task(
         if handoff.type_of(target.type) == handoff.NEVER:
             continue
         document = _document(services, journal, contract, task, target, number)
-        document = dataclasses.replace(document, summary=said[:_SUMMARY], deliverables=tuple(deliverables))
+        document = dataclasses.replace(document, summary=summary[:_SUMMARY], deliverables=tuple(deliverables))
         events.append(_event(services, journal, document))
     return events
 
@@ -66,16 +66,16 @@ def _event(services: Services, journal: Journal, document: Document) -> NewEvent
 
 
 def _document(
-    services: Services, journal: Journal, contract: Contract, task: Task, wanted: plan.Handoff, number: int
+    services: Services, journal: Journal, contract: Contract, task: Task, declared: plan.Handoff, number: int
 ) -> Document:
     attempt = journal.state.tasks[task.id].attempt.number or 1
     return Document(
         handoff.new_id(journal.state.id, task.id, attempt, number),
         contracts.builder_of(contract.plan_of(task.id), task, services.settings) or "human",
-        wanted.agent,
+        declared.agent,
         journal.operation,
         services.clock.now(),
-        handoff.type_of(wanted.type),
+        handoff.type_of(declared.type),
         priority=task.priority,
         title=task.title,
         acceptance_criteria=tuple(f"{c.id}: {c.text}" for c in task.acceptance),

@@ -67,9 +67,9 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
         proofs.extend(verdict.evidence)
         attempt = dataclasses.replace(
             attempt,
-            verdict_of_validator=verdict.said,
+            verdict_of_validator=verdict.result,
             validated_from=verdict.judged_from,
-            failure=_validator_failure(context, attempt, proofs, verdict.said),
+            failure=_validator_failure(context, attempt, proofs, verdict.result),
         )
     attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs))
     return _scan_residue(context, attempt) if checked or attempt.verdict_of_validator is not None else attempt
@@ -201,14 +201,14 @@ def _step_command(step: Step) -> str | None:
 
 
 def _validator_failure(
-    context: RunContext, attempt: Measured, proofs: Iterable[Evidence], said: agent.AgentResult | None
+    context: RunContext, attempt: Measured, proofs: Iterable[Evidence], result: agent.AgentResult | None
 ) -> FailureMessage | None:
     """Return why the validator could not judge, if nothing else fails the attempt."""
     name = attempt.validator
-    if said is None or name is None:
+    if result is None or name is None:
         return attempt.failure
     broken = [e.subject for e in proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
-    return build.agent_failure(context, name, said) if broken == [f"validator {name}"] else attempt.failure
+    return build.agent_failure(context, name, result) if broken == [f"validator {name}"] else attempt.failure
 
 
 def _scan_residue(context: RunContext, attempt: Measured) -> Measured:
@@ -256,18 +256,18 @@ def ask_people(context: RunContext, attempt: Measured) -> Measured:
     return scan_again(context, attempt, "changed while a person was asked about it")
 
 
-def _ask(context: RunContext, attempt: Measured, asked: Sequence[Decision]) -> Measured:
-    if not asked:
+def _ask(context: RunContext, attempt: Measured, decisions: Sequence[Decision]) -> Measured:
+    if not decisions:
         return attempt
     answers: list[Answer] = []
-    for question in asked:
+    for question in decisions:
         answer = questions.recorded_answer(context, question) or context.services.asker.ask(question)
         answers += [] if answer is None else [answer]
     return dataclasses.replace(
         attempt,
-        questions=(*attempt.questions, *asked),
+        questions=(*attempt.questions, *decisions),
         answers=(*attempt.answers, *answers),
-        evidence=(*attempt.evidence, *questions.evidence_of_answers(asked, answers, attempt.candidate)),
+        evidence=(*attempt.evidence, *questions.evidence_of_answers(decisions, answers, attempt.candidate)),
     )
 
 

@@ -127,17 +127,17 @@ def checkpoints(
     texts: dict[int, Callable[[], str]] = {}
     for event in services.log.events(run=state.id):
         replay.apply(now, event)
-        of = event.task or "", event.attempt or 1
+        key = event.task or "", event.attempt or 1
         if event.kind == "rollback.completed":
             trimmed.update(event.payload["tasks"])
         elif event.kind == "evidence.recorded":
-            evidence.setdefault(of, []).append(event.payload)
+            evidence.setdefault(key, []).append(event.payload)
         elif event.kind == "attempt.finished":
-            lines[of] = event.payload["ledger"]
+            lines[key] = event.payload["ledger"]
         elif event.kind == "checkpoint.recorded" and event.task in tasks:
-            moment = RunState(id=state.id, tasks={of[0]: now.tasks[of[0]]})
-            facts = tuple(evidence.get(of, ())), lines.get(of, ())
-            texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[of[0]], *facts)
+            moment = RunState(id=state.id, tasks={key[0]: now.tasks[key[0]]})
+            facts = tuple(evidence.get(key, ())), lines.get(key, ())
+            texts[event.seq] = functools.partial(services.documents.checkpoint, moment, contract.tasks[key[0]], *facts)
     for name in tasks:
         kept = state.tasks[name].checkpoint
         if kept is None and name in trimmed:
@@ -244,7 +244,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
         return {}
     last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
     touched = {path for task in state.attempted for path in state.tasks[task].work.touched}
-    counts = services.trees.line_counts(state.base.tree, last.work.left or state.base.tree)
+    counts = services.trees.line_counts(state.base.tree, last.work.left_tree or state.base.tree)
     return {path: count for path, count in counts.items() if path in touched}
 
 
@@ -295,7 +295,7 @@ def _commits_wait(state: RunState) -> bool:
     """Return whether a builder's commits wait for an answer: nothing may be committed on HEAD before them."""
     if state.policy != COMMIT_BUILDER:
         return False
-    return any(t.status == outcome.WAITING and t.work.left != t.work.base for t in state.tasks.values())
+    return any(t.status == outcome.WAITING and t.work.left_tree != t.work.base for t in state.tasks.values())
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:

@@ -60,12 +60,12 @@ def ask_about_strays(
     )
 
 
-def ask_about_recorded_strays(context: RunContext, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
+def ask_about_recorded_strays(context: RunContext, task: Task, task_state: TaskState) -> tuple[NewEvent, ...]:
     """Return the same events for an attempt that was recorded before idumb was killed."""
     last = run_lookup.last_event(context.services, "attempt.finished", context.run, task.id)
     lines = () if last is None else last.payload["ledger"]
     statuses = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(context, task, known.attempt.number, known.reason, statuses)
+    return ask_about_strays(context, task, task_state.attempt.number, task_state.reason, statuses)
 
 
 def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
@@ -88,9 +88,9 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
     )
 
 
-def waits_about_strays(known: TaskState) -> bool:
+def waits_about_strays(task_state: TaskState) -> bool:
     """Return whether a task waits for such an answer."""
-    return any(DEVIATION_MARK in decision for decision in known.decisions)
+    return any(DEVIATION_MARK in decision for decision in task_state.decisions)
 
 
 def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:
@@ -128,13 +128,13 @@ def validator_question(
     attempt: int,
     changes: Sequence[ledger.Change],
     why: str = "The plan says that a person validates this task.",
-    said: str = "",
+    reply: str = "",
 ) -> Decision:
     """Return the question whether a task is good, asked if a person validates it or no validator could.
 
-    `why` explains it, `said` is the validator's answer.
+    `why` explains it, `reply` is the validator's answer.
     """
-    shown = (said,) if said else ()
+    shown = (reply,) if reply else ()
     return Decision(
         id=f"{task.id}.validator.{attempt}",
         kind="criterion",
@@ -207,10 +207,12 @@ def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
     )
 
 
-def evidence_of_answers(asked: Iterable[Decision], answers: Iterable[Answer], tree: str | None) -> tuple[Evidence, ...]:
+def evidence_of_answers(
+    questions: Iterable[Decision], answers: Iterable[Answer], tree: str | None
+) -> tuple[Evidence, ...]:
     """Return people's answers as evidence; a question without an answer waits."""
     by_question = {answer.decision: answer for answer in answers}
-    return tuple(_of_answer(question, by_question.get(question.id), tree) for question in asked)
+    return tuple(_of_answer(question, by_question.get(question.id), tree) for question in questions)
 
 
 def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> Evidence:

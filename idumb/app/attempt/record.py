@@ -151,9 +151,9 @@ def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
 
 
 def completion_events(
-    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None = None
+    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left_tree: str | None = None
 ) -> tuple[NewEvent, ...]:
-    return (_checkpoint_event(context, attempt, kept, commit, left), *_completed_event(context, attempt))
+    return (_checkpoint_event(context, attempt, kept, commit, left_tree), *_completed_event(context, attempt))
 
 
 def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
@@ -269,7 +269,7 @@ def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
 
 
 def _checkpoint_event(
-    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left: str | None
+    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left_tree: str | None
 ) -> NewEvent:
     head = commit if commit is not None else context.services.history.head().commit
     return _event(
@@ -286,7 +286,7 @@ def _checkpoint_event(
         seconds=round(context.services.clock.monotonic() - attempt.started, 3),
         error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
         verdict=attempt.verdict,
-        left=left,
+        left=left_tree,
     )
 
 

@@ -46,7 +46,7 @@ class Verdict:
     """
 
     evidence: tuple[Evidence, ...] = ()
-    said: AgentResult | None = None
+    result: AgentResult | None = None
     judged_from: Snapshot | None = None
 
 
@@ -235,15 +235,15 @@ def question(attempt: Measured) -> Decision | None:
     )
 
 
-def _why_unproven(attempt: Measured, said: Evidence, name: str) -> str:
-    if said.result == evidence.UNPROVEN:
+def _why_unproven(attempt: Measured, opinion: Evidence, name: str) -> str:
+    if opinion.result == evidence.UNPROVEN:
         return f"The validator {name} gave an answer that cannot be used."
-    others = [e for e in attempt.evidence if e is not said]
+    others = [e for e in attempt.evidence if e is not opinion]
     if evidence.proves(others) or questions.criterion_questions(attempt.task, attempt.number, ()):
         return ""
-    if said.result == evidence.OPINION:
+    if opinion.result == evidence.OPINION:
         return f"The validator {name} says PASS and shows no evidence, and nothing else proves this task."
-    shown = validation.proven_criteria(attempt.task, said.shown)
+    shown = validation.proven_criteria(attempt.task, opinion.shown)
     alone = (c for c, proof in contract.proofs(attempt.task).items() if proof in {OPINION, UNPROVEN})
     rest = [c for c in alone if c not in shown]
     return f"The validator {name} shows nothing for {wording.listed(rest)}, and nothing else proves it." if rest else ""

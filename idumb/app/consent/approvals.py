@@ -187,9 +187,9 @@ def import_signed(services: Services, contract: Contract, path: str) -> StoredAp
     return kept
 
 
-def _most_relevant(contract: Contract, known: Sequence[StoredApproval]) -> StoredApproval:
+def _most_relevant(contract: Contract, stored: Sequence[StoredApproval]) -> StoredApproval:
     """The invalid approval to report: the newest of this contract, else the newest of the phase."""
-    return next((kept for kept in known if kept.approval.contract_hash == contract.hash), known[0])
+    return next((kept for kept in stored if kept.approval.contract_hash == contract.hash), stored[0])
 
 
 def why_invalid(services: Services, contract: Contract, *, base: str | None = None) -> InvalidApproval | None:

@@ -35,7 +35,7 @@ class NextVersion:
 
     contract: Contract
     sources: tuple[tuple[str, bytes], ...]
-    what: tuple[str, ...]
+    changes: tuple[str, ...]
     by: str
     why: str = ""
     path: str | None = None
@@ -46,44 +46,44 @@ class NextVersion:
     consents: bool = False
 
 
-def lock_next(services: Services, journal: Journal, wanted: NextVersion) -> None:
-    """Make `wanted` the contract of the run.
+def lock_next(services: Services, journal: Journal, next_version: NextVersion) -> None:
+    """Make `next_version` the contract of the run.
 
     Refusal `amend.changed-meanwhile` if the plan changed meanwhile, `amend.link` if a link would be replaced.
     """
-    if wanted.path is not None:
-        require_file(services, wanted.path, journal.state.phase)
-    require_bytes(wanted.contract, wanted.sources)
+    if next_version.path is not None:
+        require_file(services, next_version.path, journal.state.phase)
+    require_bytes(next_version.contract, next_version.sources)
     state, now = journal.state, services.clock.now()
-    payload = _payload(services, state, wanted)
-    blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in wanted.sources}
+    payload = _payload(services, state, next_version)
+    blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in next_version.sources}
     services.trees.keep_blobs(payload["ref"], blobs, f"plans of run {state.number}, version {payload['version']}")
-    if wanted.consents:
-        agreed = agent_programs.consent_record(services, wanted.contract, state.contract.hash)
-        services.consent.record(wanted.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)
-    if wanted.path is not None:
+    if next_version.consents:
+        agreed = agent_programs.consent_record(services, next_version.contract, state.contract.hash)
+        services.consent.record(next_version.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)
+    if next_version.path is not None:
         journal.write(journal.event("amendment.intended", **payload))
-        _write(services, journal, wanted)
+        _write(services, journal, next_version)
     _record(journal, payload)
 
 
-def _payload(services: Services, state: RunState, wanted: NextVersion) -> dict[str, Any]:
-    contract, version = wanted.contract, state.contract.version + 1
+def _payload(services: Services, state: RunState, next_version: NextVersion) -> dict[str, Any]:
+    contract, version = next_version.contract, state.contract.version + 1
     digests = ([task, contracts.task_digest(contract.tasks[task])] for task in contract.order)
     return {
         "version": version,
         "from": state.contract.hash,
         "to": contract.hash,
         "chain": chained(state.contract.chain, contract.hash),
-        "plans": [list(item) for item in contracts.source_hashes(wanted.sources).items()],
-        "path": wanted.path,
+        "plans": [list(item) for item in contracts.source_hashes(next_version.sources).items()],
+        "path": next_version.path,
         "ref": plans_ref(services, state.id, version),
-        "what": list(wanted.what),
-        "by": wanted.by,
-        "why": wanted.why,
-        "tasks": list(digests) if wanted.changes_tasks else None,
-        "answers": list(wanted.answers),
-        "reset": list(wanted.reset),
+        "what": list(next_version.changes),
+        "by": next_version.by,
+        "why": next_version.why,
+        "tasks": list(digests) if next_version.changes_tasks else None,
+        "answers": list(next_version.answers),
+        "reset": list(next_version.reset),
     }
 
 
@@ -119,12 +119,12 @@ def _changed_meanwhile(path: str, phase: str) -> Refusal:
     )
 
 
-def _write(services: Services, journal: Journal, wanted: NextVersion) -> None:
-    path = wanted.path or ""
-    if _present_digest(services, path) != hashlib.sha256(wanted.before).hexdigest():
+def _write(services: Services, journal: Journal, next_version: NextVersion) -> None:
+    path = next_version.path or ""
+    if _present_digest(services, path) != hashlib.sha256(next_version.before).hexdigest():
         _abandon(journal)
         raise _changed_meanwhile(path, journal.state.phase)
-    services.reports.write_source(path, dict(wanted.sources)[path].decode("utf-8"))
+    services.reports.write_source(path, dict(next_version.sources)[path].decode("utf-8"))
     services.trees.force((path,))
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.app.ports.agents import Agent, Agents
-from idumb.domain import agent, contract
+from idumb.domain import agent
 from idumb.domain.agent import capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Envelope, envelope_key, text_digest
-from idumb.domain.contract import Contract
+from idumb.domain.contract import Contract, builder_of, validator_of
 from idumb.domain.errors import AdapterError
 from idumb.domain.intake import ground
 from idumb.domain.proof import levels
@@ -43,32 +43,32 @@ class EnvelopeSet:
         return digest
 
 
-def builder_validator_pairs(known: Contract, settings: Settings) -> dict[str, tuple[str, str | None]]:
-    """The pairs of builder and validator that the contract needs, by key, in order of first use."""
+def builder_validator_pairs(contract: Contract, settings: Settings) -> dict[str, tuple[str, str | None]]:
+    """Return the pairs of builder and validator that the contract needs, by key, in order of first use."""
     pairs = (
-        (contract.builder_of(plan, task, settings), contract.validator_of(plan, task, settings))
-        for plan in known.plans
+        (builder_of(plan, task, settings), validator_of(plan, task, settings))
+        for plan in contract.plans
         for task in plan.tasks
     )
     return {envelope_key(b, v): (b, v) for b, v in dict.fromkeys(pairs) if b is not None}
 
 
-def present(services: Services, agents: Agents, known: Contract) -> EnvelopeSet:
+def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeSet:
     """The envelopes that attempts of this contract would run under now."""
     settings = services.settings
     current = EnvelopeSet()
     context = _Context(services, agents, settings, current)
     shared: dict[str, Any] = {
         "idumb": services.version,
-        "contract": known.hash,
+        "contract": contract.hash,
         "context": NOTHING,
         "conversation": NOTHING,
         "rules": current.keep(readable([rule.as_dict() for rule in levels.rules(settings)])),
         "policy": _policy(services, current),
         "tools": dict(services.toolchain.versions()),
-        envelope.CHECKS: _checks(services, known, current),
+        envelope.CHECKS: _checks(services, contract, current),
     }
-    for key, (builder, validator) in builder_validator_pairs(known, settings).items():
+    for key, (builder, validator) in builder_validator_pairs(contract, settings).items():
         own = _agent_parts(context, builder, agent.BUILDER)
         # An amendment that adds another agent must not change the envelope of these two.
         ruling = settings.of_runs((builder, validator))
@@ -79,9 +79,9 @@ def present(services: Services, agents: Agents, known: Contract) -> EnvelopeSet:
     return current
 
 
-def _checks(services: Services, known: Contract, collected: EnvelopeSet) -> dict[str, str]:
+def _checks(services: Services, contract: Contract, collected: EnvelopeSet) -> dict[str, str]:
     """Program to path and hash, for the programs that checks start. Those in the working tree belong to tasks."""
-    places = services.files.programs(sorted(ground.named_programs(known)))
+    places = services.files.programs(sorted(ground.named_programs(contract)))
     collected.programs += places.values()
     digests = services.files.digests(places.values())
     return {

@@ -117,17 +117,17 @@ def _approvals(
     return tuple(StoredApproval(_carried(services, approval, new, by)) for approval in reversed(free))
 
 
-def _carried(services: Services, one: Approval, new: Contract, by: str) -> Approval:
+def _carried(services: Services, approved: Approval, new: Contract, by: str) -> Approval:
     from idumb.domain.consent import approval
 
     return dataclasses.replace(
-        one,
+        approved,
         plan_hash=contracts.phase_hash(new.plans),
         contract_hash=new.hash,
         validated_at=services.clock.now(),
         validator=f"idumb {services.version}, answers of {by}",
         nonce=services.consent.nonce(),
-        bound={**one.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
+        bound={**approved.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
     )
 
 

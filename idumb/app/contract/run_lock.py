@@ -103,10 +103,10 @@ def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[s
     }
 
 
-def _blocking_agents(known: Contract, settings: Settings) -> tuple[str, ...]:
+def _blocking_agents(contract: Contract, settings: Settings) -> tuple[str, ...]:
     """The agents whose failure blocks execution: builders, and validators of level 1 and above."""
     blocking = levels.rule(settings, "validator").level > levels.INFORMATIONAL
-    pairs = envelopes.builder_validator_pairs(known, settings).values()
+    pairs = envelopes.builder_validator_pairs(contract, settings).values()
     names = [name for pair in pairs for name in (pair[0], pair[1] if blocking else None)]
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
@@ -150,7 +150,7 @@ def _require_approval(context: RunContext, signature: str | None) -> None:
     if signature is None or mark != locked.approval or (locked.until and locked.until <= services.clock.now()):
         kept = approvals.require(services, context.contract)
         locked.approval, locked.until = mark, kept.approval.expires or ""
-        locked.named = tuple(approval_parts.bound_files(kept.approval))
+        locked.bound_files = tuple(approval_parts.bound_files(kept.approval))
 
 
 def _watched_files(context: RunContext) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _watched_files(context: RunContext) -> tuple[str, ...]:
         *(path for path, _ in context.services.policy.sources),
         PROMPTS,
         *(f"{PROMPTS}/{name}.md" for name in context.services.settings.prompts),
-        *context.locked.named,
+        *context.locked.bound_files,
     )
 
 
@@ -191,15 +191,15 @@ def _settings_digest(context: RunContext, settings: Settings) -> str:
     return contracts.governing_settings(context.contract.plans, settings).digest()
 
 
-def _contract_refusal(context: RunContext, what: str, changed: Sequence[str]) -> Refusal:
+def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) -> Refusal:
     from idumb.app.contract import changed_contract  # only a refusal needs it
 
     phase = context.contract.phase
     state = context.journal.state
-    choices = changed_contract.choices(context.services, state, changed if what == "plan" else ())
+    choices = changed_contract.choices(context.services, state, changed if part == "plan" else ())
     why = f"{wording.listed(changed)} changed during the run of phase {phase}"
     return Refusal(
-        f"lock.{what}-changed",
+        f"lock.{part}-changed",
         f"{why}; it runs only as locked, so it stopped before the next task.",
         hint=changed_contract.hint(state, choices),
         details=next_actions.offer(
@@ -208,7 +208,7 @@ def _contract_refusal(context: RunContext, what: str, changed: Sequence[str]) ->
             changed,
             choices,
             changed=list(changed),
-            part=approval_words.PARTS[0] if what == "plan" else what,
+            part=approval_words.PARTS[0] if part == "plan" else part,
         ),
     )
 
@@ -241,14 +241,14 @@ def _environment_mark(context: RunContext) -> str | None:
     return context.services.files.signature((*context.services.toolchain.files(), *context.locked.programs))
 
 
-def _changes_since(services: Services, state: RunState, known: Contract) -> tuple[Change, ...]:
+def _changes_since(services: Services, state: RunState, contract: Contract) -> tuple[Change, ...]:
     """The parts that changed since the run was locked; () if it never was.
 
     An equivalent newer template is no change. Neither is the contract, which is compared separately.
     """
     if not state.contract.envelopes:
         return ()
-    current = envelopes.present(services, services.adapters, known)
+    current = envelopes.present(services, services.adapters, contract)
     differ = envelope.changes(state.contract.envelopes, current.envelopes)
     return tuple(c for c in differ if c.part != "validator" or current.grown.get(c.now) != c.was)
 
@@ -298,7 +298,7 @@ def _describe(part: str) -> str:
 
 
 def require_same(
-    services: Services, state: RunState, known: Contract, *, mode: str | None, accepted: Sequence[str]
+    services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: Sequence[str]
 ) -> None:
     """Require that the environment is unchanged before a run continues. Refusal `envelope.changed`.
 
@@ -307,8 +307,8 @@ def require_same(
     """
     if not state.attempted or ENVELOPE in accepted:
         return
-    changes = _changes_since(services, state, known)
-    refused = changes if STRICT in (mode, state.mode, known.mode) else [c for c in changes if _is_adapter_change(c)]
+    changes = _changes_since(services, state, contract)
+    refused = changes if STRICT in (mode, state.mode, contract.mode) else [c for c in changes if _is_adapter_change(c)]
     if ADAPTER in accepted:
         refused = [c for c in refused if not _is_adapter_change(c)]
     if refused:

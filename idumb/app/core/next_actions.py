@@ -175,9 +175,9 @@ def details(question: Decision, **more: Any) -> dict[str, Any]:
     return offer(question.what, question.why, question.evidence, question.choices, **more)
 
 
-def offer(what: str, why: str, evidence: Iterable[str], choices: Sequence[Choice], **more: Any) -> dict[str, Any]:
+def offer(blocked: str, why: str, evidence: Iterable[str], choices: Sequence[Choice], **more: Any) -> dict[str, Any]:
     """The details of a refusal that offers choices."""
-    return {"what": what, "why": why, "evidence": list(evidence), "choices": rows(choices), **more}
+    return {"what": blocked, "why": why, "evidence": list(evidence), "choices": rows(choices), **more}
 
 
 def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ def checkpoint_path(phase: str, task: str) -> str:
     return f"{execution_folder(phase)}/checkpoint-{task}.md"
 
 
-def report_path(folder: str, what: str) -> str:
+def report_path(folder: str, kind: str) -> str:
     """`.planning/phases/01-name/01-name-SUMMARY.md`."""
-    return f"{folder}/{folder.rsplit('/', 1)[-1]}-{what}.md"
+    return f"{folder}/{folder.rsplit('/', 1)[-1]}-{kind}.md"
 
 
 def progress_path(phase: str) -> str:

@@ -39,15 +39,15 @@ class Pace:
 
 @dataclass(slots=True)
 class Locked:
-    """What `run_lock` found last: fingerprints of the contract's `files`, of the `environment` and of the `approval`.
+    """The last result of `run_lock`: fingerprints of the contract's `files`, the `environment` and the `approval`.
 
-    The approval is valid `until` then, and binds the files `named`. Changes that are `reported` are not reported again.
+    The approval expires at `until` and binds `bound_files`. `reported` changes are not reported again.
     """
 
     files: str | None = None
     approval: str = ""
     until: str = ""
-    named: tuple[str, ...] = ()
+    bound_files: tuple[str, ...] = ()
     environment: str | None = None
     programs: tuple[str, ...] = ()
     reported: set[str] = field(default_factory=set)

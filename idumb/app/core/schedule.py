@@ -75,24 +75,24 @@ def unfinished(shown: Mapping[str, str]) -> dict[str, str]:
     return {t: s for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED}
 
 
-def tries_again(task: Task, mode: str, known: TaskState, max_attempts: int) -> bool:
+def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int) -> bool:
     """Whether another attempt follows a failed one. Strict mode never retries, nor does a task that could not start.
 
     An agent that failed twice with the same message and the same files is not called again, and a step that would
     fail in the same way is not run again.
     """
-    if mode == STRICT or task.is_human or known.work.deviations or known.attempt.outcome in _FINAL:
+    if mode == STRICT or task.is_human or task_state.work.deviations or task_state.attempt.outcome in _FINAL:
         return False
-    if known.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+    if task_state.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
-    if known.progress.exhausted > MOST_CONTEXTS or (known.once and known.progress.attempts):
+    if task_state.progress.exhausted > MOST_CONTEXTS or (task_state.once and task_state.progress.attempts):
         return False
-    capabilities = agent.capabilities_of(known.attempt.adapter)
-    if known.progress.repeated and known.attempt.adapter and capabilities.calls_model:
+    capabilities = agent.capabilities_of(task_state.attempt.adapter)
+    if task_state.progress.repeated and task_state.attempt.adapter and capabilities.calls_model:
         return False
-    if capabilities.deterministic and _would_fail_again(task, known.attempt.failed_step):
+    if capabilities.deterministic and _would_fail_again(task, task_state.attempt.failed_step):
         return False
-    return task.on_failure not in ("block", "ask") and known.progress.attempts < max_attempts
+    return task.on_failure not in ("block", "ask") and task_state.progress.attempts < max_attempts
 
 
 def _would_fail_again(task: Task, failed_step: int | None) -> bool:

@@ -119,26 +119,26 @@ class Rehearsals(Protocol):
         """
 
 
-def run_ref(services: Services, run: str, what: str) -> str:
-    """The ref of something of a run."""
-    return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{what}"
+def run_ref(services: Services, run: str, name: str) -> str:
+    """Return a ref of a run."""
+    return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{name}"
 
 
 def plans_ref(services: Services, run: str, version: int) -> str:
-    """The ref of the plans of one version of a run's contract."""
+    """Return the ref of the plans of one version of a run's contract."""
     return run_ref(services, run, "plans" if version == 1 else f"plans-{version}")
 
 
-def attempt_ref(services: Services, run: str, task: str, attempt: int, what: str = "") -> str:
-    """The ref of something of an attempt, or, without `what`, the prefix of all."""
-    return run_ref(services, run, f"{task}/{attempt}/{what}".removesuffix("/"))
+def attempt_ref(services: Services, run: str, task: str, attempt: int, name: str = "") -> str:
+    """Return a ref of an attempt; without `name`, the prefix of all its refs."""
+    return run_ref(services, run, f"{task}/{attempt}/{name}".removesuffix("/"))
 
 
 def kept_at(snapshot: str, path: str) -> str:
-    """The git revision of a path in a snapshot."""
+    """Return the git revision of a path in a snapshot."""
     return f"{snapshot}:worktree/{path}"
 
 
-def role_ref(services: Services, operation: str, what: str) -> str:
-    """The ref of something that a role did outside a run."""
-    return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{what}"
+def role_ref(services: Services, operation: str, name: str) -> str:
+    """Return a ref of what a role did outside a run."""
+    return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{name}"

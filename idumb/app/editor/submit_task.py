@@ -32,10 +32,10 @@ from idumb.domain.runs.task_state import TaskState
 HERE = "here"
 
 
-def submit(services: Services, task_name: str, flags: Request, said: str = "") -> Result:
+def submit(services: Services, task_name: str, flags: Request, report: str = "") -> Result:
     """Judge the work of the open attempt, and commit it if it holds.
 
-    `said` is what the builder says about its work: a claim, kept in the record.
+    `report` is what the builder says about its work: a claim, kept in the record.
     """
     phase, task_id = run_lookup.find_task(task_name)
     preconditions.require_initialised(services)
@@ -65,25 +65,25 @@ def submit(services: Services, task_name: str, flags: Request, said: str = "") -
             journal.write(journal.event("run.resumed", reason="submit"))
         task = contract.tasks[task_id]
         attempt, ending = run_lifecycle.supervise(
-            services, journal, contract, request, lambda context: _judge(context, task, said)
+            services, journal, contract, request, lambda context: _judge(context, task, report)
         )
         return _submitted(services, journal, contract, request, task, attempt, ending)
 
 
-def _judge(context: RunContext, task: Task, said: str) -> tuple[Recorded | None, Ending | None]:
+def _judge(context: RunContext, task: Task, report: str) -> tuple[Recorded | None, Ending | None]:
     recovery.recover(context)
     run_lock.lock_in(context)
     task_state = context.journal.state.tasks[task.id]
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
         return None, None if task_state.status in outcome.DONE else runner.AGAIN
-    attempt = runner.run_stages(context, _rebuilt(context, task, task_state, said), pipeline.submit)
+    attempt = runner.run_stages(context, _rebuilt(context, task, task_state, report), pipeline.submit)
     ending = runner.settle(context, attempt)
     projections.progress(context)
     return attempt, ending
 
 
-def _rebuilt(context: RunContext, task: Task, task_state: TaskState, said: str) -> Built:
+def _rebuilt(context: RunContext, task: Task, task_state: TaskState, report: str) -> Built:
     """Return the attempt as it was when it was opened, from its events."""
     opened = task_state.attempt.opened or {}
     begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
@@ -105,7 +105,7 @@ def _rebuilt(context: RunContext, task: Task, task_state: TaskState, said: str) 
         snapshot=Snapshot(payload["snapshot"], payload["present"], payload["ref"]),
         before=RepositoryState(Head(opened["head"], state.branch), dict(state.guarded.digests or {})),
         announced={name: payload[name] for name in ("envelope", "request", "context", "present") if name in payload},
-        result=agent.AgentResult(outcome.COMPLETED, said, reply=said, seconds=seconds),
+        result=agent.AgentResult(outcome.COMPLETED, report, reply=report, seconds=seconds),
         evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in opened["evidence"]),
         residue=tuple(opened["residue"]),
         caches=tuple(opened.get("caches", ())),

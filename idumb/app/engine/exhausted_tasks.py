@@ -20,18 +20,18 @@ _PLAN_DECIDES = frozenset({"block", "ask"})
 _NOT_TRIED = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
-def asks(task: Task, mode: str, known: TaskState) -> bool:
+def asks(task: Task, mode: str, task_state: TaskState) -> bool:
     """Return whether a failure leaves this question: not if strict mode, the plan or another question decides."""
-    if mode == STRICT or task.is_human or known.work.deviations or known.attempt.outcome in _NOT_TRIED:
+    if mode == STRICT or task.is_human or task_state.work.deviations or task_state.attempt.outcome in _NOT_TRIED:
         return False
-    if known.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+    if task_state.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
     return task.on_failure not in _PLAN_DECIDES
 
 
-def question(task: Task, known: TaskState, reason: str) -> Decision:
-    id = f"{task.id}{MARK}{known.attempt.number}"
-    number = known.progress.attempts or known.attempt.number  # an agent whose context was full uses up none
+def question(task: Task, task_state: TaskState, reason: str) -> Decision:
+    id = f"{task.id}{MARK}{task_state.attempt.number}"
+    number = task_state.progress.attempts or task_state.attempt.number  # an agent whose context was full uses up none
     count = f"{number} attempt{'s' * (number != 1)}"
     return Decision(
         id=id,
@@ -39,7 +39,7 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
         task=task.id,
         what=f"{task.id} {task.title} failed after {count}",
         why="idumb does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.",
-        evidence=tuple((known.context.feedback or reason).splitlines()[:20]),
+        evidence=tuple((task_state.context.feedback or reason).splitlines()[:20]),
         choices=(
             Choice(
                 RETRY,
@@ -69,13 +69,13 @@ def question(task: Task, known: TaskState, reason: str) -> Decision:
     )
 
 
-def is_current(state: RunState, asked: Mapping[str, Any]) -> bool:
+def is_current(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether the question is about the task's present failure."""
-    task_state = state.tasks.get(str(asked.get("task")))
+    task_state = state.tasks.get(str(question.get("task")))
     return (
         task_state is not None
         and task_state.status == outcome.FAILED
-        and asked["id"] == f"{task_state.id}{MARK}{task_state.attempt.number}"
+        and question["id"] == f"{task_state.id}{MARK}{task_state.attempt.number}"
     )
 
 

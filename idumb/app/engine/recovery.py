@@ -110,46 +110,51 @@ def resolve_waiting(context: RunContext) -> None:
             )
 
 
-def _resolve(context: RunContext, task: Task, known: TaskState) -> None:
+def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
     state = context.journal.state
-    if not known.decisions:  # it waits for an answer from elsewhere, and looks for it again
+    if not task_state.decisions:  # it waits for an answer from elsewhere, and looks for it again
         context.journal.write(context.journal.event("task.reset", task.id, reason=ELSEWHERE))
         return
-    if adoption.MARK in known.decisions[0]:
-        adoption.resolve(context, task, known)
+    if adoption.MARK in task_state.decisions[0]:
+        adoption.resolve(context, task, task_state)
         return
     if any(
-        mark in known.decisions[0]
+        mark in task_state.decisions[0]
         for mark in (questions.FAILURE, questions.EFFECT_MARK, budget.MARK, questions.DEVIATION_MARK)
     ):
-        _after_failure(context, task, state.answers[known.decisions[0]]["choice"])
+        _after_failure(context, task, state.answers[task_state.decisions[0]]["choice"])
         return
-    if f"{task.id}.work" in known.decisions:
+    if f"{task.id}.work" in task_state.decisions:
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return
     current = (
-        *questions.criterion_questions(task, known.attempt.number, ()),
-        questions.validator_question(task, known.attempt.number, ()),
+        *questions.criterion_questions(task, task_state.attempt.number, ()),
+        questions.validator_question(task, task_state.attempt.number, ()),
     )
     ids = {q.id for q in current}
     # A question that this version or plan would not ask is judged as it was asked.
-    all_questions = (*current, *exposed_secrets.recorded(state, known, [d for d in known.decisions if d not in ids]))
+    all_questions = (
+        *current,
+        *exposed_secrets.recorded(state, task_state, [d for d in task_state.decisions if d not in ids]),
+    )
     answers = [
         Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
-        for a in (state.answers[d] for d in known.decisions)
+        for a in (state.answers[d] for d in task_state.decisions)
     ]
     judged = questions.evidence_of_answers(
-        [q for q in all_questions if q.id in known.decisions], answers, known.work.left
+        [q for q in all_questions if q.id in task_state.decisions], answers, task_state.work.left_tree
     )
-    attempt = dataclasses.replace(_rebuilt(context, task, known), evidence=judged)
+    attempt = dataclasses.replace(_rebuilt(context, task, task_state), evidence=judged)
     failed = [e for e in judged if not e.passed]
     if failed:
         words = "; ".join(f"{e.text}: {e.output}" for e in failed)
         attempt = dataclasses.replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, words)
-    elif context.workspace.kind == "here" and not _is_present(context, known.work.left or "", known.work.touched):
+    elif context.workspace.kind == "here" and not _is_present(
+        context, task_state.work.left_tree or "", task_state.work.touched
+    ):
         raise Refusal(
             "task.changed-since",
-            f"{task.id} was judged, but its files changed since: {wording.listed(known.work.touched)}",
+            f"{task.id} was judged, but its files changed since: {wording.listed(task_state.work.touched)}",
             hint=f"Put them back, or idumb skip {task.id} --why REASON",
             details={"phase": context.contract.phase, "task": task.id},
         )
@@ -169,43 +174,43 @@ def _after_failure(context: RunContext, task: Task, choice: str) -> None:
     context.journal.write(context.journal.event(kind, task.id, reason=reason, **kept))
 
 
-def _recover(context: RunContext, task: Task, known: TaskState) -> None:
-    if known.intended is not None and known.intended.get("tip") is not None:
-        _recover_commits(context, task, known, known.intended)
-    elif known.intended is not None:
-        commit = _commit_of(context, task.id, known)
-        staged_changes.tell_again(context, task, known.attempt.number, committed=commit is not None)
+def _recover(context: RunContext, task: Task, task_state: TaskState) -> None:
+    if task_state.intended is not None and task_state.intended.get("tip") is not None:
+        _recover_commits(context, task, task_state, task_state.intended)
+    elif task_state.intended is not None:
+        commit = _commit_of(context, task.id, task_state)
+        staged_changes.tell_again(context, task, task_state.attempt.number, committed=commit is not None)
         if commit is not None:
-            context.services.history.settle_index(commit, tuple(known.intended["paths"]))
-            _record(context, task, known, commit)
-        elif _is_delivered(context, task, known):
-            _commit_again(context, task, known)
+            context.services.history.settle_index(commit, tuple(task_state.intended["paths"]))
+            _record(context, task, task_state, commit)
+        elif _is_delivered(context, task, task_state):
+            _commit_again(context, task, task_state)
         else:
             interruption.record_interruption(
-                context, task, interruption.KILLED if task_base.made_in(context, known) == "here" else UNDELIVERED
+                context, task, interruption.KILLED if task_base.made_in(context, task_state) == "here" else UNDELIVERED
             )
-    elif known.attempt.running:
-        if task_base.made_in(context, known) == "here":
-            drift.report_after_crash(context, task, known)
+    elif task_state.attempt.running:
+        if task_base.made_in(context, task_state) == "here":
+            drift.report_after_crash(context, task, task_state)
         interruption.record_interruption(context, task, _why_halted(context, task) or interruption.KILLED)
-    elif known.attempt.adopted:
+    elif task_state.attempt.adopted:
         context.journal.write(*adoption.question_events(context, task))
     elif not task_failure.tries_again(context, task):
         _fail(context, task)
     # A recorded failure with attempts left needs nothing: the run continues with the next attempt.
 
 
-def _recover_commits(context: RunContext, task: Task, known: TaskState, intended: Mapping[str, Any]) -> None:
+def _recover_commits(context: RunContext, task: Task, task_state: TaskState, intended: Mapping[str, Any]) -> None:
     """Finish or retry the delivery of a builder's own commits. The log names the tip, so nothing is guessed."""
     history = context.services.history
     head, offered = history.head().commit, BuilderCommits(intended["head"], intended["tip"])
     if head != offered.tip and history.descends(intended["tip"]):
-        _record(context, task, known, intended["tip"])
+        _record(context, task, task_state, intended["tip"])
     elif head not in (offered.base, offered.tip):
         _take_delivered_back(context, intended["tree"], intended["base"], tuple(intended["paths"]))
         interruption.record_interruption(context, task, MOVED)
-    elif head == offered.tip or _is_delivered(context, task, known):
-        attempt = _rebuilt(context, task, known)
+    elif head == offered.tip or _is_delivered(context, task, task_state):
+        attempt = _rebuilt(context, task, task_state)
         kept = record.keep_candidate(context, attempt, intended["tree"])
         _require_committed(context, record.finish_commits(context, attempt, kept, offered))
     else:
@@ -228,16 +233,16 @@ MOVED = "HEAD moved before the commits of the task were taken; the task is built
 UNDELIVERED = "its work in the clone conflicts with the files here; the task is built again"
 
 
-def _is_delivered(context: RunContext, task: Task, known: TaskState) -> bool:
+def _is_delivered(context: RunContext, task: Task, task_state: TaskState) -> bool:
     """Return whether the intended files are all in the user's tree, after delivering those that are missing.
 
     Uncommitted changes in their way are refused. If those are committed, a new attempt starts from them.
     """
-    intended, trees = known.intended or {}, context.services.trees
+    intended, trees = task_state.intended or {}, context.services.trees
     intended_tree, touched = intended["tree"], tuple(intended["paths"])
     if _is_present(context, intended_tree, touched):
         return True
-    if task_base.made_in(context, known) == "here":
+    if task_base.made_in(context, task_state) == "here":
         return False
     conflicts = trees.restore(intended_tree, intended["base"], touched)
     if not conflicts:
@@ -248,13 +253,13 @@ def _is_delivered(context: RunContext, task: Task, known: TaskState) -> bool:
     return False
 
 
-def _take_delivered_back(context: RunContext, wanted: str, base: str, touched: tuple[str, ...]) -> None:
+def _take_delivered_back(context: RunContext, delivered: str, base: str, touched: tuple[str, ...]) -> None:
     """Restore what a killed command delivered, unless it was committed or changed since."""
     trees = context.services.trees
     present = trees.scan(touched)
-    ours = [p for p in touched if trees.entry(present, p) == trees.entry(wanted, p)]
+    ours = [p for p in touched if trees.entry(present, p) == trees.entry(delivered, p)]
     open_ones = context.services.history.uncommitted(ours) if ours else ()
-    trees.restore(base, wanted, open_ones)
+    trees.restore(base, delivered, open_ones)
 
 
 def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
@@ -268,14 +273,14 @@ def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...
     )
 
 
-def _commit_of(context: RunContext, task: str, known: TaskState) -> str | None:
+def _commit_of(context: RunContext, task: str, task_state: TaskState) -> str | None:
     """Return the task's commit if it was made before the crash; its trailers identify it."""
-    intended = known.intended or {}
+    intended = task_state.intended or {}
     for commit, trailers in context.services.history.trailers_since(intended.get("head")):
         if (trailers.get("Idumb-Run"), trailers.get("Idumb-Task"), trailers.get("Idumb-Attempt")) == (
             context.run,
             task,
-            str(known.attempt.number),
+            str(task_state.attempt.number),
         ):
             return commit
     return None
@@ -288,9 +293,9 @@ def _is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> boo
     return trees.overlay(present, tree, touched) == present
 
 
-def _commit_again(context: RunContext, task: Task, known: TaskState) -> None:
-    intended = known.intended or {}
-    attempt = _rebuilt(context, task, known)
+def _commit_again(context: RunContext, task: Task, task_state: TaskState) -> None:
+    intended = task_state.intended or {}
+    attempt = _rebuilt(context, task, task_state)
     kept = record.keep_candidate(context, attempt, intended["tree"])
     if intended["message"]:
         head = context.services.history.head().commit
@@ -320,27 +325,29 @@ def _require_committed(context: RunContext, attempt: Recorded) -> None:
     )
 
 
-def _record(context: RunContext, task: Task, known: TaskState, commit: str | None) -> None:
+def _record(context: RunContext, task: Task, task_state: TaskState, commit: str | None) -> None:
     """Record work that was done and proven, but not recorded."""
-    attempt = _rebuilt(context, task, known)
-    kept = record.keep_candidate(context, attempt, (known.intended or {}).get("tree") or known.work.left or "")
+    attempt = _rebuilt(context, task, task_state)
+    kept = record.keep_candidate(
+        context, attempt, (task_state.intended or {}).get("tree") or task_state.work.left_tree or ""
+    )
     context.journal.write(*record.completion_events(context, attempt, kept, commit))
 
 
-def _rebuilt(context: RunContext, task: Task, known: TaskState) -> Judged:
+def _rebuilt(context: RunContext, task: Task, task_state: TaskState) -> Judged:
     """Return the attempt as its events describe it: enough to commit and record it."""
-    base, candidate = known.work.base or "", known.work.left or ""
-    return context.attempt(task, known.attempt.number, base=base, feedback="").become(
+    base, candidate = task_state.work.base or "", task_state.work.left_tree or ""
+    return context.attempt(task, task_state.attempt.number, base=base, feedback="").become(
         Judged,
-        snapshot=Snapshot(known.work.snapshot or "", base, ""),
+        snapshot=Snapshot(task_state.work.snapshot or "", base, ""),
         before=RepositoryState(context.services.history.head(), {}),
         announced={},
         caches=(),
         result=None,
-        commits=builder_commits.recorded(context, known),
+        commits=builder_commits.recorded(context, task_state),
         candidate=candidate,
         changes=(),
-        ledger=ledger.Ledger(tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in known.work.touched)),
+        ledger=ledger.Ledger(tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in task_state.work.touched)),
         outcome=outcome.COMPLETED,
         verdict=outcome.PASS,
     )

@@ -36,14 +36,14 @@ EDITOR = agent.EDITOR
 class Ending:
     """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
 
-    `editor`: the task's builder drives idumb itself, and it is its turn. `said` has further fields of the event: `by`
+    `editor`: the task's builder drives idumb itself, and it is its turn. `fields` are added to the event: `by`
     and `why` of a pause, `task` and `failure` of an agent that could not work.
     """
 
     kind: str
     words: str = ""
     task: str | None = None
-    said: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 AGAIN = Ending("again")
@@ -91,7 +91,7 @@ def _paused(context: RunContext) -> Ending | None:
     if request is None:
         return None
     by, why = request
-    return Ending("paused", next_actions.said_by(by, why), said={"by": by, "why": why})
+    return Ending("paused", next_actions.said_by(by, why), fields={"by": by, "why": why})
 
 
 def _run_task(context: RunContext, task: Task) -> Ending | None:

@@ -79,8 +79,8 @@ def _entry_fields(state: RunState) -> dict[str, str]:
     return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
 
 
-def _place(told: tuple[int, HistoryEntry | ImportedState]) -> int:
-    return told[0]
+def _place(line: tuple[int, HistoryEntry | ImportedState]) -> int:
+    return line[0]
 
 
 def _recorded_lines(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
@@ -98,8 +98,8 @@ def _entries(event: Event) -> Iterator[tuple[int, HistoryEntry]]:
     yield event.seq, _entry(event.at, event.run or "", event.payload)
 
 
-def _entry(timestamp: str, run: str, said: Mapping[str, Any]) -> HistoryEntry:
-    return HistoryEntry(timestamp, said["action"], said["result"], run, said["phase"])
+def _entry(timestamp: str, run: str, fields: Mapping[str, Any]) -> HistoryEntry:
+    return HistoryEntry(timestamp, fields["action"], fields["result"], run, fields["phase"])
 
 
 def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
@@ -118,10 +118,10 @@ def _earlier(services: Services, run: str) -> dict[str, Any]:
 
 
 def _unrecorded(
-    services: Services, told: Sequence[tuple[int, HistoryEntry | ImportedState]]
+    services: Services, recorded: Sequence[tuple[int, HistoryEntry | ImportedState]]
 ) -> list[tuple[int, HistoryEntry]]:
     """Return lines of ended runs that have none, each at the place of the run's end."""
-    recorded_runs = state_file.runs([line for _, line in told])
+    recorded_runs = state_file.runs([line for _, line in recorded])
     states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in recorded_runs]
     return [(s.last_seq, _entry(s.moved_at, s.id, _entry_fields(s))) for s in states if s.state != ACTIVE]
 
@@ -146,9 +146,13 @@ def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
     return dataclasses.replace(old, content=only), data
 
 
-def write(services: Services, journal: Journal, found: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
-    files = [_kept(services, old, data) for old, data in found]
-    report = {**legacy.import_payload(tuple(old for old, _ in found)), "files": files, "worktree": services.worktree}
+def write(services: Services, journal: Journal, old_files: Sequence[tuple[OldFile, bytes]]) -> dict[str, Any]:
+    files = [_kept(services, old, data) for old, data in old_files]
+    report = {
+        **legacy.import_payload(tuple(old for old, _ in old_files)),
+        "files": files,
+        "worktree": services.worktree,
+    }
     journal.write(dataclasses.replace(journal.event(legacy_claims.IMPORTED, **report), run=None))
     return report
 

@@ -55,15 +55,15 @@ def waiting(context: RunContext, task: Task, attempt: int, question: Decision, r
     return context.journal.event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason)
 
 
-def of_recorded(context: RunContext, task: Task, known: TaskState) -> tuple[NewEvent, ...]:
+def of_recorded(context: RunContext, task: Task, task_state: TaskState) -> tuple[NewEvent, ...]:
     """Return the same events for a failure that was recorded before idumb was killed. The question waits."""
-    if is_left_out(task, known.attempt.outcome):
-        return (left_out(context, task, known.attempt.number),)
-    if asks(task, deviated=bool(known.work.deviations)):
-        question = questions.failure_question(task, known.attempt.number, known.reason)
+    if is_left_out(task, task_state.attempt.outcome):
+        return (left_out(context, task, task_state.attempt.number),)
+    if asks(task, deviated=bool(task_state.work.deviations)):
+        question = questions.failure_question(task, task_state.attempt.number, task_state.reason)
         return (
-            context.journal.question_event(question, task.id, known.attempt.number),
-            waiting(context, task, known.attempt.number, question, known.reason),
+            context.journal.question_event(question, task.id, task_state.attempt.number),
+            waiting(context, task, task_state.attempt.number, question, task_state.reason),
         )
-    waits = questions.ask_about_recorded_strays(context, task, known) if known.work.deviations else ()
-    return waits or for_good(context, task, known.attempt.number, known.reason)
+    waits = questions.ask_about_recorded_strays(context, task, task_state) if task_state.work.deviations else ()
+    return waits or for_good(context, task, task_state.attempt.number, task_state.reason)

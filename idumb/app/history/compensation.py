@@ -160,8 +160,8 @@ def _adopt_changes(
         target = dataclasses.replace(target, expected=trees.overlay(target.expected, present, changed))
         for task_id, task_state in state.tasks.items():
             own = [path for path in changed if path in set(task_state.work.touched)]
-            if task_state.work.left is not None and own:
-                left_trees[task_id] = trees.overlay(task_state.work.left, present, own)
+            if task_state.work.left_tree is not None and own:
+                left_trees[task_id] = trees.overlay(task_state.work.left_tree, present, own)
     if record:
         journal.write(journal.event("rollback.compensated", task, paths=changed, left=left_trees, tree=present))
     return present, target

@@ -36,21 +36,21 @@ UNDO = "undo"
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """How a restore is recorded: `command` is rollback or undo; `said` is added to its last event."""
+    """How a restore is recorded: `command` is rollback or undo; `fields` is added to its last event."""
 
     command: str
     subject: str
     trailer: str
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """`kept` is the ref of the state before. `left` are paths that the user changed and that were not restored."""
+    """`kept` is the ref of the state before. `not_restored` are the paths that the user changed since."""
 
     commit: str | None
     kept: str
-    left: tuple[str, ...] = ()
+    not_restored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def restore_paths(
             operation=journal.operation,
             subject=intent.subject,
             trailer=intent.trailer,
-            said=dict(intent.said),
+            said=dict(intent.fields),
             words=target.words,
             tasks=list(target.tasks),
             paths=list(target.paths),
@@ -213,7 +213,7 @@ def _restore_folders(services: Services, intended: Mapping[str, Any]) -> None:
 
 
 def _record(
-    services: Services, journal: Journal, contract: Contract, paths: Sequence[str], left: tuple[str, ...]
+    services: Services, journal: Journal, contract: Contract, paths: Sequence[str], not_restored: tuple[str, ...]
 ) -> RestoreResult:
     state, intended = journal.state, journal.state.restoring
     if intended is None:
@@ -224,7 +224,7 @@ def _record(
         "operation": intended["operation"],
         "tasks": list(intended["tasks"]),
         "paths": list(paths),
-        "left": list(left),
+        "left": list(not_restored),
         "before": intended["before"],
         "before_tree": intended["before_tree"],
         "after_tree": intended["after_tree"],
@@ -241,10 +241,10 @@ def _record(
         [journal.event("reports.committed", commit=commit, paths=list(reports_committed))] if reports_committed else []
     )
     journal.write(*events)
-    return RestoreResult(commit, intended["ref"], left)
+    return RestoreResult(commit, intended["ref"], not_restored)
 
 
-def _state_after(state: RunState, kind: str, said: Mapping[str, Any]) -> RunState:
+def _state_after(state: RunState, kind: str, fields: Mapping[str, Any]) -> RunState:
     """Return the state after this event, so that its reports go into the same commit."""
     after = dataclasses.replace(
         state,
@@ -254,7 +254,7 @@ def _state_after(state: RunState, kind: str, said: Mapping[str, Any]) -> RunStat
         attempted=dict(state.attempted),
     )
     replay.apply(
-        after, contract_versions.unrecorded_event(kind, None, said, state.id, state.last_seq, state.changed_at)
+        after, contract_versions.unrecorded_event(kind, None, fields, state.id, state.last_seq, state.changed_at)
     )
     return after
 
@@ -366,4 +366,4 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
 
 
 def skipped_warnings(done: RestoreResult) -> tuple[str, ...]:
-    return (f"not restored, because they changed: {wording.listed(done.left)}",) if done.left else ()
+    return (f"not restored, because they changed: {wording.listed(done.not_restored)}",) if done.not_restored else ()

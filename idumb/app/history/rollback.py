@@ -77,7 +77,7 @@ def carry_out(
     past: Sequence[str] = (),
 ) -> Result:
     """Roll back the tasks attempted after `intent.said["to"]`."""
-    state, to = journal.state, str(intent.said["to"])
+    state, to = journal.state, str(intent.fields["to"])
     undone = [exposed_secrets.found_again(services, task_state) for task_state in attempted_after(services, state, to)]
     if not undone:
         restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
@@ -86,7 +86,7 @@ def carry_out(
     present = services.trees.scan(_all_paths(undone))
     target = _target(services, present, undone, words)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
-    intent = dataclasses.replace(intent, said={**intent.said, **past_and_compensated})
+    intent = dataclasses.replace(intent, fields={**intent.fields, **past_and_compensated})
     data = {"to": to, **past_and_compensated, "next": ["idumb undo", f"idumb resume {state.phase}"]}
     return restore_and_report(services, journal, contract, target, intent, word, effects, data)
 
@@ -243,8 +243,8 @@ def _target(services: Services, present: str, undone: Sequence[TaskState], words
         covered.update(fresh)
         if fresh and task_state.work.base:
             target = services.trees.overlay(target, task_state.work.base, fresh)
-        if touched and task_state.work.left:
-            expected = services.trees.overlay(expected, task_state.work.left, touched)
+        if touched and task_state.work.left_tree:
+            expected = services.trees.overlay(expected, task_state.work.left_tree, touched)
     created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
     folders = services.trees.present_folders(created)
     return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, folders)

@@ -185,8 +185,8 @@ def _described(services: Services, begun: Event) -> str:
     """Return an operation in words."""
     runs = (e.run for e in services.log.events(operation=begun.operation) if e.run is not None)
     run = next(runs, None)
-    of = f" of phase {run_lookup.run_of(services, run).phase}" if run is not None else ""
-    return f"{begun.payload['command']}{of} (operation {begun.operation})"
+    phase = f" of phase {run_lookup.run_of(services, run).phase}" if run is not None else ""
+    return f"{begun.payload['command']}{phase} (operation {begun.operation})"
 
 
 def _is_undo_command(begun: Event) -> bool:
@@ -301,7 +301,7 @@ def _undo_run(
 
 def newest(services: Services) -> tuple[RunState, Event | None] | None:
     """Return the run with the newest undoable event or an interrupted restore."""
-    best = max(_undoable(services), key=lambda one: one[0], default=None)
+    best = max(_undoable(services), key=lambda row: row[0], default=None)
     return None if best is None else best[1:]
 
 

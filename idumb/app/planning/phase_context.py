@@ -33,9 +33,9 @@ class PhaseLocation:
     exists: bool
     title: str
 
-    def path(self, what: str) -> str:
+    def path(self, kind: str) -> str:
         """Return a path such as `.planning/phases/1/1-CONTEXT.md`."""
-        return f"{self.folder}/{self.folder.rsplit('/', 1)[-1]}-{what}.md"
+        return f"{self.folder}/{self.folder.rsplit('/', 1)[-1]}-{kind}.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,16 +61,16 @@ def question(journal: Journal, unsettled: Unsettled) -> Decision:
         objections += unsettled.draft.feedback.splitlines()
     kept = [f"the draft is kept in {unsettled.kept}"] if unsettled.kept else []
     if unsettled.legal:
-        what = f"The plan-checker objects to the plan of phase {phase} after {rounds} rounds"
+        headline = f"The plan-checker objects to the plan of phase {phase} after {rounds} rounds"
         why = "The plan is legal, and runs only with your consent. The plan-checker's objections are an opinion."
     else:
-        what = f"The planner wrote no legal plan for phase {phase} in {rounds} rounds"
+        headline = f"The planner wrote no legal plan for phase {phase} in {rounds} rounds"
         why = "Nothing was written. Without a plan, the phase cannot run."
     text = unsettled.draft.text.split("\n") if unsettled.draft is not None else []
     return Decision(
         id=id,
         kind=KIND,
-        what=what,
+        what=headline,
         why=why,
         evidence=(*objections, *([unsettled.problem] if unsettled.problem else []), *kept, *text),
         choices=tuple(_choices(id, unsettled)),

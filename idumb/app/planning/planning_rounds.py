@@ -187,8 +187,8 @@ def _objections(verdict: Mapping[str, Any]) -> list[str]:
     return [row for row in objections if row] or [f"The verdict is {verdict['verdict']}, without a reason."]
 
 
-def _objection(one: Any) -> str:
-    if not isinstance(one, Mapping):
-        return wording.one_line(str(one))
-    parts = [str(one[key]) for key in ("task", "message", "mend") if one.get(key)]
+def _objection(reported: Any) -> str:
+    if not isinstance(reported, Mapping):
+        return wording.one_line(str(reported))
+    parts = [str(reported[key]) for key in ("task", "message", "mend") if reported.get(key)]
     return wording.one_line(": ".join(parts[:2]) + (f" ({parts[2]})" if len(parts) > 2 else ""))

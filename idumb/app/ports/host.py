@@ -72,7 +72,7 @@ class Redaction(Protocol):
     def find(self, pieces: Iterable[bytes]) -> Sequence[tuple[str, int]]:
         """The variable and line of each known secret in a sequence of byte chunks."""
 
-    def variables_in(self, pieces: Iterable[bytes], wanted: frozenset[str]) -> frozenset[str]:
+    def variables_in(self, pieces: Iterable[bytes], names: frozenset[str]) -> frozenset[str]:
         """The wanted variables whose values occur in the bytes. Stops reading once it has found them all."""
 
 
@@ -108,7 +108,7 @@ class BackupStore(Protocol):
 class LocalFolder:
     """A folder that idumb keeps for this repository, and its size."""
 
-    what: str
+    contents: str
     path: str
     files: int
     bytes: int

@@ -42,7 +42,7 @@ class PlanFiles(Protocol):
         For the path or id of a step plan, the folder of its reports, even if the plan does not exist.
         """
 
-    def same_phase(self, one: str, other: str) -> bool:
+    def same_phase(self, first: str, second: str) -> bool:
         """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""
 
     def phases(self) -> tuple[tuple[str, str], ...]:

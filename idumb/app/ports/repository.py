@@ -302,7 +302,7 @@ class History(Protocol):
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
 
-    def settle_index(self, made: str, paths: Sequence[str]) -> None:
+    def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
     def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:

@@ -33,14 +33,14 @@ def list_events(
             services.plans.phase_folder(phase)
             return Result({"events": [], "run": None})
 
-    def newest(one: Selection | None) -> Iterator[Event]:
+    def newest(selection: Selection | None) -> Iterator[Event]:
         """Yield matching events. Only a selection by payload may have to read more than `limit`."""
-        kind_ = one.kind if one is not None else None
-        least = limit if one is None or not one.name else None
+        kind_ = selection.kind if selection is not None else None
+        least = limit if selection is None or not selection.name else None
         events = services.log.events(
             run=run, task=task, kind=kind_, since=since, until=until, limit=least, newest_first=True
         )
-        return (event for event in events if one is None or one.fits(event.payload))
+        return (event for event in events if selection is None or selection.fits(event.payload))
 
     merged = heapq.merge(*map(newest, selections_ or (None,)), key=lambda event: -event.seq)
     newest_events = list(itertools.islice(merged, limit))

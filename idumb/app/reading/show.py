@@ -135,14 +135,14 @@ def diff(services: Services, task: str) -> Result:
     _, state, task_id = _find(services, task)
     state = run_lookup.attempting_run(services, state, task_id) if state else None
     task_state = state.tasks.get(task_id) if state else None
-    if state is None or task_state is None or task_state.work.base is None or task_state.work.left is None:
+    if state is None or task_state is None or task_state.work.base is None or task_state.work.left_tree is None:
         raise Refusal(
             "task.no-attempt",
             f"{task_id} has not been attempted.",
             hint=f"idumb show {task_id}",
             details={"task": task_id},
         )
-    tree = task_state.checkpoint.tree if task_state.checkpoint else task_state.work.left
+    tree = task_state.checkpoint.tree if task_state.checkpoint else task_state.work.left_tree
     paths = task_state.work.touched
     text = services.trees.diff(task_state.work.base, tree, paths) if paths else ""
     counts = services.trees.line_counts(task_state.work.base, tree) if paths else {}

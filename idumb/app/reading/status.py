@@ -303,15 +303,15 @@ def _is_done(row: Mapping[str, Any]) -> bool:
     return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
 
 
-def _next(phases: list[dict[str, Any]], asked: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
+def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:
     """Return the next command, and why. Quick tasks come first.
 
-    `asked` are questions about no phase, such as consent to the agents that judge.
+    `questions` belong to no phase: consent to the agents that judge.
     """
     if not initialised:
         return {"command": "idumb init", "why": "idumb is not set up here"}
-    if asked:
-        return {"command": "idumb decisions", "why": f"a question needs an answer: {asked[0]['what']}"}
+    if questions:
+        return {"command": "idumb decisions", "why": f"a question needs an answer: {questions[0]['what']}"}
     for row in sorted(phases, key=lambda row: quick_plan.number_of(row["phase"]) is None):
         number, state = row["phase"], row["state"]
         if _is_done(row) and not row.get("restoring"):

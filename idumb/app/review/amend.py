@@ -70,10 +70,16 @@ def amend(services: Services, request: Request, who: str) -> Result:
         "version": state.contract.version,
         "contract_hash": next_version.contract.hash,
         "from": difference.contract.hash,
-        "what": list(next_version.what),
+        "what": list(next_version.changes),
         "reset": list(next_version.reset),
         "completed_work": [
-            {"task": overlap.task, "verb": overlap.verb, "path": overlap.path, "of": overlap.of, "words": overlap.words}
+            {
+                "task": overlap.task,
+                "verb": overlap.verb,
+                "path": overlap.path,
+                "of": overlap.completed,
+                "words": overlap.words,
+            }
             for overlap in overlaps
         ],
         "path": next_version.path,
@@ -207,7 +213,7 @@ def _confirm(
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
             hint=f"{request.command} shows what changes",
-            details={"command": request.command, "expected": new.hash, "lines": list(next_version.what)},
+            details={"command": request.command, "expected": new.hash, "lines": list(next_version.changes)},
         )
     if request.yes or request.agreed is not None:
         return
@@ -220,7 +226,7 @@ def _confirm(
             hint=f"{request.command} --hash {new.hash}",
             details={
                 "contract_hash": new.hash,
-                "lines": list(next_version.what),
+                "lines": list(next_version.changes),
                 "evidence": list(question.evidence),
                 "choices": next_actions.rows(question.choices),
             },
@@ -257,7 +263,7 @@ def _question(
         why="The run continues under the version that you agree to. Completed work stays as it is, and nothing runs"
         " now.",
         evidence=(
-            *next_version.what,
+            *next_version.changes,
             *(overlap.words for overlap in overlaps),
             *(f"new: {line.strip()}" for line in runs),
             *resets,

@@ -246,7 +246,7 @@ def decision(
 class Pending:
     """A kept question, ready to be answered: `shown` are the programs that it names."""
 
-    asked: PendingQuestion
+    stored: PendingQuestion
     question: Decision
     contract: Contract | None = None
     shown: Mapping[str, Any] = field(default_factory=dict)

@@ -50,13 +50,13 @@ def consent_questions(services: Services) -> list[dict[str, Any]]:
     return [_consent_row(question) for question in questions if question is not None]
 
 
-def _consent_row(one: Pending) -> dict[str, Any]:
+def _consent_row(pending: Pending) -> dict[str, Any]:
     """Return the row of a consent question. Its commands answer the question and start nothing."""
     answers_it = [
-        dataclasses.replace(c, command=f"idumb decide {one.question.id} {c.id}") for c in one.question.choices
+        dataclasses.replace(c, command=f"idumb decide {pending.question.id} {c.id}") for c in pending.question.choices
     ]
-    row = dataclasses.asdict(dataclasses.replace(one.question, choices=tuple(answers_it)))
-    return row if one.contract is None else {**row, "phase": one.contract.phase}
+    row = dataclasses.asdict(dataclasses.replace(pending.question, choices=tuple(answers_it)))
+    return row if pending.contract is None else {**row, "phase": pending.contract.phase}
 
 
 def _open(services: Services, phase: str) -> list[dict[str, Any]]:

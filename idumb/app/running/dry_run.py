@@ -281,7 +281,7 @@ def _file(change: ledger.Change, counts: Counts) -> dict[str, Any]:
 def _task(ended: _Rehearsal, task: str) -> dict[str, Any]:
     state = ended.state.tasks[task]
     status = schedule.statuses(ended.contract, ended.state)[task]
-    base, left_tree, trees = state.work.base, state.work.left, ended.services.trees
+    base, left_tree, trees = state.work.base, state.work.left_tree, ended.services.trees
     changes: Sequence[ledger.Change] = ()
     counts: Counts = {}
     if task in ended.state.attempted and base is not None and left_tree is not None:

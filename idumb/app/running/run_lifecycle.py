@@ -186,7 +186,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     workspace = final_state.at_end(services, journal.state, contract) if done else final_state.Workspace()
-    fields = {**ending.said, **({"workspace": workspace.as_dict()} if done else {})}
+    fields = {**ending.fields, **({"workspace": workspace.as_dict()} if done else {})}
     journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
     reports = projections.ending(services, contract, journal.state)
     verification = None

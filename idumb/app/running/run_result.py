@@ -52,7 +52,7 @@ def build(
         "decisions": questions,
         "blocked": blocked_tasks.groups(contract, state, statuses),
         "next": next_steps.next_commands(
-            contract, state, statuses, ending.kind, verification, asked=bool(questions), first=ending.task
+            contract, state, statuses, ending.kind, verification, has_question=bool(questions), first=ending.task
         ),
     }
     if word == "complete":

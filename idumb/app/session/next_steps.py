@@ -85,12 +85,12 @@ def next_commands(
     ending: str,
     verification: Mapping[str, Any] | None,
     *,
-    asked: bool = True,
+    has_question: bool = True,
     first: str | None = None,
 ) -> list[str]:
     """Return what a user can do now, the most likely first.
 
-    `asked` tells whether a question waits for a person; `first` is the task that ended the run.
+    `has_question` tells whether a question waits for a person; `first` is the task that ended the run.
     """
     phase = contract.phase
     if schedule.settled(shown):
@@ -105,7 +105,11 @@ def next_commands(
             return [f"idumb verify-work {phase}"]
         return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
     if ending == "waiting":
-        return [*(["idumb decisions"] if asked else []), f"idumb resume {phase}", f"idumb rollback {phase} --to start"]
+        return [
+            *(["idumb decisions"] if has_question else []),
+            f"idumb resume {phase}",
+            f"idumb rollback {phase} --to start",
+        ]
     failed = sorted((t for t, s in shown.items() if s == outcome.FAILED), key=lambda t: t != first)
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
     if not failed:
@@ -114,7 +118,7 @@ def next_commands(
         return [*(_past_skipped(contract, state, shown) or [go_on]), *judged]
     return [
         f"idumb debug {phase} --task {failed[0]}",
-        *(["idumb decisions"] if asked else []),
+        *(["idumb decisions"] if has_question else []),
         f"idumb show {failed[0]}",
         f"idumb resume {phase} --retry-failed",
         f"idumb accept {failed[0]} --why REASON",

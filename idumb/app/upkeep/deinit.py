@@ -64,7 +64,7 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
     return {
         "refs": len(refs),
         "ref_names": refs,
-        "folders": [{"what": b.what, "path": b.path, "files": b.files, "bytes": b.bytes} for b in own.list()],
+        "folders": [{"what": f.contents, "path": f.path, "files": f.files, "bytes": f.bytes} for f in own.list()],
         "files": list(present) if files else [],
         "stays": stays,
     }

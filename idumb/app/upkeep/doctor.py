@@ -85,7 +85,7 @@ def _unreadable(error: IdumbError) -> Symptom:
 
 
 def _is_fixable(seen: CheckResult) -> bool:
-    return seen.check.mend is not None and any(symptom.mends for symptom in seen.symptoms)
+    return seen.check.mend is not None and any(symptom.fixes for symptom in seen.symptoms)
 
 
 def _mend(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tuple[str, ...]]:
@@ -127,7 +127,7 @@ def _log_fails(services: Services, failed: list[str]) -> bool:
 
 def _try(seen: CheckResult, done: list[str], failed: list[str]) -> None:
     mend: Callable[[Symptom], str] | None = seen.check.mend
-    for symptom in (candidate for candidate in seen.symptoms if candidate.mends and mend is not None):
+    for symptom in (candidate for candidate in seen.symptoms if candidate.fixes and mend is not None):
         try:
             done.append(mend(symptom))  # type: ignore[misc]
         except (IdumbError, OSError) as problem:
@@ -153,5 +153,5 @@ def _next(seen: Sequence[CheckResult]) -> list[str]:
     """Return the next steps, problems first; everything that `--fix` can do is one step."""
     symptoms = [symptom for result in seen for symptom in result.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
-    steps = [FIX if symptom.mends else symptom.mend for symptom in ordered]
+    steps = [FIX if symptom.fixes else symptom.mend for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]

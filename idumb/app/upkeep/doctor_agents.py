@@ -49,7 +49,7 @@ def _holding(key: str, breaker_state: Breaker, until: datetime) -> Symptom:
     return health.warn(
         _words(key, breaker_state),
         means=f"no calls before {when}; then one call decides whether the breaker closes",
-        mends=True,
+        fixes=True,
         subject=key,
     )
 

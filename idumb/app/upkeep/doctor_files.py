@@ -41,10 +41,10 @@ def checks(services: Services) -> tuple[Check, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """`made` caches the texts of projections for one head of the log."""
+    """`texts` caches the projections for one head of the log."""
 
     services: Services
-    made: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    texts: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
 
     def configuration(self) -> Iterator[Symptom]:
         if not self.services.reports.exists(".idumb/config.yaml"):
@@ -123,10 +123,10 @@ class _Look:
     def _expected_texts(self) -> dict[str, str]:
         """Return, by path, the text of every file in `.idumb/brain` that the log describes, except `state.json`."""
         head = self.services.log.head()
-        if head not in self.made:
-            self.made.clear()
-            self.made[head] = dict(self._render())
-        return self.made[head]
+        if head not in self.texts:
+            self.texts.clear()
+            self.texts[head] = dict(self._render())
+        return self.texts[head]
 
     def _render(self) -> Iterator[tuple[str, str]]:
         services = self.services
@@ -179,7 +179,7 @@ class _Look:
         more = state_file.of_path(self.services, path)
         if more is not None and more[0].kind == legacy.STATE and expected is not None:
             words = "the file has entries that the event log does not have"
-            yield health.warn(words, path, means="they are recorded before the file is rebuilt", mends=True)
+            yield health.warn(words, path, means="they are recorded before the file is rebuilt", fixes=True)
             return
         why = "" if expected is None else self._differs(path, expected)
         if why:
@@ -266,4 +266,4 @@ def has_markers(text: str) -> bool:
 
 
 def _rebuildable(why: str, path: str) -> Symptom:
-    return health.warn(why, path, means=_LOSES_NOTHING, mends=True)
+    return health.warn(why, path, means=_LOSES_NOTHING, fixes=True)

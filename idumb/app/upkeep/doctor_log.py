@@ -37,7 +37,7 @@ class _Kept:
 
     ref: str
     commit: str
-    what: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class _Look:
         if not self._exists(kept.commit):
             return _gone(kept)
         return health.problem(
-            f"the ref of {kept.what} is missing; its commit {kept.commit[:12]} still exists",
+            f"the ref of {kept.name} is missing; its commit {kept.commit[:12]} still exists",
             kept.ref,
             means="git gc may remove it",
-            mends=True,
+            fixes=True,
             subject=f"{kept.ref} {kept.commit}",
         )
 
@@ -198,7 +198,7 @@ def latest_runs(services: Services) -> Iterable[RunState]:
 
 def _gone(kept: _Kept) -> Symptom:
     return health.problem(
-        f"{kept.what} is lost: object {kept.commit} is missing or damaged",
+        f"{kept.name} is lost: object {kept.commit} is missing or damaged",
         kept.ref,
         means="idumb cannot restore it; the task's commit on the branch may still have its files",
         mend="git fsck --connectivity-only, or fetch the object from a backup",

@@ -102,7 +102,7 @@ class _Look:
                 yield health.problem(f"the owner is user {owner}", path, means=means, mend=f"ls -ldn {path}")
             else:
                 means = "other users could read or change idumb's data"
-                yield health.warn(f"the mode is {mode:04o}", path, means=means, mends=True, subject=path)
+                yield health.warn(f"the mode is {mode:04o}", path, means=means, fixes=True, subject=path)
 
     def make_private(self, symptom: Symptom) -> str:
         mode = self.machine.make_private(symptom.subject)
@@ -111,7 +111,7 @@ class _Look:
     def temporary(self) -> Iterator[Symptom]:
         for path, age in self.machine.temporary():
             words = f"a killed idumb left this file {_ago(age)}"
-            yield health.warn(words, path, means="nothing uses it", mends=True, subject=path)
+            yield health.warn(words, path, means="nothing uses it", fixes=True, subject=path)
 
     def set_aside(self, symptom: Symptom) -> str:
         place = self.machine.set_aside(symptom.subject)
@@ -122,7 +122,7 @@ class _Look:
             yield health.problem(
                 f"process {pid} of run {run} is still running",
                 means="its idumb was killed; the process may still write files",
-                mends=True,
+                fixes=True,
                 subject=str(pid),
             )
 

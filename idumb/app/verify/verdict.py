@@ -96,9 +96,9 @@ def _tasks_were(tasks: Sequence[str]) -> str:
     return f"{wording.listed(tasks)} {'was' if len(tasks) == 1 else 'were'}"
 
 
-def _refutation(one: Judgement) -> str:
-    place = next(c for c in one.citations if c.resolves)
-    return f"{one.criterion} is refuted at {place.file}:{place.line}"
+def _refutation(judgement: Judgement) -> str:
+    place = next(c for c in judgement.citations if c.resolves)
+    return f"{judgement.criterion} is refuted at {place.file}:{place.line}"
 
 
 def unmet_requirements(record: Mapping[str, Any] | None) -> tuple[str, ...]:

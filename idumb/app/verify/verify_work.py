@@ -64,7 +64,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         data["next"] = [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]
     if unfinished:
         has_questions = bool(next_steps.pending(state))
-        following = next_steps.next_commands(contract, state, statuses, "", record, asked=has_questions)
+        following = next_steps.next_commands(contract, state, statuses, "", record, has_question=has_questions)
         data["next"] = [c for c in following if c != f"idumb verify-work {contract.phase}"]
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))

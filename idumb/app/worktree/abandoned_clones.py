@@ -68,28 +68,28 @@ def _state(services: Services, run: str) -> RunState:
     return replay(services.log.events(run=run))
 
 
-def _put_away(services: Services, left: AbandonedClone, state: RunState) -> None:
-    ref, reason = _name(services, left, state)
-    _keep(services, left, ref, reason)
-    services.clones.remove(left)
+def _put_away(services: Services, abandoned: AbandonedClone, state: RunState) -> None:
+    ref, reason = _name(services, abandoned, state)
+    _keep(services, abandoned, ref, reason)
+    services.clones.remove(abandoned)
 
 
-def _name(services: Services, left: AbandonedClone, state: RunState) -> tuple[str, str]:
+def _name(services: Services, abandoned: AbandonedClone, state: RunState) -> tuple[str, str]:
     """Return the ref to keep it under, and why: that of the interrupted attempt if it has none yet."""
     running = next((t for t in state.tasks.values() if t.attempt.running and t.attempt.opened is None), None)
     if running is not None:
-        ref = attempt_ref(services, left.run, running.id, running.attempt.number, _WHAT)
+        ref = attempt_ref(services, abandoned.run, running.id, running.attempt.number, _WHAT)
         if ref not in services.history.refs(ref):
             return ref, f"{running.id}, attempt {running.attempt.number}, interrupted"
-    refs = services.history.refs(run_ref(services, left.run, "clone-"))
+    refs = services.history.refs(run_ref(services, abandoned.run, "clone-"))
     number = 1
-    while (ref := run_ref(services, left.run, f"clone-{number}")) in refs:
+    while (ref := run_ref(services, abandoned.run, f"clone-{number}")) in refs:
         number += 1
-    return ref, f"the clone of run {left.run}"
+    return ref, f"the clone of run {abandoned.run}"
 
 
-def _keep(services: Services, left: AbandonedClone, ref: str, reason: str) -> None:
-    kept = services.clones.keep(left, ref, reason)
+def _keep(services: Services, abandoned: AbandonedClone, ref: str, reason: str) -> None:
+    kept = services.clones.keep(abandoned, ref, reason)
     if kept is None:
         return
     changes = services.trees.changes(services.history.tree_of(services.history.head().commit), kept.tree)
@@ -126,7 +126,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
                 if at_work
                 else "its run was killed, and it may hold work that nothing else has",
                 mend="idumb status",
-                mends=not at_work,
+                fixes=not at_work,
                 subject=clone.path,
             )
 

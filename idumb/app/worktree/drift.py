@@ -200,16 +200,16 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
         _report_staging(context, attempt)
 
 
-def report_after_crash(context: RunContext, task: Task, known: TaskState) -> None:
+def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -> None:
     """Report what differs from the snapshot of an attempt that a crash ended, with the way back."""
-    if known.work.snapshot is None or task.is_human or known.attempt.opened is not None:
+    if task_state.work.snapshot is None or task.is_human or task_state.attempt.opened is not None:
         return
     services, history = context.services, context.services.history
-    place = attempt_ref(services, context.run, task.id, known.attempt.number)
+    place = attempt_ref(services, context.run, task.id, task_state.attempt.number)
     try:
         after = history.state()
-        head = Head(history.head_at(known.work.snapshot), after.head.branch)
-        before = RepositoryState(head, after.guarded, services.trees.refs_at(known.work.snapshot))
+        head = Head(history.head_at(task_state.work.snapshot), after.head.branch)
+        before = RepositoryState(head, after.guarded, services.trees.refs_at(task_state.work.snapshot))
         _report_new_commits(context, task, place, head.commit)
         changed = compare(before, after, history.descends, branch=context.journal.state.branch)
         if changed.loud:
@@ -217,7 +217,7 @@ def report_after_crash(context: RunContext, task: Task, known: TaskState) -> Non
             ways = [ref.back for ref in changed.loud[: wording.MOST_LISTED] if ref not in lost_refs]
             words = f"Since {task.id} began, {refs_words(changed.loud, lost_refs)}"
             services.reporter.note(words + (f". As they were before: {'; '.join(ways)}" if ways else ""))
-        staged_changes.tell(context, task, known.attempt.number, known.work.snapshot)
+        staged_changes.tell(context, task, task_state.attempt.number, task_state.work.snapshot)
     except (Refusal, KeyError, ValueError):
         return  # the snapshot is gone: `idumb doctor` reports that, and the run can continue
 

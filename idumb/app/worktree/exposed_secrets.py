@@ -79,16 +79,16 @@ def words_of_names(context: RunContext, attempt: Prepared, paths: Iterable[str])
     )
 
 
-def found_again(services: Services, known: TaskState) -> TaskState:
+def found_again(services: Services, task_state: TaskState) -> TaskState:
     """Return the state of a task with the real names of files that the log redacted."""
-    if known.work.base is None or known.work.left is None:
-        return known
+    if task_state.work.base is None or task_state.work.left_tree is None:
+        return task_state
     touched, deviations = (
-        names_in(services, paths, known.work.base, known.work.left, known.work.touched)
-        for paths in (known.work.touched, known.work.deviations)
+        names_in(services, paths, task_state.work.base, task_state.work.left_tree, task_state.work.touched)
+        for paths in (task_state.work.touched, task_state.work.deviations)
     )
-    work = dataclasses.replace(known.work, touched=touched, deviations=deviations)
-    return dataclasses.replace(known, work=work)
+    work = dataclasses.replace(task_state.work, touched=touched, deviations=deviations)
+    return dataclasses.replace(task_state, work=work)
 
 
 def names_in(
@@ -160,15 +160,15 @@ def question(attempt: Measured) -> Decision:
     return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
 
 
-def recorded(state: RunState, known: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
+def recorded(state: RunState, task_state: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
     """Return questions as they were asked. Refusal `decision.unknown` if the log lacks one."""
     rows = {question_id: state.decisions.get(question_id) for question_id in ids}
     for missing in (question_id for question_id, row in rows.items() if row is None):
         raise Refusal(
             "decision.unknown",
-            f"{known.id} waits for the question {missing}, which the event log does not have.",
-            hint=f"idumb skip {known.id} --why REASON continues without it",
-            details={"task": known.id, "decision": missing},
+            f"{task_state.id} waits for the question {missing}, which the event log does not have.",
+            hint=f"idumb skip {task_state.id} --why REASON continues without it",
+            details={"task": task_state.id, "decision": missing},
         )
     return tuple(Decision.recorded(row) for row in rows.values() if row is not None)
 

@@ -80,7 +80,7 @@ def _last_writers(state: RunState) -> dict[str, str]:
 
 def _not_as_left(services: Services, state: RunState, tree: str, writers: Mapping[str, str]) -> Iterator[str]:
     for path, task in writers.items():
-        left_tree = state.tasks[task].work.left
+        left_tree = state.tasks[task].work.left_tree
         if left_tree is None:
             continue
         expected, present = services.trees.entry(left_tree, path), services.trees.entry(tree, path)

@@ -135,18 +135,18 @@ def changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
-def guarded_changed(when: str, state: RunState, named: Sequence[str], changed: Sequence[str]) -> Refusal:
-    """Return the refusal for changed files of git's own; `named` are those that nobody accepted."""
+def guarded_changed(when: str, state: RunState, unaccepted: Sequence[str], changed: Sequence[str]) -> Refusal:
+    """Return the refusal for changed files of git's own; `unaccepted` are those that nobody accepted."""
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     return Refusal(
         "git.guarded-changed",
-        f"Files of git's own changed {when}: {wording.listed(named)}",
+        f"Files of git's own changed {when}: {wording.listed(unaccepted)}",
         hint=f"Check and restore them, then {next_actions.command(state)}. To keep them:"
         f" {next_actions.command(state)} {flags}",
         details={
             "go_on": next_actions.command(state),
             "accept": f"{next_actions.command(state)} {flags}",
-            "paths": list(named),
+            "paths": list(unaccepted),
         },
     )
 
@@ -164,11 +164,11 @@ def commit(services: Services, paths: Sequence[str], message: str) -> CommitAtte
     )
 
 
-def commit_or_fail(services: Services, paths: Sequence[str], message: str, what: str) -> str | None:
+def commit_or_fail(services: Services, paths: Sequence[str], message: str, failed: str) -> str | None:
     """Return the commit, None if there is nothing to commit; WorkFailed with git's words if it refuses."""
     committed = commit(services, paths, message)
     if paths and committed.commit is None:
         raise WorkFailed(
-            "git.commit-refused", f"{what}: {committed.words}", hint="Fix what git names, then run the command again"
+            "git.commit-refused", f"{failed}: {committed.words}", hint="Fix what git names, then run the command again"
         )
     return committed.commit

@@ -13,11 +13,11 @@ from idumb.domain.settings import BRANCH_PHASE
 _BRANCHES = "refs/heads/"
 
 
-def begin(services: Services, contract: Contract, wanted: str | None) -> None:
+def begin(services: Services, contract: Contract, requested: str | None) -> None:
     """Switch to the branch that was requested for a new run, unless HEAD is on it."""
     settings = services.settings.git
     configured = settings.branch_name if settings.branch == BRANCH_PHASE else None
-    name = wanted or (configured and configured.replace("{phase}", contract.phase))
+    name = requested or (configured and configured.replace("{phase}", contract.phase))
     if name and services.history.head().branch != name:
         _require_free(name, services.history.refs(_BRANCHES))
         services.history.begin_branch(name)

@@ -77,7 +77,7 @@ def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
     failed = (
         task_state.attempt.outcome == outcome.FAILED
         and task_state.work.base is not None
-        and task_state.work.left is not None
+        and task_state.work.left_tree is not None
     )
     return failed and _in_editor(context, task)
 
@@ -131,15 +131,19 @@ def _last_writer(context: RunContext, path: str) -> TaskState | None:
     state, work = context.journal.state, context.services.trees
     for task_id in sorted(state.attempted, key=state.attempted.__getitem__, reverse=True):
         task_state = _task_state(context, task_id)
-        if task_state.work.left is not None and path in task_state.work.touched:
+        if task_state.work.left_tree is not None and path in task_state.work.touched:
             return (
-                task_state if work.entry(task_state.work.left, path) == work.entry(work.scan((path,)), path) else None
+                task_state
+                if work.entry(task_state.work.left_tree, path) == work.entry(work.scan((path,)), path)
+                else None
             )
     carried = [t for t in state.tasks.values() if t.carried_from and t.checkpoint and path in t.checkpoint.files]
     if not carried:
         return None
     last = max(carried, key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
-    same = last.work.left is not None and work.entry(last.work.left, path) == work.entry(work.scan((path,)), path)
+    same = last.work.left_tree is not None and work.entry(last.work.left_tree, path) == work.entry(
+        work.scan((path,)), path
+    )
     return last if same else None
 
 
@@ -158,7 +162,7 @@ def restart(context: RunContext, task: Task) -> None:
     Undeclared changes may be the user's, and committed ones are settled, so both stay.
     """
     task_state = _task_state(context, task.id)
-    if task_state.work.base is None or task_state.work.left is None:
+    if task_state.work.base is None or task_state.work.left_tree is None:
         return
     if context.workspace.kind != "here":
         _put_all_back(context, task, task_state.work.base)
@@ -166,9 +170,9 @@ def restart(context: RunContext, task: Task) -> None:
     take_back(context, task)
 
 
-def made_in(context: RunContext, known: TaskState) -> str:
+def made_in(context: RunContext, task_state: TaskState) -> str:
     """Return the kind of workspace of a task's last attempt. A command may choose another than its run's."""
-    started = run_lookup.last_event(context.services, "attempt.started", context.run, known.id)
+    started = run_lookup.last_event(context.services, "attempt.started", context.run, task_state.id)
     kind = "" if started is None else str(started.payload.get("workspace", ""))
     return kind or context.journal.state.workspace
 
@@ -176,11 +180,11 @@ def made_in(context: RunContext, known: TaskState) -> str:
 def take_back(context: RunContext, task: Task) -> None:
     """Restore what attempts changed in the user's own tree; refuse if somebody changed it since."""
     task_state, trees = _task_state(context, task.id), context.services.trees
-    if task_state.work.base is None or task_state.work.left is None:
+    if task_state.work.base is None or task_state.work.left_tree is None:
         return
     own = _own_paths(context, task_state, trees.scan(task_state.work.touched)) if task_state.work.touched else ()
     tell = context.services.reporter.note
-    conflicts = trees.restore(task_state.work.base, task_state.work.left, own, tell=tell) if own else ()
+    conflicts = trees.restore(task_state.work.base, task_state.work.left_tree, own, tell=tell) if own else ()
     if conflicts:
         listed = ", ".join(c.path for c in conflicts)
         raise Refusal(
@@ -226,26 +230,28 @@ def task_base(context: RunContext, attempt: Attempt, present: str) -> str:
     return context.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
 
 
-def _own_paths(context: RunContext, known: TaskState, present: str) -> tuple[str, ...]:
+def _own_paths(context: RunContext, task_state: TaskState, present: str) -> tuple[str, ...]:
     """Return what attempts touched, except what somebody else has changed and committed since."""
-    touched = tuple(p for p in known.work.touched if p not in set(known.work.deviations))
+    touched = tuple(p for p in task_state.work.touched if p not in set(task_state.work.deviations))
     head = context.services.history.head_tree() if touched else None
-    if head is None or known.work.left is None:
+    if head is None or task_state.work.left_tree is None:
         return touched
-    return tuple(p for p in touched if not _settled(context.services.trees, p, known.work.left, present, head))
+    return tuple(
+        p for p in touched if not _settled(context.services.trees, p, task_state.work.left_tree, present, head)
+    )
 
 
-def _settled(work: Trees, path: str, left: str, present: str, head: str) -> bool:
+def _settled(work: Trees, path: str, left_tree: str, present: str, head: str) -> bool:
     now = work.entry(present, path)
-    return now != work.entry(left, path) and now == work.entry(head, path)
+    return now != work.entry(left_tree, path) and now == work.entry(head, path)
 
 
-def _open_deviations(context: RunContext, known: TaskState, present: str) -> tuple[str, ...]:
+def _open_deviations(context: RunContext, task_state: TaskState, present: str) -> tuple[str, ...]:
     """Return undeclared changes of earlier attempts that nobody has committed since."""
-    head = context.services.history.head_tree() if known.work.deviations else None
+    head = context.services.history.head_tree() if task_state.work.deviations else None
     if head is None:
-        return known.work.deviations
-    return tuple(p for p in known.work.deviations if context.work.entry(present, p) != context.work.entry(head, p))
+        return task_state.work.deviations
+    return tuple(p for p in task_state.work.deviations if context.work.entry(present, p) != context.work.entry(head, p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,20 +282,20 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
     return tuple(done)
 
 
-def _left_by(services: Services, contract: Contract, known: TaskState) -> tuple[str, tuple[str, ...]]:
+def _left_by(services: Services, contract: Contract, task_state: TaskState) -> tuple[str, tuple[str, ...]]:
     """Return the tree and the paths that an unfinished task left; a killed one left its declared paths as they are."""
-    if known.work.left is not None and not known.attempt.running:
-        return known.work.left, known.work.touched
-    task = contract.tasks.get(known.id)
+    if task_state.work.left_tree is not None and not task_state.attempt.running:
+        return task_state.work.left_tree, task_state.work.touched
+    task = contract.tasks.get(task_state.id)
     declared = ledger.written_paths(task.files) if task is not None else ()
     present = services.trees.scan(ledger.named_paths(task.files) if task is not None else ())
-    changes = services.trees.changes(known.work.base or present, present)
+    changes = services.trees.changes(task_state.work.base or present, present)
     return present, tuple(c.path for c in changes if paths.matches_any(c.path, declared))
 
 
-def _put_back(services: Services, base: str, left: str, dirty: Iterable[str]) -> Iterable[str]:
+def _put_back(services: Services, base: str, left_tree: str, dirty: Iterable[str]) -> Iterable[str]:
     for path in dirty:
-        if services.trees.entry(base, path) == services.trees.entry(left, path):
+        if services.trees.entry(base, path) == services.trees.entry(left_tree, path):
             continue
-        if not services.trees.restore(base, left, (path,), tell=services.reporter.note):
+        if not services.trees.restore(base, left_tree, (path,), tell=services.reporter.note):
             yield path

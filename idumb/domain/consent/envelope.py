@@ -132,13 +132,13 @@ def _differs(part: str, was: Any, now: Any) -> bool:
     return bool(was != now)
 
 
-def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return (the parts that differ, the parts that cannot be compared) of two envelopes."""
-    unknown = tuple(p for p in PARTS if one.get(p) is None or other.get(p) is None)
-    return tuple(p for p in PARTS if p not in unknown and one[p] != other[p]), unknown
+    unknown = tuple(p for p in PARTS if first.get(p) is None or second.get(p) is None)
+    return tuple(p for p in PARTS if p not in unknown and first[p] != second[p]), unknown
 
 
-def changed_agents(found: Iterable[Change]) -> tuple[str, ...]:
+def changed_agents(changes: Iterable[Change]) -> tuple[str, ...]:
     """Return the changed parts, each once, in the order of the envelope."""
-    changed = {change.part for change in found}
+    changed = {change.part for change in changes}
     return tuple(part for part in PARTS if part in changed)

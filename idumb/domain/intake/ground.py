@@ -96,9 +96,9 @@ def files(case: Case) -> Iterator[Finding]:
         yield _unmet_finding(case, (plan_of[claim.task], case.contract.tasks[claim.task]), claim)
 
 
-def _unmet_finding(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Finding:
-    (plan, task), claim = where, one.claim
-    if not one.exists:
+def _unmet_finding(case: Case, where: tuple[Plan, Task], unmet: UnmetClaim) -> Finding:
+    (plan, task), claim = where, unmet.claim
+    if not unmet.exists:
         return case.at(
             "path.missing",
             plan,
@@ -107,12 +107,13 @@ def _unmet_finding(case: Case, where: tuple[Plan, Task], one: UnmetClaim) -> Fin
             f"{task.id} would {claim.verb} {claim.path}, but the file does not exist and no earlier task creates it.",
             "Correct the path, write `create`, or have an earlier task create it.",
         )
+    verb = claim.verb if claim.target is None else "move a file to"
     return case.at(
         "path.exists",
         plan,
         task,
-        f"{claim.verb} {one.path}",
-        f"{task.id} would {claim.verb if claim.target is None else 'move a file to'} {one.path}, which already exists.",
+        f"{claim.verb} {unmet.path}",
+        f"{task.id} would {verb} {unmet.path}, which already exists.",
         "Write `modify`, or choose another path.",
     )
 

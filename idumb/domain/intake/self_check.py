@@ -40,20 +40,20 @@ class Question:
     basis: Callable[[Case], tuple[str, ...] | None]
 
 
-def answers(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
+def answers(case: Case, findings: Iterable[Finding]) -> tuple[Answer, ...]:
     """Answer each question from the findings of this case.
 
     In strict mode, every finding behind a no is an error, so a no refuses the plan.
     """
     by_code: dict[str, list[Finding]] = {}
-    for finding in (*found, *_silent(case)):
+    for finding in (*findings, *_silent(case)):
         by_code.setdefault(finding.code, []).append(finding)
     return tuple(_answer(question, case, by_code) for question in QUESTIONS)
 
 
-def open_questions(case: Case, found: Iterable[Finding]) -> tuple[Answer, ...]:
+def open_questions(case: Case, findings: Iterable[Finding]) -> tuple[Answer, ...]:
     """Return what a person must answer: the questions that are not judged, and requirements that nothing states."""
-    unjudged = (answer for answer in answers(case, found) if answer.answer == NOT_JUDGED)
+    unjudged = (answer for answer in answers(case, findings) if answer.answer == NOT_JUDGED)
     unstated = (
         Answer(id, f"Is {id} a requirement, although .planning/REQUIREMENTS.md does not list it?", NOT_JUDGED)
         for id in dict.fromkeys(id for _, id in coverage.unlisted(case))

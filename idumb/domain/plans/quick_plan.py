@@ -82,13 +82,13 @@ def folder(number: int, words: str) -> str:
     return f"{FOLDER}/{number:03d}{'-' if slug else ''}{slug}"
 
 
-def claims(named: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
+def claims(named_paths: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
     """Return what the task may do to the named files, as (verb, path).
 
     It must modify an existing file and create a missing one. In a folder, or with a wildcard, it may do anything.
     """
     rows = []
-    for path in dict.fromkeys(named):
+    for path in dict.fromkeys(named_paths):
         if paths.has_wildcard(path):
             rows += [(verb, path) for verb in _EVERYTHING]
         else:

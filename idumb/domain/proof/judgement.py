@@ -103,12 +103,12 @@ def _judgement(row: object) -> Judgement | None:
     )
 
 
-def _citation(one: object) -> Citation | None:
+def _citation(value: object) -> Citation | None:
     """Return a place; a line that is not a number becomes line 0, which no file has."""
-    if not isinstance(one, dict) or not isinstance(one.get("file"), str):
+    if not isinstance(value, dict) or not isinstance(value.get("file"), str):
         return None
-    line = one.get("line")
-    return Citation(one["file"][:_WORDS], line if isinstance(line, int) and not isinstance(line, bool) else 0)
+    line = value.get("line")
+    return Citation(value["file"][:_WORDS], line if isinstance(line, int) and not isinstance(line, bool) else 0)
 
 
 def refutations(opinions: Sequence[Opinion]) -> tuple[Judgement, ...]:

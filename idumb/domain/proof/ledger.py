@@ -153,18 +153,18 @@ def compare(
     return Ledger(tuple(lines))
 
 
-def allow_existing(ledger: Ledger, there: Callable[[str], bool]) -> Ledger:
+def allow_existing(ledger: Ledger, exists: Callable[[str], bool]) -> Ledger:
     """Return the ledger of a task whose work existed before its first attempt: files that already match need no change.
 
-    `there` tells whether a path is in the candidate.
+    `exists` tells whether a path is in the candidate.
     """
-    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, there) else x for x in ledger.lines)
+    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, exists) else x for x in ledger.lines)
     return replace(ledger, lines=tuple(lines))
 
 
-def _is_as_wanted(line: Line, there: Callable[[str], bool]) -> bool:
+def _is_as_wanted(line: Line, exists: Callable[[str], bool]) -> bool:
     if line.status == MISSING:
-        return there(line.path) == (line.declared != "delete")
+        return exists(line.path) == (line.declared != "delete")
     return line.status == MISMATCH and line.actual == MODIFIED and (line.declared or "").startswith("create")
 
 

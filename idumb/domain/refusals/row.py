@@ -16,14 +16,14 @@ HINT = "{hint}"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`what` is blocked; `ways` are choices whose commands contain names of details in braces: `idumb show {task}`."""
+    """`blocked` says what cannot continue. The commands of `ways` name details in braces: `idumb show {task}`."""
 
-    what: str
+    blocked: str
     ways: tuple[Choice, ...]
 
 
-def row(what: str, *ways: Choice) -> Row:
-    return Row(what, ways)
+def row(blocked: str, *ways: Choice) -> Row:
+    return Row(blocked, ways)
 
 
 def way(id: str, text: str, consequence: str = "then run the command again", command: str | None = None) -> Choice:

@@ -22,7 +22,7 @@ def complete(code: str, message: str, hint: str | None, details: Mapping[str, An
         return dict(details)
     return {
         **details,
-        "what": details.get("what") or row.what,
+        "what": details.get("what") or row.blocked,
         "why": details.get("why") or message,
         "evidence": details.get("evidence") or [*_evidence(details)][:_MOST] or [message],
         "choices": details.get("choices") or [_row(choice, hint, details) for choice in row.ways],

@@ -99,7 +99,7 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
         intended=None,
         effect=p.get("effect") or task.effect,
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
-        work=replace(task.work, left=p.get("left"), touched=tuple(p.get("touched", ()))),
+        work=replace(task.work, left_tree=p.get("left"), touched=tuple(p.get("touched", ()))),
         progress=replace(task.progress, spent=task.progress.spent + used),
     )
 
@@ -127,7 +127,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
         ),
         work=replace(
             task.work,
-            left=p["left"],
+            left_tree=p["left"],
             touched=tuple(p["touched"]),
             deviations=tuple(p.get("deviations", ())),
             accepted_paths=tuple(p.get("accepted_paths", ())),
@@ -202,7 +202,7 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
         error=p.get("error"),
         commit=p.get("commit"),
     )
-    work = replace(task.work, left=p.get("left") or task.work.left)
+    work = replace(task.work, left_tree=p.get("left") or task.work.left_tree)
     return replace(task, checkpoint=checkpoint, intended=None, work=work)
 
 
@@ -216,7 +216,7 @@ def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
         carried_from=p["from_run"],
         reason=p.get("reason", ""),
         effect=p.get("effect", ""),
-        work=replace(task.work, left=checkpoint.tree),
+        work=replace(task.work, left_tree=checkpoint.tree),
     )
 
 
@@ -235,7 +235,7 @@ def _becomes(status: str) -> Callable[[RunState, TaskState, Event], TaskState]:
 def _accepted(state: RunState, task: TaskState, event: Event) -> TaskState:
     """Keep the accepted files as the task's work, also if a person changed them by hand."""
     p, work = event.payload, task.work
-    work = replace(work, left=p.get("left", work.left), touched=tuple(p.get("touched", work.touched)))
+    work = replace(work, left_tree=p.get("left", work.left_tree), touched=tuple(p.get("touched", work.touched)))
     return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p.get("commit"), work=work)
 
 

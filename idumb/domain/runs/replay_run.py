@@ -129,7 +129,7 @@ def _compensated(state: RunState, event: Event) -> None:
     state.tasks[task_id] = replace(state.tasks[task_id], effect=COMPENSATED)
     for task, tree in event.payload["left"].items():
         if task in state.tasks:
-            state.tasks[task] = replace(state.tasks[task], work=replace(state.tasks[task].work, left=tree))
+            state.tasks[task] = replace(state.tasks[task], work=replace(state.tasks[task].work, left_tree=tree))
 
 
 def _rolled_back(state: RunState, event: Event) -> None:

@@ -28,14 +28,14 @@ class SavedAnswer:
     guidance: str = ""
 
 
-def question_key(kind: str, choices: tuple[str, ...], what: str) -> str | None:
+def question_key(kind: str, choices: tuple[str, ...], wording: str) -> str | None:
     """Return the same key for every question of this kind with these choices; None if its answer cannot be saved.
 
     A plan's choice is also identified by its wording, because the same letters mean something else in another task.
     """
     if kind not in KINDS:
         return None
-    return canonical_json.digest([kind, list(choices), what if kind == DECISION else ""])[:12]
+    return canonical_json.digest([kind, list(choices), wording if kind == DECISION else ""])[:12]
 
 
 def key_of_question(question: Decision) -> str | None:

@@ -75,26 +75,26 @@ def total(parts: Iterable[Spent]) -> Spent:
     return sum(parts, Spent())
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
+def add_usage(first: Usage, second: Usage) -> Usage:
     """Add the usage of two calls; unknown only if both are."""
 
     def plus(a: float | None, b: float | None) -> float | None:
         return b if a is None else a if b is None else a + b
 
-    tokens_in, tokens_out = plus(one.tokens_in, other.tokens_in), plus(one.tokens_out, other.tokens_out)
+    tokens_in, tokens_out = plus(first.tokens_in, second.tokens_in), plus(first.tokens_out, second.tokens_out)
     return Usage(
         None if tokens_in is None else int(tokens_in),
         None if tokens_out is None else int(tokens_out),
-        plus(one.cost_usd, other.cost_usd),
+        plus(first.cost_usd, second.cost_usd),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CeilingReached:
-    """A ceiling that one more call would pass; `of` is `task`, `run` or a role. `words` states both amounts."""
+    """A ceiling that one more call would pass; `scope` is `task`, `run` or a role. `words` states both amounts."""
 
-    of: str
-    what: str
+    scope: str
+    resource: str
     words: str
 
 
@@ -104,7 +104,7 @@ def raise_ceiling(ceiling: Ceiling, times: int) -> Ceiling:
     return Ceiling(*amounts)
 
 
-def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
+def reached_ceiling(scope: str, ceiling: Ceiling, spent: Spent) -> CeilingReached | None:
     """Return the first ceiling that permits no further call, or None."""
     rows: tuple[tuple[str, float | None, float, str], ...] = (
         (ATTEMPTS, ceiling.attempts, spent.attempts, f"{spent.attempts} attempts"),
@@ -114,7 +114,7 @@ def reached_ceiling(of: str, ceiling: Ceiling, spent: Spent) -> CeilingReached |
     )
     for resource, most, used, words in rows:
         if most is not None and used >= most:
-            return CeilingReached(of, resource, f"{words} of {_amount(resource, most)} used")
+            return CeilingReached(scope, resource, f"{words} of {_amount(resource, most)} used")
     return None
 
 
@@ -144,5 +144,5 @@ def _unknown(calls: int) -> str:
     return f" (plus {calls} call{'s' * (calls != 1)} without a report)" if calls else ""
 
 
-def _amount(what: str, most: float) -> str:
-    return {TIME: f"{most:.0f} s", MONEY: f"${most:.2f}"}.get(what, f"{most:.0f}")
+def _amount(resource: str, most: float) -> str:
+    return {TIME: f"{most:.0f} s", MONEY: f"${most:.2f}"}.get(resource, f"{most:.0f}")

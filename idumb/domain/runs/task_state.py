@@ -74,7 +74,7 @@ class AttemptState:
 class TaskWork:
     """What a task changed.
 
-    - `base`: the tree that the task starts from. `left`: the tree that its last attempt left.
+    - `base`: the tree that the task starts from. `left_tree`: the tree that its last attempt left.
     - `snapshot`: the commit taken before the last attempt.
     - `touched`: the paths changed since the base. `deviations`: those among them that the task does not declare.
     - `accepted_paths`: the deviations that a person accepted.
@@ -83,7 +83,7 @@ class TaskWork:
     """
 
     base: str | None = None
-    left: str | None = None
+    left_tree: str | None = None
     snapshot: str | None = None
     touched: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()

@@ -40,22 +40,23 @@ class GitClones:
         folders = dict.fromkeys(path.removesuffix(TAKEN) for path in paths)
         return tuple(AbandonedClone(os.path.basename(path), path) for path in folders)
 
-    def keep(self, left: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
+    def keep(self, abandoned: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
         self._repository.guard()
         process_tree.end_all(
-            child_process.PLACE_COOKIE, child_process.run_cookies(left.run, left.path)[child_process.PLACE_COOKIE]
+            child_process.PLACE_COOKIE,
+            child_process.run_cookies(abandoned.run, abandoned.path)[child_process.PLACE_COOKIE],
         )
-        if not os.path.isdir(left.path) or os.path.islink(left.path):
+        if not os.path.isdir(abandoned.path) or os.path.islink(abandoned.path):
             return None
         user = GitTrees(self._repository)
-        for git_folder in (left.path + TAKEN, os.path.join(left.path, ".git")):
+        for git_folder in (abandoned.path + TAKEN, os.path.join(abandoned.path, ".git")):
             with contextlib.suppress(Unusable):  # the files are kept in any case
                 self._keep_commits(user, git_folder, f"{ref}-commits")
         head = user.repository
         # An agent can leave anything in its git folder, so git runs with a folder of idumb's own.
-        builder_clone.move_git_folder_aside(left.path)
-        clone.make_git_folder(self._repository, left.path, None if head.head_is_unborn else str(head.head.target))
-        trees = GitTrees(discover.at(left.path), self._repository, rules=self._repository)
+        builder_clone.move_git_folder_aside(abandoned.path)
+        clone.make_git_folder(self._repository, abandoned.path, None if head.head_is_unborn else str(head.head.target))
+        trees = GitTrees(discover.at(abandoned.path), self._repository, rules=self._repository)
         kept = trees.snapshot(ref, reason)
         trees.close()
         return kept
@@ -76,15 +77,15 @@ class GitClones:
         builder_clone.bring_home(user, objects, BuilderCommits(base, last, commits))
         refs.move(user.repository, self._repository, ref, last)
 
-    def remove(self, left: AbandonedClone) -> None:
+    def remove(self, abandoned: AbandonedClone) -> None:
         self._repository.guard()
-        clone_places.require_plain(os.path.dirname(left.path))
-        clone.remove(left.path)
-        if os.path.lexists(left.path):
+        clone_places.require_plain(os.path.dirname(abandoned.path))
+        clone.remove(abandoned.path)
+        if os.path.lexists(abandoned.path):
             raise Refusal(
                 "git.clone-stays",
-                f"{left.path} could not be removed.",
-                hint=f"rm -rf {left.path}",
-                details={"path": left.path},
+                f"{abandoned.path} could not be removed.",
+                hint=f"rm -rf {abandoned.path}",
+                details={"path": abandoned.path},
             )
         clone_places.tidy(self.place())

@@ -152,15 +152,15 @@ def _packed(text: bytes, ref: str) -> str | None:
 
 
 def chain(
-    objects: Objects, last: str, base: str | None, known: Callable[[str], bool] = lambda _: False
+    objects: Objects, last: str, base: str | None, is_known: Callable[[str], bool] = lambda _: False
 ) -> tuple[Commit, ...]:
-    """Return the commits after `base`, or after a `known` one, up to `last`.
+    """Return the commits after `base`, or after one that `is_known`, up to `last`.
 
     Stops early at the first that `commits.problem` rejects.
     """
     commits: list[Commit] = []
     at: str | None = last
-    while at is not None and at != base and not known(at) and len(commits) <= builder_commits.MOST:
+    while at is not None and at != base and not is_known(at) and len(commits) <= builder_commits.MOST:
         commit = builder_commits.parse(
             at, objects.read(bytes.fromhex(at), ObjectType.COMMIT, builder_commits.MOST_BYTES)
         )

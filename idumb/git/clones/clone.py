@@ -224,13 +224,13 @@ def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
                 _write_file(repository, item, path, os.path.relpath(path, folder))
 
 
-def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str, named: str) -> None:
+def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str, shown: str) -> None:
     try:
         data = repository[pygit2.Oid(item.oid)].read_raw()
     except KeyError as problem:
         raise errors.Refusal(
             "git.object-missing",
-            f"object {item.oid.hex()} of {named} is not in this repository (a partial clone?)",
+            f"object {item.oid.hex()} of {shown} is not in this repository (a partial clone?)",
             hint="git fetch --refetch --no-filter brings everything; in a sparse checkout, git sparse-checkout disable"
             " what it left out",
         ) from problem

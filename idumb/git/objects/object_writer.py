@@ -298,12 +298,12 @@ def hash_at(folder: int, name: str, status: os.stat_result) -> bytes:
     return digest.digest()
 
 
-def _same(one: os.stat_result, other: os.stat_result) -> bool:
-    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
-        other.st_size,
-        other.st_mtime_ns,
-        other.st_ctime_ns,
-        other.st_ino,
+def _same(first: os.stat_result, second: os.stat_result) -> bool:
+    return (first.st_size, first.st_mtime_ns, first.st_ctime_ns, first.st_ino) == (
+        second.st_size,
+        second.st_mtime_ns,
+        second.st_ctime_ns,
+        second.st_ino,
     )
 
 
@@ -319,8 +319,8 @@ def _need(files: Mapping[str, os.stat_result]) -> int:
     return sum(max(status.st_size, _BLOCK) for status in files.values())
 
 
-def _fits(files: Mapping[str, os.stat_result], left: int, most: int | None) -> bool:
-    return _need(files) <= left and (most is None or len(files) <= most)
+def _fits(files: Mapping[str, os.stat_result], remaining: int, most: int | None) -> bool:
+    return _need(files) <= remaining and (most is None or len(files) <= most)
 
 
 def _full(place: str, new: Mapping[str, os.stat_result]) -> errors.Refusal:

@@ -150,13 +150,13 @@ def overlay(repository: pygit2.Repository, write: _Write, tree: str, source: str
     return oid.hex() if oid else EMPTY_TREE
 
 
-def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, wanted: _Wanted) -> bytes:
+def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, entries: _Wanted) -> bytes:
     items = rows(repository, tree) if tree else {}
     below: dict[str, _Wanted] = {}
-    for parts, item in wanted.items():
+    for parts, item in entries.items():
         if len(parts) > 1:
             below.setdefault(parts[0], {})[parts[1:]] = item
-    for (name, *rest), item in wanted.items():
+    for (name, *rest), item in entries.items():
         if not rest and item is not None:
             items[name] = Item(item.mode, bytes.fromhex(item.oid))
         elif not rest and name in items and items[name].mode != FOLDER:

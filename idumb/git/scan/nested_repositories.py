@@ -59,7 +59,7 @@ class Look:
     writer: Writer
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, Item] = field(default_factory=dict)
-    left: int = MOST_BYTES
+    bytes_left: int = MOST_BYTES
 
     def add(self, repository: str) -> None:
         """Read one repository and those inside it."""
@@ -82,10 +82,10 @@ class Look:
         except OSError:
             return "gone"
         plain = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
-        if plain and status.st_size <= self.left and len(self.files) < MOST_FILES and _is_readable(place, status):
+        if plain and status.st_size <= self.bytes_left and len(self.files) < MOST_FILES and _is_readable(place, status):
             stored = object_writer.put_path(self.writer, place)
             if stored is not None:
-                self.left -= status.st_size
+                self.bytes_left -= status.st_size
                 self.files[path] = Item(stored.mode, stored.oid)
                 return f"{stored.mode:o} {stored.oid.hex()}"
         times = (status.st_mtime_ns, status.st_ctime_ns)

@@ -127,13 +127,13 @@ def _call(action: str, node: Node) -> Call:
     return Call(action, values)
 
 
-def _keys(node: Node, known: tuple[str, ...]) -> dict[str, Node]:
+def _keys(node: Node, accepted: tuple[str, ...]) -> dict[str, Node]:
     if not isinstance(node, Mapping):
-        raise WrongValue(node.start, shown(node), f"keys with values: {', '.join(known)}")
+        raise WrongValue(node.start, shown(node), f"keys with values: {', '.join(accepted)}")
     for key, _ in node.pairs:
-        if key.value not in known:
-            mend = did_you_mean(key.value, known, "Remove the key.", DID_YOU_MEAN)
-            raise WrongValue(key.start, key.value, f"one of the keys {', '.join(known)}", mend)
+        if key.value not in accepted:
+            mend = did_you_mean(key.value, accepted, "Remove the key.", DID_YOU_MEAN)
+            raise WrongValue(key.start, key.value, f"one of the keys {', '.join(accepted)}", mend)
     return {key.value: value for key, value in node.pairs}
 
 

@@ -81,10 +81,10 @@ def _without_box(text: Text, start: int, rules: Rules) -> Text | None:
     return text
 
 
-def broken_box(at: int, found: str, field: Field) -> None:
+def broken_box(at: int, written: str, field: Field) -> None:
     message = "This looks like a checkbox but is not one"
     mend = "write - [ ] with one space inside the brackets and one after them"
-    field.error("box.malformed", at, message, found, "- [ ] text", mend)
+    field.error("box.malformed", at, message, written, "- [ ] text", mend)
 
 
 def from_text(text: Text, rules: Rules, fences: Bullet | None = None) -> Draft | None:

@@ -81,8 +81,8 @@ def _closing(source: Source, problems: Problems) -> int | None:
 class _Reader:
     """Reads each key with its method in `_KEYS`."""
 
-    def __init__(self, found: Frontmatter, problems: Problems) -> None:
-        self.found = found
+    def __init__(self, frontmatter: Frontmatter, problems: Problems) -> None:
+        self.frontmatter = frontmatter
         self.problems = problems
 
     def read(self, node: Mapping) -> None:
@@ -97,7 +97,7 @@ class _Reader:
     def _key(self, key: Scalar, node: Node) -> None:
         name = key.value
         if name[:2].lower() == "x-" and len(name) > 2:
-            self.found.values.setdefault("extra", {})[name] = plain(node)
+            self.frontmatter.values.setdefault("extra", {})[name] = plain(node)
             return
         if name not in _KEYS:
             mend = did_you_mean(name, _KEYS, f"remove it, or rename it to x-{name}")
@@ -106,14 +106,14 @@ class _Reader:
             self._error("plan.unknown-key", key.start, name, f"Unknown key `{name}`", found=name, mend=mend)
             return
         line = self.problems.source.place(node.start)[0]
-        self.found.spans[name] = Span(node.start, node.end, line)
+        self.frontmatter.spans[name] = Span(node.start, node.end, line)
         if isinstance(node, Scalar) and node.is_null:
             mend = "write a value, or remove it"
             self._error("plan.empty-value", key.start, name, f"`{name}` has no value", mend=mend)
             return
         value = _KEYS[name][0](self, name, node)
         if value is not None:
-            self.found.values[name] = value
+            self.frontmatter.values[name] = value
 
     def _error(self, code: str, at: int, name: str, message: str, *, found: str = "", mend: str = "") -> None:
         accepted = _KEYS[name][1] if name in _KEYS else ", ".join(_KEYS)
@@ -219,7 +219,7 @@ class _Reader:
 
     def success_criteria(self, name: str, node: Node) -> None:
         rules = criteria.Rules("success_criteria", self.problems, task=False)
-        self.found.criteria = criteria.from_nodes(self._list(name, node), rules)
+        self.frontmatter.criteria = criteria.from_nodes(self._list(name, node), rules)
 
     def texts(self, name: str, node: Node) -> tuple[str, ...]:
         return self._texts_of(name, node)

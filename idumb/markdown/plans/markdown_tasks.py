@@ -52,11 +52,11 @@ def _from_markdown(draft: Draft, context: Context) -> Task:
         text = fields.lines_left((draft.item.line + 1, draft.item.end_line), inner.taken, source, draft.item.column)
         region = (draft.item.end_line, draft.text_end or draft.end_line)
         behind = fields.lines_left(region, outer.taken, source)
-        task.given["description"] = "\n\n".join(filter(None, (text, behind)))
+        task.values["description"] = "\n\n".join(filter(None, (text, behind)))
     else:
         inner = fields.read(split[0], context.checker)
         region = (draft.body_line, draft.text_end or draft.end_line)
-        task.given["description"] = fields.lines_left(region, inner.taken, source)
+        task.values["description"] = fields.lines_left(region, inner.taken, source)
     _group(split[1], context.checker)
     for value in inner.values:
         task_reader.read_field(task, value, context)

@@ -35,9 +35,9 @@ def numbered(names: Iterable[str]) -> list[tuple[str, str]]:
     return [*by_number, *((n, name) for n, name in others if _bare(n) not in taken)]
 
 
-def same_phase(one: str, other: str) -> bool:
+def same_phase(first: str, second: str) -> bool:
     """Whether two spellings mean one phase; leading zeros do not count (`1` and `01`, `6.1` and `06.1`)."""
-    return _bare(one) == _bare(other)
+    return _bare(first) == _bare(second)
 
 
 def _bare(phase: str) -> str:

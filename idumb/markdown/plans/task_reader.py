@@ -44,7 +44,7 @@ class Reading:
     end: int
     line: int
     bad: bool = False
-    given: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
     acceptance: Value | None = None
 
@@ -60,19 +60,19 @@ def read_field(reading: Reading, value: Value, context: Context) -> None:
     if not usable(value):
         return
     if name.startswith("x-"):
-        reading.given.setdefault("extra", {})[name] = structured_values.free_text(value)
+        reading.values.setdefault("extra", {})[name] = structured_values.free_text(value)
     elif name == "acceptance":
         reading.acceptance = value
     elif name == "requirements":
-        reading.given[name] = scalars.declared_ids(value, context.requirements, "requirement")
+        reading.values[name] = scalars.declared_ids(value, context.requirements, "requirement")
     elif name == "invariants":
-        reading.given[name] = scalars.declared_ids(value, context.invariants, "invariant")
+        reading.values[name] = scalars.declared_ids(value, context.invariants, "invariant")
     elif name == "depends_on":
-        reading.given[name] = _dependencies(reading, value, context)
+        reading.values[name] = _dependencies(reading, value, context)
     else:
         result = _READERS[name](value)
         if result is not None:
-            reading.given[name] = result
+            reading.values[name] = result
 
 
 def _twice(reading: Reading, value: Value, problems: Problems) -> None:
@@ -99,12 +99,12 @@ def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str
     return tuple(dependencies)
 
 
-def _bad_dependency(one: str, at: int, context: Context) -> None:
-    message = f"`{one}` is not a task id of phase {context.phase}"
+def _bad_dependency(id: str, at: int, context: Context) -> None:
+    message = f"`{id}` is not a task id of phase {context.phase}"
     mend = "name tasks; to depend on another plan, write depends_on in the frontmatter"
     accepted = f"T{context.phase}-01, …, or none"
     context.problems.error(
-        "task.bad-dependency", at, message, field="Depends on", found=one, accepted=accepted, mend=mend
+        "task.bad-dependency", at, message, field="Depends on", found=id, accepted=accepted, mend=mend
     )
 
 
@@ -120,7 +120,7 @@ def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> No
             )
             continue
         reading.spans["steps"] = (fence.start, problems.source.end_of(fence.end_line - 1))
-        reading.given["steps"] = steps.from_fence(fence, problems)
+        reading.values["steps"] = steps.from_fence(fence, problems)
 
 
 def _choice(*choices: str) -> Callable[[Value], Any]:
@@ -161,7 +161,7 @@ _READERS: dict[str, Callable[[Value], Any]] = {
 
 def finished(reading: Reading, context: Context) -> Task:
     problems = context.problems
-    fields = reading.given
+    fields = reading.values
     if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
         message = f"{reading.id} has no title"
         mend = "write a title after the id"
@@ -179,12 +179,12 @@ def finished(reading: Reading, context: Context) -> Task:
 def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...]:
     problems = context.problems
     value = reading.acceptance
-    human = reading.given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
+    human = reading.values.get("kind", plan.BUILD) in plan.HUMAN_KINDS
     if value is None or value.is_none:
         if not human and not reading.bad and (value is not None or "acceptance" not in reading.spans):
             _no_acceptance(reading, problems)
         return ()
-    commands = reading.given.get("verify", ())
+    commands = reading.values.get("verify", ())
     rules = criteria.Rules(labels.SHOWN["acceptance"], problems, commands=commands)
     return criteria.settle(_criteria(value, rules), rules)
 

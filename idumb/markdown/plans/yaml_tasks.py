@@ -106,11 +106,11 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
         labels.field_name(key.value) if key.value == key.value.lower() and not {" ", "-"} & set(key.value[2:]) else None
     )
     if key.value == "description" and isinstance(node, yaml_nodes.Scalar):
-        task.given["description"] = node.value.strip("\n")
+        task.values["description"] = node.value.strip("\n")
         task.spans["description"] = (node.start, node.end)
     elif key.value == "steps":
         task.spans["steps"] = (node.start, node.end)
-        task.given["steps"] = steps.from_nodes(node, problems)
+        task.values["steps"] = steps.from_nodes(node, problems)
     elif key.value[:2] == "x-" and len(key.value) > 2:
         task_reader.read_field(task, structured_values.yaml_value(key.value, key, node, problems), context)
     elif name:

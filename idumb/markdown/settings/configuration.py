@@ -149,7 +149,7 @@ class _Reading:
             breaker=breaker,
             retry=retry,
             ask=ask,
-            named=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
+            configured_keys=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
             **top,
         )
 
@@ -206,19 +206,19 @@ class _Reading:
         return bindings
 
     def _binding_name(
-        self, role: str, named: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
+        self, role: str, choice: tuple[str, int], bindings: Mapping[str, Binding], where: str = ""
     ) -> str | None:
         built_in = {agent.BUILDER: tuple(agent.BUILT_IN), agent.VALIDATOR: (agent.HUMAN,)}.get(role, ())
-        return self._chosen(where or role, named, (*bindings, *built_in), "bindings")
+        return self._chosen(where or role, choice, (*bindings, *built_in), "bindings")
 
-    def _chosen(self, where: str, named: tuple[str, int], known: Iterable[str], section: str) -> str | None:
+    def _chosen(self, where: str, choice: tuple[str, int], defined: Iterable[str], section: str) -> str | None:
         """Return the name if it is defined in the section; report it otherwise."""
-        name, at = named
-        known = tuple(known)
-        if name in known:
+        name, at = choice
+        defined = tuple(defined)
+        if name in defined:
             return name
-        mend = did_you_mean(name, known, f"Define {name} under `{section}`.", values.DID_YOU_MEAN)
-        self._wrong(where, at, name, ", ".join(known) or f"defined under `{section}`", mend)
+        mend = did_you_mean(name, defined, f"Define {name} under `{section}`.", values.DID_YOU_MEAN)
+        self._wrong(where, at, name, ", ".join(defined) or f"defined under `{section}`", mend)
         return None
 
     def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
@@ -287,9 +287,11 @@ class _Reading:
             return ()
         return node.pairs
 
-    def _unknown(self, name: str, key: Scalar, known: Iterable[str]) -> None:
-        mend = did_you_mean(key.value, known, "Remove the key.", values.DID_YOU_MEAN)
-        self._error(name, key.start, f"Unknown key `{name}`", key.value, ", ".join(known), mend, "config.unknown-key")
+    def _unknown(self, name: str, key: Scalar, accepted: Iterable[str]) -> None:
+        mend = did_you_mean(key.value, accepted, "Remove the key.", values.DID_YOU_MEAN)
+        self._error(
+            name, key.start, f"Unknown key `{name}`", key.value, ", ".join(accepted), mend, "config.unknown-key"
+        )
 
     def _missing(self, where: str, at: int, key: str, accepted: str) -> None:
         self._error(where, at, f"{where} has no `{key}`", "", accepted, f"Add `{accepted}`.")

@@ -130,20 +130,20 @@ def end_of_text(m: re.Match[str]) -> int:
     return m.start(6) + len(behind) if behind else m.end(5) - 1
 
 
-def _settle(given: Given) -> None:
+def _settle(values: Given) -> None:
     """Apply Verify to criteria; a task with unproven criteria goes to the general parser."""
-    drafts = given.get("acceptance")
+    drafts = values.get("acceptance")
     if not drafts:
         raise _Unusual
     unmarked = [c for c in drafts if c.proof == plan.UNPROVEN]
-    commands = given.get("verify")
+    commands = values.get("verify")
     if unmarked:
         if len(unmarked) < len(drafts) or not commands:
             raise _Unusual
         drafts = [Criterion(c.id, c.text, plan.VERIFY, None, (), c.span) for c in drafts]
     elif not commands and any(c.proof == plan.VERIFY for c in drafts):
         raise _Unusual
-    given["acceptance"] = tuple(drafts)
+    values["acceptance"] = tuple(drafts)
 
 
 def _inline(text: str) -> str:

@@ -203,15 +203,15 @@ def fenced(fence: Fence, field: Field) -> str | None:
     return None
 
 
-def declared_ids(value: Value, declared: Iterable[str], what: str) -> tuple[str, ...]:
+def declared_ids(value: Value, declared: Iterable[str], kind: str) -> tuple[str, ...]:
     """Return the ids of a field, and report each undeclared one with the nearest declared one."""
     ids, declared_set = names(value), set(declared)
     for id, at in ids:
         if id in declared_set:
             continue
         near = nearest(id, declared_set) if len(value.problems.findings) < _MANY else None
-        message = f"The {what} `{id}` is not declared in the frontmatter"
-        mend = f"did you mean `{near}`?" if near else f"declare it under {what}s in the frontmatter"
+        message = f"The {kind} `{id}` is not declared in the frontmatter"
+        mend = f"did you mean `{near}`?" if near else f"declare it under {kind}s in the frontmatter"
         accepted = ", ".join(sorted(declared_set)) or "none declared"
-        Field(f"{what.capitalize()}s", value.problems).error(f"task.unknown-{what}", at, message, id, accepted, mend)
+        Field(f"{kind.capitalize()}s", value.problems).error(f"task.unknown-{kind}", at, message, id, accepted, mend)
     return tuple(id for id, _ in ids)

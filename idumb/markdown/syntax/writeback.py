@@ -17,7 +17,7 @@ def edit(text: str, edits: Sequence[Edit]) -> str:
     """
     parts: list[str] = []
     position = 0
-    for span, new in sorted(edits, key=lambda one: (one[0].start, one[0].end)):
+    for span, new in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
         if not 0 <= span.start <= span.end <= len(text):
             raise InputError("edit.outside", f"the span {span.start} to {span.end} is not inside the text")
         if span.start < position:

@@ -41,7 +41,7 @@ class HostFiles:
         """Record the folders to create; nothing is written before that succeeds."""
         if not os.path.isdir(self._root) and os.path.lexists(self._root):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._root)
-        self._remember(made=[folder for path in paths for folder in self._missing(path)])
+        self._remember(created=[folder for path in paths for folder in self._missing(path)])
 
     def write(self, path: str, text: str) -> None:
         os.makedirs(self._root, exist_ok=True)
@@ -69,7 +69,7 @@ class HostFiles:
                     os.rmdir(os.path.join(self._root, folder))
             if not os.path.lexists(os.path.join(self._root, folder)):
                 removed.append(folder)
-        self._remember(gone=removed)
+        self._remember(removed=removed)
 
     def _is_there(self, path: str) -> bool:
         return os.path.lexists(os.path.join(self._root, path))
@@ -105,9 +105,9 @@ class HostFiles:
             return []
         return [f for f in folders if isinstance(f, str) and ".." not in f.split("/") and not f.startswith("/")]
 
-    def _remember(self, made: list[str] | None = None, gone: list[str] | None = None) -> None:
+    def _remember(self, created: list[str] | None = None, removed: list[str] | None = None) -> None:
         before = self._created_folders()
-        after = [folder for folder in dict.fromkeys([*before, *(made or ())]) if folder not in (gone or ())]
+        after = [folder for folder in dict.fromkeys([*before, *(created or ())]) if folder not in (removed or ())]
         if after == before:
             return
         if not after:

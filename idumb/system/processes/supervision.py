@@ -70,15 +70,15 @@ class Captured:
         return f"{head.rstrip()}\n[... {self.size - kept} bytes left out ...]\n{tail}"
 
 
-def _same_start(one: str, other: str) -> str:
+def _same_start(first: str, second: str) -> str:
     """Return the common beginning of two texts. Half of a secret may follow it in one, the whole in the other."""
-    if other.startswith(one):
-        return one
-    least, most = 0, min(len(one), len(other))
+    if second.startswith(first):
+        return first
+    least, most = 0, min(len(first), len(second))
     while least < most:
         middle = (least + most + 1) // 2
-        least, most = (middle, most) if one[:middle] == other[:middle] else (least, middle - 1)
-    return one[:least]
+        least, most = (middle, most) if first[:middle] == second[:middle] else (least, middle - 1)
+    return first[:least]
 
 
 def readable(data: bytes) -> str:
@@ -297,12 +297,12 @@ class Supervisor:
             if self._turn(None if until is None else until - now) and self._child.poll() is not None:
                 return True
 
-    def _turn(self, left: float | None) -> bool:
+    def _turn(self, limit: float | None) -> bool:
         """Wait for one event. Return whether the process may have ended."""
         if self._process < 0:
-            left = _TICK if left is None else min(left, _TICK)
+            limit = _TICK if limit is None else min(limit, _TICK)
         ended = self._process < 0
-        for handle, _ in self._poll.poll(None if left is None else max(1, left * 1000)):
+        for handle, _ in self._poll.poll(None if limit is None else max(1, limit * 1000)):
             if handle == self._process:
                 ended = True
             elif self._talking is not None and self._talking.owns(handle):

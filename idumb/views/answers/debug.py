@@ -98,10 +98,10 @@ def _verification(row: phrases.Data) -> list[str]:
     return lines
 
 
-def _remedy(one: phrases.Data) -> str:
-    tasks = f" ({', '.join(one['tasks'])})" if one["tasks"] else ""
-    command = f"\n      {markup.one_line(one['command'])}" if one["command"] else ""
-    return f"  [ ] {markup.one_line(one['text'])}{tasks}{command}"
+def _remedy(row: phrases.Data) -> str:
+    tasks = f" ({', '.join(row['tasks'])})" if row["tasks"] else ""
+    command = f"\n      {markup.one_line(row['command'])}" if row["command"] else ""
+    return f"  [ ] {markup.one_line(row['text'])}{tasks}{command}"
 
 
 def _diagnosis(row: phrases.Data) -> list[str]:

@@ -89,17 +89,17 @@ def _handoffs(data: phrases.Data) -> str:
     return "\n".join([*(phrases.columns(rows, "") if rows else ["No handoffs match."]), *failed]) + "\n"
 
 
-def _handoff(one: phrases.Data) -> str:
+def _handoff(row: phrases.Data) -> str:
     words = ("status", "handoff_type", "priority", "from_agent", "to_agent", "timestamp", "request_id", "run", "path")
-    lines = [f"{one['handoff_id']}: {one['task']} {markup.one_line(one['title'])}"]
-    lines += [f"  {name.replace('_', ' ') + ':':<14}{markup.one_line(str(one[name]))}" for name in words]
+    lines = [f"{row['handoff_id']}: {row['task']} {markup.one_line(row['title'])}"]
+    lines += [f"  {name.replace('_', ' ') + ':':<14}{markup.one_line(str(row[name]))}" for name in words]
     for name in ("deliverables", "acceptance_criteria"):
-        lines += [f"  {name.replace('_', ' ')}:"] if one[name] else []
-        lines += [f"    - {markup.one_line(text)}" for text in one[name]]
+        lines += [f"  {name.replace('_', ' ')}:"] if row[name] else []
+        lines += [f"    - {markup.one_line(text)}" for text in row[name]]
     for name in ("summary", "next_steps"):
-        lines += [f"  {name.replace('_', ' ')}:"] if one[name] else []
-        lines += [f"    | {line}" for line in markup.visible(one[name]).splitlines()]
-    for change in one["said"]:
+        lines += [f"  {name.replace('_', ' ')}:"] if row[name] else []
+        lines += [f"    | {line}" for line in markup.visible(row[name]).splitlines()]
+    for change in row["said"]:
         why = f": {markup.one_line(change['reason'])}" if change["reason"] else ""
         lines.append(f"  {quantities.moment(change['at'])} {markup.one_line(change['by'])}: {change['status']}{why}")
     return "\n".join(lines) + "\n"
@@ -137,13 +137,13 @@ def _dead_letters(data: phrases.Data) -> str:
     return "\n".join([*phrases.columns(rows, ""), *phrases.commands({"next": ["idumb dlq show ID"]})]) + "\n"
 
 
-def _dead_letter(one: phrases.Data) -> str:
+def _dead_letter(row: phrases.Data) -> str:
     words = ("class", "state", "phase", "run", "task", "agent", "failure", "cause", "attempts", "at")
-    lines = [f"{one['id']}: {markup.one_line(one['reason'])}"]
-    lines += [f"  {name + ':':<10}{markup.one_line(str(one[name]))}" for name in words if one.get(name) is not None]
-    lines += [f"  cannot be retried: {markup.one_line(one['why_not'])}"] if one["why_not"] else []
-    lines += [f"  {quantities.moment(e['at'])} {e['kind']} {e['task'] or ''}".rstrip() for e in one.get("events", ())]
-    return "\n".join([*lines, *phrases.commands(one)]) + "\n"
+    lines = [f"{row['id']}: {markup.one_line(row['reason'])}"]
+    lines += [f"  {name + ':':<10}{markup.one_line(str(row[name]))}" for name in words if row.get(name) is not None]
+    lines += [f"  cannot be retried: {markup.one_line(row['why_not'])}"] if row["why_not"] else []
+    lines += [f"  {quantities.moment(e['at'])} {e['kind']} {e['task'] or ''}".rstrip() for e in row.get("events", ())]
+    return "\n".join([*lines, *phrases.commands(row)]) + "\n"
 
 
 def decisions(data: phrases.Data) -> str:

@@ -98,10 +98,10 @@ def _kept(attempt: phrases.Data) -> list[str]:
     return [f"  Its files are kept in {attempt['checkpoint']}:", *shown, *more]
 
 
-def _commit(one: phrases.Data) -> str:
+def _commit(row: phrases.Data) -> str:
     """Return a commit made by the builder."""
-    by = one["author"] if one["author"] == one["committer"] else f"{one['author']}, committed by {one['committer']}"
-    commit, subject = quantities.short(one["commit"]), markup.one_line(one["subject"])
+    by = row["author"] if row["author"] == row["committer"] else f"{row['author']}, committed by {row['committer']}"
+    commit, subject = quantities.short(row["commit"]), markup.one_line(row["subject"])
     return f"  builder's commit: {commit} {subject} ({markup.one_line(by)})"
 
 

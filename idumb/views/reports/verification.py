@@ -196,13 +196,13 @@ def _refuted(record: Record) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield opinion["role"], judgement
 
 
-def _judged(one: Mapping[str, Any]) -> str:
+def _judged(row: Mapping[str, Any]) -> str:
     cited = ", ".join(
         markup.code(f"{c['file']}:{c['line']}") + ("" if c["resolves"] else " (does not exist)")
-        for c in one["citations"]
+        for c in row["citations"]
     )
-    word = "holds" if one["holds"] else "does not hold"
-    return f"{markup.prose(one['criterion'])} {word}: {markup.prose(one['why'])} [{cited or 'nothing cited'}]"
+    word = "holds" if row["holds"] else "does not hold"
+    return f"{markup.prose(row['criterion'])} {word}: {markup.prose(row['why'])} [{cited or 'nothing cited'}]"
 
 
 def _speaks(record: Record) -> str:

@@ -103,24 +103,24 @@ class Terminal:
             self._say(f"That is not a choice. Type {_takes(decision)}.\n")
         return None
 
-    def _guidance(self, said: tuple[str, str], ends: float) -> str:
+    def _guidance(self, choice: tuple[str, str], ends: float) -> str:
         """Return instructions that go with the answer; empty after a timeout, because the answer itself counts."""
-        if said not in _WORDS:
+        if choice not in _WORDS:
             return ""
-        self._say(f"{_WORDS[said]} (empty: none): ")
+        self._say(f"{_WORDS[choice]} (empty: none): ")
         if not _readable(self._read, max(0.0, ends - self._now())):
             self._say("\n")
             return ""
         return self._read.readline().strip()
 
-    def words(self, what: str, why: str) -> str | None:
+    def words(self, question: str, why: str) -> str | None:
         """Return a free-text line; "" for an empty one, None at the end of input and after a timeout."""
         if not self.interactive:
             return None
         with displays_paused():
             try:
                 with self._armed():
-                    lines = ["", markup.one_line(what), *([f"  {markup.one_line(why)}"] if why else [])]
+                    lines = ["", markup.one_line(question), *([f"  {markup.one_line(why)}"] if why else [])]
                     self._say("\n".join([*lines, "Your answer (empty: later): "]))
                     drop_typed_ahead(self._read)
                     seconds = self._timeout()

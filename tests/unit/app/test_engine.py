@@ -74,7 +74,7 @@ def test_a_requested_pause_is_obeyed_between_two_tasks() -> None:
 
     run = EngineRun(task("A"), task("B"), work=work)
     ending = run.run()
-    assert (ending.kind, dict(ending.said)) == ("paused", {"by": "Pat", "why": "lunch"})
+    assert (ending.kind, dict(ending.fields)) == ("paused", {"by": "Pat", "why": "lunch"})
     assert run.status() == {"A": "completed", "B": "pending"}
 
 
@@ -158,7 +158,7 @@ def test_a_transient_failure_after_a_change_is_not_retried_within_the_attempt() 
 def test_a_missing_agent_halts_the_run_and_says_which_task_met_it() -> None:
     run = EngineRun(task("A"), task("B"), work=lambda *_: AgentResult(outcome.ERRORED, "gone", failure="missing"))
     ending = run.run()
-    assert (ending.kind, dict(ending.said)) == ("halted", {"task": "A", "failure": "missing"})
+    assert (ending.kind, dict(ending.fields)) == ("halted", {"task": "A", "failure": "missing"})
     assert run.calls == [("A", 1)]
 
 

@@ -50,7 +50,7 @@ def test_an_exhausted_ceiling_names_its_limit(ceiling: Ceiling, what: str, words
     """R-ADAPT-3."""
     found = spending.reached_ceiling("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
     assert found is not None
-    assert (found.of, found.what, found.words) == ("task", what, words)
+    assert (found.scope, found.resource, found.words) == ("task", what, words)
     assert spending.reached_ceiling("task", spending.raise_ceiling(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
 
 

@@ -24,7 +24,7 @@ def tool(name: str, *properties: str, kind: str = "string", required: tuple[str,
 
 
 def asked(*offered: Tool, system: str = "") -> Conversation:
-    return Conversation("m", "do it", 0, offered, said=system)
+    return Conversation("m", "do it", 0, offered, text=system)
 
 
 @pytest.mark.parametrize(
