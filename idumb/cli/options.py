@@ -198,8 +198,11 @@ def services(*, progress: bool = False, writes: bool = False) -> Iterator[Contai
         container.close()
 
 
-def path_from_root(file: str, root: str) -> str:
-    """Return the path from the repository's root. A name without a folder that is no file here is returned as it is."""
+def step_plan_path(file: str, root: str) -> str:
+    """Return the path of a step plan from the repository's root. Links in its folder are resolved.
+
+    A name without a folder that is no file here is returned unchanged: it may be a phase.
+    """
     folder, name = os.path.split(os.path.join(os.getcwd(), file))
     if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
         return file
@@ -211,8 +214,19 @@ def phase_id(phase: str, root: str) -> str:
     from idumb.domain.plans import step_plan
 
     if phase.endswith(step_plan.SUFFIXES) and os.path.isfile(phase):
-        return path_from_root(phase, root)
+        return step_plan_path(phase, root)
     return phase
+
+
+def declared_path(path: str, root: str) -> str:
+    """Return a path that a task declares, from the repository's root. The file need not exist; links are not resolved.
+
+    A slash at the end stays: it declares a folder. An absolute path is returned unchanged: plan checks reject it.
+    """
+    if os.path.isabs(path):
+        return path
+    relative = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
+    return relative.replace(os.sep, "/") + "/" * path.endswith("/")
 
 
 _LARGEST_TEXT = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports it as too large

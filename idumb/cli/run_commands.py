@@ -139,7 +139,7 @@ def execute_command(file: str, **flags: Any) -> Result:
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
-        phase = execute_phase.phase_of_step_plan(options.path_from_root(file, services.root))
+        phase = execute_phase.phase_of_step_plan(options.step_plan_path(file, services.root))
         request = Request(phase, command="execute", **flags)
         return _rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
@@ -182,7 +182,7 @@ def quick_command(
         def exists(path: str) -> bool:
             return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
 
-        paths = [_from_root(path, services.root) for path in files]
+        paths = [options.declared_path(path, services.root) for path in files]
         quick_request = QuickRequest(task, claims(paths, exists) if files else None, check, builder)
         request = Request("", approve=approve, command="quick")
         result = quick.run(services, quick_request, request, again=shlex.join(command_line))
@@ -194,14 +194,6 @@ def _has_control_character(path: str) -> bool:
     import unicodedata
 
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
-
-
-def _from_root(path: str, root: str) -> str:
-    """Return the path from the repository's root; a slash at its end stays."""
-    if os.path.isabs(path):
-        return path  # intake reports what is wrong with it
-    relative = os.path.relpath(os.path.join(os.path.realpath(os.getcwd()), path), os.path.realpath(root))
-    return relative.replace(os.sep, "/") + "/" * path.endswith("/")
 
 
 @options.command("verify-work")
