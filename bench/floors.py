@@ -83,13 +83,15 @@ class Trees:
         blobs = {tuple(p.split("/")): self._repository.create_blob_fromworkdir(p) for p in paths}
         tree = self._tree(self._tip.tree, blobs)
         who = pygit2.Signature(*_WHO)
-        made = self._repository.create_commit(None, who, who, "snapshot", tree, [self._tip.id])
-        self._repository.references.create(ref, made, force=True)
-        self._tip = self._repository[made].peel(pygit2.Commit)
+        commit_id = self._repository.create_commit(None, who, who, "snapshot", tree, [self._tip.id])
+        self._repository.references.create(ref, commit_id, force=True)
+        self._tip = self._repository[commit_id].peel(pygit2.Commit)
         pygit2.option(pygit2.enums.Option.ENABLE_FSYNC_GITDIR, 0)
 
-    def _tree(self, known: pygit2.Tree | None, blobs: Mapping[tuple[str, ...], pygit2.Oid]) -> pygit2.Oid:
-        builder = self._repository.TreeBuilder(known) if known is not None else self._repository.TreeBuilder()
+    def _tree(self, tree_before: pygit2.Tree | None, blobs: Mapping[tuple[str, ...], pygit2.Oid]) -> pygit2.Oid:
+        builder = (
+            self._repository.TreeBuilder(tree_before) if tree_before is not None else self._repository.TreeBuilder()
+        )
         below: dict[str, dict[tuple[str, ...], pygit2.Oid]] = {}
         for parts, oid in blobs.items():
             if len(parts) == 1:

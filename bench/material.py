@@ -108,8 +108,8 @@ def task_id(number: int, phase: str = "1") -> str:
 
 def two_edges(number: int) -> str:
     """Task i waits for i - 1 and i / 2: few edges, very many paths."""
-    wanted = sorted({n for n in (number - 1, number // 2) if 0 < n < number})
-    return ", ".join(task_id(n) for n in wanted) or "none"
+    dependencies = sorted({n for n in (number - 1, number // 2) if 0 < n < number})
+    return ", ".join(task_id(n) for n in dependencies) or "none"
 
 
 def noop(phase: str, number: int, _: Place) -> str:

@@ -31,12 +31,12 @@ def check_plan(effort: Effort) -> Iterator[Figure]:
         times = measure.turns(cases, effort.rounds)
         seconds[tasks] = measure.median(times, "ours")
     grown = measure.exponent((sizes[0], seconds[sizes[0]]), (sizes[-1], seconds[sizes[-1]]))
-    what = f"check-plan: growth exponent, {sizes[0]} to {sizes[-1]:,} tasks"
-    yield Figure(4, what, "itself", grown, 1.15, effort.rounds, "")
+    label = f"check-plan: growth exponent, {sizes[0]} to {sizes[-1]:,} tasks"
+    yield Figure(4, label, "itself", grown, 1.15, effort.rounds, "")
     if len(sizes) > 2:
         grown = measure.exponent((sizes[-2], seconds[sizes[-2]]), (sizes[-1], seconds[sizes[-1]]))
-        what = f"check-plan: growth exponent, {sizes[-2]:,} to {sizes[-1]:,} tasks"
-        yield Figure(4, what, "itself", grown, 1.15, effort.rounds, "")
+        label = f"check-plan: growth exponent, {sizes[-2]:,} to {sizes[-1]:,} tasks"
+        yield Figure(4, label, "itself", grown, 1.15, effort.rounds, "")
     value = measure.ratio(times, "ours", "mistune")
     yield Figure(4, f"check-plan, {sizes[-1]:,} tasks with 2 edges", "mistune's bare parse", value, 0.25, effort.rounds)
 
@@ -66,8 +66,8 @@ def parse(effort: Effort) -> Iterator[Figure]:
             value = measure.ratio(times, "ours", name)
             yield Figure(5, f"parse, {tasks:,} tasks", beside, value, goal, effort.rounds)
     grown = measure.exponent((sizes[0], seconds[sizes[0]]), (sizes[1], seconds[sizes[1]]))
-    what = f"parse: growth exponent, {sizes[0]:,} to {sizes[1]:,} tasks"
-    yield Figure(5, what, "itself", grown, 1.15, effort.rounds, "")
+    label = f"parse: growth exponent, {sizes[0]:,} to {sizes[1]:,} tasks"
+    yield Figure(5, label, "itself", grown, 1.15, effort.rounds, "")
 
 
 def _uncollected() -> None:

@@ -84,8 +84,8 @@ def row(figure: Figure) -> str:
     measured = figure.note if figure.value is None else f"{figure.value:.2f}{unit}"
     if figure.note and figure.value is not None:
         measured += f" ({figure.note})"
-    wanted = "" if figure.goal is None else f"≤ {figure.goal:g}{unit}"
-    cells = (str(figure.number), figure.what, figure.beside, measured, wanted, figure.verdict, str(figure.rounds or ""))
+    goal = "" if figure.goal is None else f"≤ {figure.goal:g}{unit}"
+    cells = (str(figure.number), figure.what, figure.beside, measured, goal, figure.verdict, str(figure.rounds or ""))
     return "| " + " | ".join(cells) + " |"
 
 

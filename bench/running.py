@@ -71,8 +71,8 @@ def _whole_task(effort: Effort, files: int, policy: str) -> Iterator[Figure]:
     times = measure.turns(cases, rounds, before=place.settle)
     status = 1.5 if files == 100 else 1.2
     for name, goal in (("ALL-STATUS", status), ("ALL-CLI", None if files == 100 else 0.8), ("SAME-SAFETY", None)):
-        what = f"whole task, {files:,} files, commit policy {policy}"
-        yield Figure(9, what, name, measure.ratio(times, "ours", name), goal, rounds)
+        label = f"whole task, {files:,} files, commit policy {policy}"
+        yield Figure(9, label, name, measure.ratio(times, "ours", name), goal, rounds)
     yield Figure(9, f"whole task, {files:,} files, commit policy {policy}", "", measure.median(times, "ours") * 1e3,
                  None, rounds, "ms")  # fmt: skip
     shutil.rmtree(folder)
@@ -105,8 +105,8 @@ def quick(effort: Effort) -> Iterator[Figure]:
 
     def ours() -> float:
         words = ("quick", f"Append line {next(numbers)}", "--files", place.files[0])
-        asked = json.loads(place.idumb(*words, "--json", expected=4))
-        approve = ("--approve", asked["error"]["details"]["contract_hash"])
+        refused = json.loads(place.idumb(*words, "--json", expected=4))
+        approve = ("--approve", refused["error"]["details"]["contract_hash"])
         agreed = measure.program((*idumb(), *words, *approve), place.root, place.env)
         start = time.perf_counter()
         agreed()
@@ -173,10 +173,10 @@ def _transactions(services: object) -> list[list[str]]:
     """What one task in the middle of the newest run wrote, as texts, a list for each transaction."""
     log = services.log  # type: ignore[attr-defined]
     last = list(log.events(kind="checkpoint.recorded"))[-2]
-    found: dict[str, list[str]] = {}
+    transactions: dict[str, list[str]] = {}
     for event in log.events(run=last.run, task=last.task):
-        found.setdefault(event.at, []).append(json.dumps(dict(event.payload)))
-    return list(found.values())
+        transactions.setdefault(event.at, []).append(json.dumps(dict(event.payload)))
+    return list(transactions.values())
 
 
 def long_runs(effort: Effort) -> Iterator[Figure]:
@@ -184,17 +184,17 @@ def long_runs(effort: Effort) -> Iterator[Figure]:
     costs = {}
     for tasks in (100, 300) if effort.quick else (100, 1000, 10_000):
         rounds = {100: 5, 1000: 2}.get(tasks, 1)
-        found = []
+        figures = []
         for number in range(rounds):
             place = material.project(f"{effort.folder}/long{tasks}-{number}", 100, tasks, material.noop)
             seen = watched(place, "execute-phase", "1", "--approve", place.approval(), "--no-verify")
-            found.append(per_task(seen))
+            figures.append(per_task(seen))
             shutil.rmtree(place.root)
-        costs[tasks] = statistics.median(found)
-        what = f"run of {tasks:,} no-op tasks, 100 files: cost a task"
-        yield Figure(11, what, "", costs[tasks] * 1e3, None, rounds, "ms")
+        costs[tasks] = statistics.median(figures)
+        label = f"run of {tasks:,} no-op tasks, 100 files: cost a task"
+        yield Figure(11, label, "", costs[tasks] * 1e3, None, rounds, "ms")
         if tasks > 100:
-            yield Figure(11, what, "the same at 100 tasks", costs[tasks] / costs[100], 1.1, rounds)
+            yield Figure(11, label, "the same at 100 tasks", costs[tasks] / costs[100], 1.1, rounds)
     peer = shutil.which("specify")
     note = "measured by hand" if peer else "specify is not installed"
     yield Figure(11, "run of 1,000 no-op tasks", "specify workflow run", None, 0.3, 0, note=note)
@@ -224,12 +224,12 @@ def resuming(effort: Effort) -> Iterator[Figure]:
 
     status()
     times = measure.turns({"resume": resume, "fresh": stale, "warm": status}, effort.rounds, warm=1)
-    what = f"resume to its first attempt, {tasks // 2:,} of {tasks:,} tasks done"
+    label = f"resume to its first attempt, {tasks // 2:,} of {tasks:,} tasks done"
     for beside, name, goal in (
         ("idumb status, cached view", "warm", None),
         ("idumb status, view rebuilt", "fresh", 1.3),
     ):
-        yield Figure(12, what, beside, measure.ratio(times, "resume", name), goal, effort.rounds)
+        yield Figure(12, label, beside, measure.ratio(times, "resume", name), goal, effort.rounds)
 
 
 def _stop_in_the_middle(place: Place, done: int) -> None:

@@ -21,13 +21,13 @@ def snapshot(effort: Effort) -> Iterator[Figure]:
         seconds[count] = measure.median(times, "ours")
         if count == 100:
             continue
-        what = f"snapshot, {count:,} files"
+        label = f"snapshot, {count:,} files"
         for number, beside, name, goal in (
             (7, "git status", "status", 1.5),
             (7, "git add -A && git commit", "commit", 0.6),
             (7, "git status, trees, ref, all forced to disk", "floor", None),
         ):
-            yield Figure(number, what, beside, measure.ratio(times, "ours", name), goal, effort.rounds)
+            yield Figure(number, label, beside, measure.ratio(times, "ours", name), goal, effort.rounds)
         value = measure.ratio(times, "keep", "commit")
         yield Figure(8, f"commit of a tree scanned before, {count:,} files", "git add -A && git commit", value, 0.2,
                      effort.rounds)  # fmt: skip
@@ -103,10 +103,10 @@ def rollback(effort: Effort) -> Iterator[Figure]:
 
     def ours() -> float:
         start = time.perf_counter()
-        said = place.idumb("rollback", "1", "--to", "start", "--yes", "--json")
+        answer = place.idumb("rollback", "1", "--to", "start", "--yes", "--json")
         took = time.perf_counter() - start
-        if not json.loads(said)["ok"]:
-            raise RuntimeError(said)
+        if not json.loads(answer)["ok"]:
+            raise RuntimeError(answer)
         place.idumb("undo", "--yes")
         return took
 
@@ -128,8 +128,8 @@ def rollback(effort: Effort) -> Iterator[Figure]:
         return took
 
     times = measure.turns({"ours": ours, "floor": floor, "commit": commit}, effort.rounds)
-    what = f"rollback of {tasks} files in {files:,}"
+    label = f"rollback of {tasks} files in {files:,}"
     value = measure.ratio(times, "ours", "floor")
-    yield Figure(14, what, f"git status and {tasks} writes, no process, no commit", value, 1.5, effort.rounds)
+    yield Figure(14, label, f"git status and {tasks} writes, no process, no commit", value, 1.5, effort.rounds)
     value = measure.ratio(times, "ours", "commit")
-    yield Figure(14, what, "git checkout PATHS && git commit", value, None, effort.rounds)
+    yield Figure(14, label, "git checkout PATHS && git commit", value, None, effort.rounds)

@@ -43,9 +43,9 @@ def start(effort: Effort) -> Iterator[Figure]:
         yield Figure(1, f"idumb {flag}", "click hello", measure.ratio(times, flag, "click"), 1.15, effort.starts)
     for peer, label, goal in (("typer", "typer hello", 0.5), ("node", f"{NODE_PEER} current-timestamp", 0.75)):
         for flag in ("--version", "--help"):
-            found = measure.ratio(times, flag, peer) if peer in times else None
+            floor_ratio = measure.ratio(times, flag, peer) if peer in times else None
             note = "" if peer in times else f"{label.split()[0]} is not installed"
-            yield Figure(1, f"idumb {flag}", label, found, goal, effort.starts if peer in times else 0, note=note)
+            yield Figure(1, f"idumb {flag}", label, floor_ratio, goal, effort.starts if peer in times else 0, note=note)
 
 
 def reading(effort: Effort) -> Iterator[Figure]:
@@ -113,12 +113,14 @@ def installed() -> int:
             continue
         seen.add(name)
         try:
-            found = importlib.metadata.distribution(name)
+            distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue
         if name != "idumb":
-            total += sum(_size(str(found.locate_file(f))) for f in found.files or () if f.suffix != ".pyc")
-        needed = (r for r in found.requires or () if "extra ==" not in r)
+            total += sum(
+                _size(str(distribution.locate_file(f))) for f in distribution.files or () if f.suffix != ".pyc"
+            )
+        needed = (r for r in distribution.requires or () if "extra ==" not in r)
         queue.extend(re.split(r"[^A-Za-z0-9._-]", r, maxsplit=1)[0].lower() for r in needed)
     return total
 

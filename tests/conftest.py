@@ -88,8 +88,8 @@ def _tell_libgit2(home: Path) -> None:
     if pygit2 is None:
         return
     level = pygit2.enums.ConfigLevel
-    for known in (level.GLOBAL, level.XDG, level.SYSTEM):
-        pygit2.settings.search_path[known] = str(home)
+    for search_path in (level.GLOBAL, level.XDG, level.SYSTEM):
+        pygit2.settings.search_path[search_path] = str(home)
 
 
 @pytest.fixture

@@ -69,25 +69,25 @@ def ending(project: Project, name: str, fault: str) -> Ending:
 
 
 def _left() -> list[str]:
-    found = []
+    leftovers = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if words[:2] == [b"sleep", b"307"]:
-            found.append(pid)
-    return found
+            leftovers.append(pid)
+    return leftovers
 
 
 def documented() -> dict[tuple[str, str], tuple[str, str, int]]:
     """(agent, fault) to outcome, kind and exit code, as the page has it."""
-    found = {}
+    rows = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip(" `") for cell in line.strip("|").split("|")]
         if len(cells) == 6 and cells[1] in AGENTS and cells[4].isdigit():
-            found[cells[1], cells[0]] = (cells[2], cells[3], int(cells[4]))
-    return found
+            rows[cells[1], cells[0]] = (cells[2], cells[3], int(cells[4]))
+    return rows
 
 
 def row(fault: str, name: str, ended: Ending) -> str:

@@ -52,8 +52,8 @@ class Ended:
 
     @property
     def answer(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
+        answer: dict[str, Any] = json.loads(self.out)
+        return answer
 
 
 def program(name: str) -> str:

@@ -43,16 +43,16 @@ FILES = {
 
 
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox, files=FILES)
-    assert made.quick("roadmap", "--add", "Search", "--goal", "Notes are found by a word in them").code == 0
-    made.commit_own()
-    return made
+    project = projects.create(sandbox, files=FILES)
+    assert project.quick("roadmap", "--add", "Search", "--goal", "Notes are found by a word in them").code == 0
+    project.commit_own()
+    return project
 
 
 def _rule(title: str) -> model_script.Rule:
     script = scripts.read(SCRIPT.read_bytes(), SCRIPT.name)
-    [found] = [rule for rule in script.rules if rule.title == title]
-    return found
+    [only] = [rule for rule in script.rules if rule.title == title]
+    return only
 
 
 def plan() -> str:
@@ -75,8 +75,8 @@ def changes(task: str) -> list[Call]:
 def with_steps(text: str) -> str:
     """The same plan, whose tasks bring their changes as steps."""
     parts = re.split(r"(?m)^(?=### )", text.rstrip("\n") + "\n\n")
-    made = [part + _fence(part[4:9]) if part.startswith("### ") else part for part in parts]
-    return "".join(made)
+    sections = [part + _fence(part[4:9]) if part.startswith("### ") else part for part in parts]
+    return "".join(sections)
 
 
 def _fence(task: str) -> str:
@@ -123,10 +123,10 @@ def tree(repo: GitSandbox) -> str:
 
 def used(events: Sequence[Mapping[str, Any]], *path: str) -> list[tuple[int, int]]:
     """Tokens in and out that events tell of, below `path` in their payload."""
-    found = []
+    notes = []
     for event in events:
-        told: Any = event["payload"]
+        payloads: Any = event["payload"]
         for name in path:
-            told = told[name]
-        found.append((told["usage"]["tokens_in"], told["usage"]["tokens_out"]))
-    return found
+            payloads = payloads[name]
+        notes.append((payloads["usage"]["tokens_in"], payloads["usage"]["tokens_out"]))
+    return notes

@@ -32,11 +32,11 @@ answers:
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     one = task("T1-01", files="create `words.txt`", check="grep -q two words.txt")
     two = task("T1-02", files="create `count.txt`", check="grep -qx 2 count.txt", after="T1-01")
-    made.plan([one, two])
-    return made
+    project.plan([one, two])
+    return project
 
 
 WITHOUT_TOKENS = ("copilot",)
@@ -131,8 +131,8 @@ def test_a_real_agent_continues_its_conversation(name: str, project: Project) ->
     first, second = [e["payload"] for e in project.events("1", "--kind", "attempt.finished")]
     assert second["resumed"] is True
     assert second["builder"]["session"] == first["builder"]["session"] is not None
-    asked = {note["rule"]: note for note in ended.asked if note.get("calls")}
-    again, new = asked["Rule 1"], asked["Rule 2"]
+    requests = {note["rule"]: note for note in ended.asked if note.get("calls")}
+    again, new = requests["Rule 1"], requests["Rule 2"]
     assert again["said_characters"] > new["said_characters"] + again["prompt_characters"]
 
 
@@ -168,10 +168,10 @@ def limits(name: str, folder: Path) -> list[str]:
         paths = (f"{role}.txt", "../outside.txt")
         writes = [] if name == "codex" else [write(name, folder / path) for path in paths]
         given[role] = "".join(f"\n  - {one}" for one in (*writes, *tries))
-    made = "\n  - write: {path: builder.txt, content: x}" if name == "codex" else ""
+    step_text = "\n  - write: {path: builder.txt, content: x}" if name == "codex" else ""
     return [
         f"when: You are the validator\ntools: true\nanswers:{given['validator']}\n  - data: {verdict}",
-        f'when: "# T1-01:"\ntools: true\nanswers:{made}{given["builder"]}\n  - say: done',
+        f'when: "# T1-01:"\ntools: true\nanswers:{step_text}{given["builder"]}\n  - say: done',
     ]
 
 
@@ -246,8 +246,8 @@ def test_states_of_a_working_agent_are_reported(name: str, project: Project) -> 
     consent = project.approval()
     ended = installed.alone(project, name, [TELLS], "execute-phase", "1", "--approve", consent, "--json")
     assert ended.code == 0, ended.out + ended.err
-    told = [e["payload"]["state"] for e in project.events("1", "--kind", "attempt.told")]
-    assert told == ([] if name == "codex" else ["waiting"])
+    states = [e["payload"]["state"] for e in project.events("1", "--kind", "attempt.told")]
+    assert states == ([] if name == "codex" else ["waiting"])
 
 
 BY_COMMAND = """when: T1-01
@@ -282,13 +282,13 @@ NEEDS_NO_KEY = ("codex", "opencode")
 """Codex asks without one, and OpenCode has models that are free; then it is the server that says no."""
 
 
-@pytest.mark.parametrize("what", UNREACHED)
+@pytest.mark.parametrize("reason", UNREACHED)
 @pytest.mark.parametrize("name", installed.PACKAGES)
 def test_the_reason_why_an_agent_cannot_work_is_reported_and_costs_no_attempt(
-    name: str, what: str, project: Project
+    name: str, reason: str, project: Project
 ) -> None:
     """R-ADAPT-2: by all six; `retry.calls` is 1, and `idle_timeout` short."""
-    rules, kind = UNREACHED[what]
+    rules, kind = UNREACHED[reason]
     if rules is None and name in NEEDS_NO_KEY:
         pytest.skip(f"{name} asks a server without a key")
     alone = {"retry": {"calls": 1}, "run": {"halt_after": 1}}
@@ -299,9 +299,9 @@ def test_the_reason_why_an_agent_cannot_work_is_reported_and_costs_no_attempt(
     ended = installed.alone(project, name, rules or (), *command)
     assert ended.code == 1, ended.out + ended.err
     [finished] = project.events("1", "--kind", "attempt.finished")
-    kind = FAILING.get(name, kind) if what == "a failing server" else kind
+    kind = FAILING.get(name, kind) if reason == "a failing server" else kind
     assert finished["payload"]["builder"]["failure"] == kind, finished["payload"]["builder"]
-    if what == "an unknown model":
+    if reason == "an unknown model":
         assert "available models: fake-model" in ended.answer["error"]["message"]
 
 

@@ -38,8 +38,8 @@ def approved(project: Project) -> None:
 
 def outside(home: Path) -> set[str]:
     """Return the files in the user's home outside idumb's own state."""
-    found = {p.relative_to(home).as_posix() for p in home.rglob("*") if p.is_file()}
-    return {name for name in found if not name.startswith("state/idumb/")}
+    written = {p.relative_to(home).as_posix() for p in home.rglob("*") if p.is_file()}
+    return {name for name in written if not name.startswith("state/idumb/")}
 
 
 def test_claude_plans_builds_and_verifies_a_phase_and_others_build_the_same_tree(
@@ -57,14 +57,14 @@ def test_claude_plans_builds_and_verifies_a_phase_and_others_build_the_same_tree
     build_it(project)
     verify_it(project)
     expected = rehearsal.tree(project.repo)
-    found = {}
+    trees = {}
     for how, build in {"acp": by_acp, "http": by_http, "steps": by_steps, "editor": in_the_editor}.items():
         other = rehearsal.clone(project, planned, tmp_path / how)
         build(other)
         assert set(other.statuses().values()) == {"completed"}, how
         assert other.repo.status() == []
-        found[how] = rehearsal.tree(other.repo)
-    assert found == dict.fromkeys(found, expected)
+        trees[how] = rehearsal.tree(other.repo)
+    assert trees == dict.fromkeys(trees, expected)
     assert outside(home) == before
 
 
@@ -74,9 +74,9 @@ def plan_it(project: Project) -> None:
     assert project.read(rehearsal.PLAN) == rehearsal.plan()
     checked = project.json("check-plan", "1")
     assert (checked.code, list(project.statuses())) == (0, list(rehearsal.TASKS))
-    asked = project.events("--kind", "role.asked")
-    assert [e["payload"]["role"] for e in asked] == ["planner", "plan-checker"]
-    assert rehearsal.used(asked)[0] == rehearsal.tokens("The planner reads before it plans")
+    events = project.events("--kind", "role.asked")
+    assert [e["payload"]["role"] for e in events] == ["planner", "plan-checker"]
+    assert rehearsal.used(events)[0] == rehearsal.tokens("The planner reads before it plans")
     project.commit_own()
 
 

@@ -185,11 +185,11 @@ def test_doctor_shows_an_open_breaker_and_closes_it_on_request(project: Project,
     scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
     assert project.execute().code == 1
     healthy = project.quick("doctor", "--json")
-    (told,) = [c for c in healthy.data["checks"] if c["code"] == "agents.breakers"]
-    assert (healthy.code, told["state"]) == (0, "warn")
-    assert "command coder middle: open since" in told["symptoms"][0]["found"]
-    assert "1 call in a row failed, the last by network" in told["symptoms"][0]["found"]
-    assert "no calls before" in told["symptoms"][0]["means"]
+    (breakers,) = [c for c in healthy.data["checks"] if c["code"] == "agents.breakers"]
+    assert (healthy.code, breakers["state"]) == (0, "warn")
+    assert "command coder middle: open since" in breakers["symptoms"][0]["found"]
+    assert "1 call in a row failed, the last by network" in breakers["symptoms"][0]["found"]
+    assert "no calls before" in breakers["symptoms"][0]["means"]
     assert "next: idumb doctor --fix" in project.quick("doctor").out
     mended = project.quick("doctor", "--fix", "--json")
     assert any("command coder middle is closed" in done for done in mended.data["mended"])
@@ -202,9 +202,9 @@ def test_doctor_shows_failures_that_have_not_opened_a_breaker_yet(project: Proje
     """R-ADAPT-3."""
     Scene(project, home, {"state": "network"})
     assert project.execute().code == 1
-    (told,) = [c for c in project.quick("doctor", "--json").data["checks"] if c["code"] == "agents.breakers"]
-    assert told["state"] == "ok"
-    assert told["symptoms"][0]["found"].startswith("command coder middle: closed, 1 call in a row failed")
+    (breakers,) = [c for c in project.quick("doctor", "--json").data["checks"] if c["code"] == "agents.breakers"]
+    assert breakers["state"] == "ok"
+    assert breakers["symptoms"][0]["found"].startswith("command coder middle: closed, 1 call in a row failed")
 
 
 def test_the_same_failure_on_the_same_bytes_is_not_repeated(project: Project, home: Path) -> None:
@@ -223,12 +223,12 @@ def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: 
     scene = Scene(project, home, {"write": "a", **used}, {"write": "b", **used}, {"write": "done"}, settings=ceilings)
     stopped = project.execute()
     assert (stopped.code, scene.calls()) == (5, 2)
-    asked = project.json("decisions").data["decisions"][0]
-    assert asked["id"] == "T1-01.ceiling.run.1"
-    assert asked["evidence"][0] == "$1.50 of $1.50 used"
+    decision = project.json("decisions").data["decisions"][0]
+    assert decision["id"] == "T1-01.ceiling.run.1"
+    assert decision["evidence"][0] == "$1.50 of $1.50 used"
     begun = project.events("--kind", "attempt.started")[-1]["payload"]["ceilings"]["run"]
     assert (begun["ceiling"], begun["used"]["cost_usd"]) == ({"cost_usd": 1.5}, 0.75)
-    assert project.json("decide", asked["id"], "raise").code == 0
+    assert project.json("decide", decision["id"], "raise").code == 0
     assert project.resume().code == 0
     assert scene.calls() == 3
     shown = project.quick("metrics", "1", "--json").data
@@ -264,11 +264,11 @@ def test_a_fresh_agent_continues_after_a_full_context(project: Project, home: Pa
     scene = Scene(project, home, full, {"write": "done"}, settings="run: {max_attempts: 1}\n")
     assert project.execute().code == 0
     assert (scene.calls(), project.read("a.txt")) == (2, "half done")
-    told = (home / "told-2").read_text(encoding="utf-8")
-    assert "Another agent worked on this task until its context was full" in told
-    wanted = (handover,) if handover else ("- created `a.txt`, 1 lines added", "> my last words")
-    assert all(words in told for words in wanted)
-    assert wanted[0] in project.read(".idumb/brain/execution/1/context-T1-01-1.md")
+    prompt = (home / "told-2").read_text(encoding="utf-8")
+    assert "Another agent worked on this task until its context was full" in prompt
+    expected = (handover,) if handover else ("- created `a.txt`, 1 lines added", "> my last words")
+    assert all(words in prompt for words in expected)
+    assert expected[0] in project.read(".idumb/brain/execution/1/context-T1-01-1.md")
     assert "Another agent" not in (home / "told-1").read_text(encoding="utf-8")
 
 
@@ -297,13 +297,13 @@ def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Pa
     """R-ADAPT-3, R-RUN-4, R-OPS-1: its usage is counted beside the builder's, for its adapter too."""
     (home / "judge.py").write_text(JUDGE, encoding="utf-8")
     Scene(project, home, {"write": "done\n"})
-    known = project.read(".idumb/config.yaml")
+    settings = project.read(".idumb/config.yaml")
     judge = f"  judge: {{adapter: command, argv: [python3, {json.dumps(str(home / 'judge.py'))}]}}"
-    project.configure(known.replace("bindings:\n", f"validator: judge\nbindings:\n{judge}\n"))
+    project.configure(settings.replace("bindings:\n", f"validator: judge\nbindings:\n{judge}\n"))
     assert project.execute().code == 0
-    told = (home / "judged").read_text(encoding="utf-8")
-    assert "grep -q done a.txt" in told
-    assert "+done" in told
+    prompt = (home / "judged").read_text(encoding="utf-8")
+    assert "grep -q done a.txt" in prompt
+    assert "+done" in prompt
     used = project.quick("metrics", "1", "--json").data
     assert [(row["role"], row["binding"], row["adapter"]) for row in used["calls"]] == [
         ("builder", "coder", "command"),

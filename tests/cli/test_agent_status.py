@@ -70,8 +70,13 @@ work()
         assert f"T1-01: its builder reported waiting at {second['at']}: log in at the \\x1b[31mbrowser" in shown.out
         view = project.json("status").data
         jsonschema.Draft202012Validator(SCHEMA).validate(view)
-        told = view["phases"][0]["told"]
-        assert (told["task"], told["role"], told["state"], told["at"]) == ("T1-01", "builder", "waiting", second["at"])
+        agent_status = view["phases"][0]["told"]
+        assert (agent_status["task"], agent_status["role"], agent_status["state"], agent_status["at"]) == (
+            "T1-01",
+            "builder",
+            "waiting",
+            second["at"],
+        )
         (home / "two").touch()
         assert run.end() == 0
     assert [e["payload"]["state"] for e in project.events("--kind", TOLD)] == ["working", "waiting"]
@@ -120,10 +125,10 @@ work()
 """
     built_by(project, home, script)
     with project.running("execute-phase", "1", "--approve", project.approval()) as run:
-        told = run.wait_for(TOLD)
+        status_event = run.wait_for(TOLD)
         os.kill(run.pid, signal.SIGKILL)
         run.end()
-    assert f"its builder reported working at {told['at']}" in project.quick("status").out
+    assert f"its builder reported working at {status_event['at']}" in project.quick("status").out
     assert project.resume().code == 0
     assert "said" not in project.quick("status").out
 
@@ -137,5 +142,5 @@ def test_a_reported_completion_is_never_trusted(project: Project, home: Path) ->
 
 
 def test_the_schema_of_status_has_every_state() -> None:
-    told = SCHEMA["$defs"]["phase"]["properties"]["told"]
-    assert set(told["properties"]["state"]["enum"]) == set(STATES)
+    schema = SCHEMA["$defs"]["phase"]["properties"]["told"]
+    assert set(schema["properties"]["state"]["enum"]) == set(STATES)

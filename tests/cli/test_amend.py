@@ -61,9 +61,9 @@ def test_an_added_task_comes_last_and_runs_in_the_same_run(project: Project) -> 
     assert (ended.code, ended.data["run"]) == (0, run_before), ended
     assert project.read("e.txt") == "made\n"
     assert project.repo.git("status", "--porcelain") == ""
-    (said,) = versions(project)
-    assert (said["from"], said["to"]) == (answer.data["from"], answer.data["contract_hash"])
-    assert said["why"] == "c is needed"
+    (version,) = versions(project)
+    assert (version["from"], version["to"]) == (answer.data["from"], answer.data["contract_hash"])
+    assert version["why"] == "c is needed"
     assert project.quick("audit", "verify", "--json").code == 0
 
 
@@ -78,11 +78,11 @@ def test_files_are_added_and_a_dependency_is_removed_in_place(project: Project) 
     before = project.read(PLAN)
     assert amend(project, "--widen", "T1-03", "modify a.txt", "--yes").code == 0
     assert amend(project, "--drop-dependency", "T1-03", "T1-02", "--yes").code == 0
-    wanted = before.replace("create `d.txt`", "create `d.txt`, modify `a.txt`").replace("T1-01, T1-02", "T1-01")
-    assert project.read(PLAN) == wanted
+    expected = before.replace("create `d.txt`", "create `d.txt`, modify `a.txt`").replace("T1-01, T1-02", "T1-01")
+    assert project.read(PLAN) == expected
     assert [v["version"] for v in versions(project)] == [2, 3]
-    found = project.quick("resume", "1", "--json").data["tasks"]
-    assert {t["id"]: t["status"] for t in found}["T1-03"] == "failed"  # it was to change a.txt too
+    tasks = project.quick("resume", "1", "--json").data["tasks"]
+    assert {t["id"]: t["status"] for t in tasks}["T1-03"] == "failed"  # it was to change a.txt too
 
 
 def test_a_decision_is_appended_and_changes_no_task(project: Project) -> None:
@@ -315,8 +315,8 @@ def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_
     dies_at(done, getattr(contract_versions, place), "amend", "1", "--decision", "x", "--yes")
     again = done.quick("execute-phase", "1", "--force", "--approve", done.approval(), "--json")
     assert (again.code, again.data["run"] == first) == (0, False), again
-    told = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]
-    assert [one for one in told if one["state"] == "problem"] == []
+    symptoms = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]
+    assert [one for one in symptoms if one["state"] == "problem"] == []
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
@@ -484,9 +484,9 @@ def test_changes_since_an_approval_are_reported_before_any_run(sandbox: GitSandb
     same = project.quick("plan-diff", "1", "--json").data
     assert (same["same"], same["since"]["what"]) == (True, "approval")
     edit(project, "T1-01: Task T1-01", "T1-01: Another title")
-    found = project.quick("plan-diff", "1", "--json").data
-    validate(found, "plan-diff")
-    assert found["lines"] == ["T1-01: title: Task T1-01 -> Another title"]
+    difference = project.quick("plan-diff", "1", "--json").data
+    validate(difference, "plan-diff")
+    assert difference["lines"] == ["T1-01: title: Task T1-01 -> Another title"]
     project.commit_own()  # and now nobody has the bytes that were approved
     unknown = project.quick("plan-diff", "1", "--json").data
     assert unknown["unknown"] == [PLAN]

@@ -219,8 +219,8 @@ def test_revoking_1_revokes_an_approval_of_01_but_not_of_10(project: Project) ->
     project.plan([making("T01-01", "a.txt")], phase="01", folder="01")
     project.plan([making("T10-01", "b.txt")], phase="10", folder="10")
     for phase in ("01", "10"):
-        known = project.quick("check-plan", phase, "--json").data["contract_hash"]
-        assert project.quick("approve", phase, *project.answers(phase), "--hash", known, "--json").code == 0
+        contract_hash = project.quick("check-plan", phase, "--json").data["contract_hash"]
+        assert project.quick("approve", phase, *project.answers(phase), "--hash", contract_hash, "--json").code == 0
     (project.folder / ".planning/phases/01/01-PLAN.md").write_text("---\nbroken\n")
     assert project.quick("approve", "1", "--revoke", "--json").data["revoked"] == 1
     assert project.quick("approve", "1", "--revoke", "--json").error["code"] == "approval.none"
@@ -230,18 +230,18 @@ def test_revoking_1_revokes_an_approval_of_01_but_not_of_10(project: Project) ->
 def test_the_approval_of_a_step_plan_can_be_revoked_by_its_path_with_or_without_the_file(project: Project) -> None:
     """R-LOCK-4."""
     put(project, write("one.txt", "x\n"), path="steps/one.yaml")
-    known = project.quick("check-plan", "steps/one.yaml", "--json")
-    assert known.code == 0, known
+    checked = project.quick("check-plan", "steps/one.yaml", "--json")
+    assert checked.code == 0, checked
     for named in ("steps/one.yaml", "./steps/one.yaml", "steps+one.yaml"):
-        made = project.quick(
+        approved = project.quick(
             "approve",
             "steps/one.yaml",
             *project.answers("steps/one.yaml"),
             "--hash",
-            known.data["contract_hash"],
+            checked.data["contract_hash"],
             "--json",
         )
-        assert made.code == 0, made
+        assert approved.code == 0, approved
         text = project.read("steps/one.yaml")
         (project.folder / "steps/one.yaml").unlink()
         assert project.quick("approve", named, "--revoke", "--json").data["revoked"] == 1

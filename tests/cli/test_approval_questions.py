@@ -83,22 +83,24 @@ def open_questions(project: Project) -> list[str]:
 
 def test_a_strict_plan_needs_an_answer_to_each_unjudged_question(project: Project) -> None:
     """R-LOCK-6, R-ASK-1."""
-    asked = open_questions(project)
-    assert asked == ["interfaces", "invariants", "design"]
+    questions = open_questions(project)
+    assert questions == ["interfaces", "invariants", "design"]
     given = ("approve", "1", "--hash", contract(project))
     for some in ((), ("--answer", "design=yes")):
         details = refused(project.quick(*given, *some, "--json"), "approval.unanswered")
-        assert [one["id"] for one in details["questions"]] == [one for one in asked if not (some and one == "design")]
+        assert [one["id"] for one in details["questions"]] == [
+            one for one in questions if not (some and one == "design")
+        ]
     refused(run(project), "approval.missing")
     command = shlex.split(details["choices"][0]["command"])[1:]
-    found = project.quick(*command, "--json")
-    assert found.code == 0, found
-    assert [(one["question"], one["answer"]) for one in found.data["answers"]] == [
+    answer = project.quick(*command, "--json")
+    assert answer.code == 0, answer
+    assert [(one["question"], one["answer"]) for one in answer.data["answers"]] == [
         ("design", "yes"),
         ("interfaces", "yes"),
         ("invariants", "yes"),
     ]
-    assert {one["by"] for one in found.data["answers"]} == {found.data["by"]}
+    assert {one["by"] for one in answer.data["answers"]} == {answer.data["by"]}
     assert run(project).code == 0
 
 
@@ -128,9 +130,9 @@ def test_an_unstated_requirement_is_answered_by_its_id(project: Project) -> None
 
 def test_at_a_terminal_the_question_shows_what_yes_means_and_records_who_answered(project: Project) -> None:
     """R-LOCK-6."""
-    ended, said = at_terminal(project, ("approve", "1"), "yes")
-    assert ended == 0, said
-    assert "you answer yes to design: Is the quality of the design acceptable?" in said
+    ended, output = at_terminal(project, ("approve", "1"), "yes")
+    assert ended == 0, output
+    assert "you answer yes to design: Is the quality of the design acceptable?" in output
     assert run(project).code == 0
 
 

@@ -28,23 +28,23 @@ def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:
     details = refused(run(project), "approval.missing")
     assert details["choices"][0]["command"] == "idumb approve 1"
     refused(run(project, "--approve", contract(project)), "approval.missing")
-    found = approve(project).data
-    assert found["status"] == "approved"
-    assert found["validator"].startswith("idumb ")
-    assert found["scope"] == "."
-    assert found["base_commit"] == project.repo.git("rev-parse", "HEAD").strip()
+    approval = approve(project).data
+    assert approval["status"] == "approved"
+    assert approval["validator"].startswith("idumb ")
+    assert approval["scope"] == "."
+    assert approval["base_commit"] == project.repo.git("rev-parse", "HEAD").strip()
     answer = run(project)
     assert answer.code == 0, answer
     (started,) = project.events("1", "--kind", "run.started")
-    assert started["payload"]["approval"] == found["nonce"]
+    assert started["payload"]["approval"] == approval["nonce"]
 
 
 def test_the_hash_of_a_phase_is_what_sha256sum_gives(project: Project) -> None:
     """R-LOCK-2."""
     project.plan([strict_task("T1-03", "c.txt")], name="02", head=STRICT)
     command = "sha256sum .planning/phases/1/*PLAN.md | sha256sum"
-    told = subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, check=True, text=True)
-    assert approve(project).data["plan_hash"] == told.stdout.split()[0]
+    digest = subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, check=True, text=True)
+    assert approve(project).data["plan_hash"] == digest.stdout.split()[0]
 
 
 def test_a_wrong_hash_approves_nothing(project: Project) -> None:
@@ -66,9 +66,9 @@ def test_without_terminal_and_hash_everything_is_shown_and_nothing_approved(proj
 @pytest.mark.parametrize(("typed", "code"), [("", 4), ("no", 4), ("yes", 0)])
 def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, typed: str, code: int) -> None:
     """R-LOCK-3, R-ASK-2."""
-    ended, said = at_terminal(project, ("approve", "1"), typed)
-    assert ended == code, said
-    assert f"commands use {CHECK}" in said
+    ended, output = at_terminal(project, ("approve", "1"), typed)
+    assert ended == code, output
+    assert f"commands use {CHECK}" in output
     answer = run(project)
     assert answer.code == code, answer
 
@@ -85,21 +85,21 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, type
 )
 def test_a_file_is_bound_however_a_command_spells_its_path(sandbox: GitSandbox, command: str, changed: str) -> None:
     """R-LOCK-4: a command that binds no file is reported before the approval."""
-    made = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
-    spelled = command.format(root=made.folder)
-    made.plan(
+    project = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
+    spelled = command.format(root=project.folder)
+    project.plan(
         [
             task("T1-01", files="create `a.txt`", check=spelled, steps=(write("a.txt", "made\n"),), fields=FIELDS),
             task("T1-02", files="create `b.txt`", check='sh "$A"', steps=(write("b.txt", "made\n"),), fields=FIELDS),
         ],
         head=STRICT,
     )
-    found = approve(made).data
-    assert list(found["bound"]["files"]["value"]) == [changed]
-    told = [line for line in found["shown"] if line.startswith("command binds no file")]
-    assert sorted(told) == ['command binds no file: sh "$A"', "command binds no file: test -s a.txt"]
-    (made.folder / changed).write_text("exit 1\n")
-    assert refused(run(made), "approval.void")["changed"] == ["files"]
+    approval = approve(project).data
+    assert list(approval["bound"]["files"]["value"]) == [changed]
+    unbound = [line for line in approval["shown"] if line.startswith("command binds no file")]
+    assert sorted(unbound) == ['command binds no file: sh "$A"', "command binds no file: test -s a.txt"]
+    (project.folder / changed).write_text("exit 1\n")
+    assert refused(run(project), "approval.void")["changed"] == ["files"]
 
 
 def test_a_plan_with_errors_is_not_approved(project: Project) -> None:
@@ -295,10 +295,10 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
 
 
 @pytest.mark.parametrize("mode", ["guided", "strict"])
-@pytest.mark.parametrize("what", CHANGES_WHILE_RUNNING)
-def test_the_lock_is_checked_before_every_task(project: Project, what: str, mode: str) -> None:
+@pytest.mark.parametrize("change", CHANGES_WHILE_RUNNING)
+def test_the_lock_is_checked_before_every_task(project: Project, change: str, mode: str) -> None:
     """R-LOCK-4: the run stops before the next task and names what changed."""
-    command, code, changed = CHANGES_WHILE_RUNNING[what]
+    command, code, changed = CHANGES_WHILE_RUNNING[change]
     _changing(project, command, head=STRICT if mode == "strict" else "")
     approve(project)
     details = refused(run(project), code)
@@ -334,15 +334,15 @@ def test_a_changed_file_of_a_command_stops_a_strict_run(project: Project) -> Non
 
 def run_and_revoke(project: Project, folder: Path) -> Answer:
     """Run the phase while a user at another terminal revokes the approval after the first commit."""
-    asked, done = folder / "asked", folder / "done"
-    os.mkfifo(asked)
+    started, done = folder / "asked", folder / "done"
+    os.mkfifo(started)
     os.mkfifo(done)
     hook = project.folder / ".git/hooks/post-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f'#!/bin/sh\nrm -- "$0"\n: > {shlex.quote(str(asked))}\ncat {shlex.quote(str(done))}\n')
+    hook.write_text(f'#!/bin/sh\nrm -- "$0"\n: > {shlex.quote(str(started))}\ncat {shlex.quote(str(done))}\n')
     hook.chmod(0o755)
     with project.started("execute-phase", "1", "--json") as process:
-        asked.read_bytes()
+        started.read_bytes()
         taken_back = project.quick("approve", "1", "--revoke", "--json")
         done.write_bytes(b"")
         out, err = process.communicate(timeout=60)

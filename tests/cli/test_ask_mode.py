@@ -19,19 +19,23 @@ SCRIPT = 'cat > "$HOME/prompt-$(ls "$HOME" | grep -c ^prompt)"; test -e "$HOME/p
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, -c, {json.dumps(SCRIPT)}]}}\n")
-    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    return made
+    project = projects.create(sandbox)
+    project.configure(
+        f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, -c, {json.dumps(SCRIPT)}]}}\n"
+    )
+    project.plan(
+        [task("T1-01", files="create `a.txt`", check="test -s a.txt"), making("T1-02", "b.txt", after="T1-01")]
+    )
+    return project
 
 
 def ask(project: Project, *flags: str) -> list[dict[str, object]]:
     answer = project.quick("execute-phase", "1", "--ask", *flags, "--json")
     assert answer.code == 0, answer.out
     jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
-    found = answer.data["prepared"]
-    assert isinstance(found, list)
-    return found
+    prepared = answer.data["prepared"]
+    assert isinstance(prepared, list)
+    return prepared
 
 
 def test_the_shown_prompt_is_the_one_that_the_builder_gets(project: Project, home: Path) -> None:
@@ -58,10 +62,10 @@ def test_ask_mode_runs_records_and_consents_to_nothing(project: Project, home: P
 
 
 def test_every_remaining_task_is_prepared_and_declared_steps_have_no_prompt(project: Project) -> None:
-    found = {str(t["id"]): t for t in ask(project, "--all")}
-    assert {name: t["status"] for name, t in found.items()} == {"T1-01": "ready", "T1-02": "pending"}
-    assert found["T1-02"]["prompt"] == ""
-    agent = found["T1-01"]["agent"]
+    prepared = {str(t["id"]): t for t in ask(project, "--all")}
+    assert {name: t["status"] for name, t in prepared.items()} == {"T1-01": "ready", "T1-02": "pending"}
+    assert prepared["T1-02"]["prompt"] == ""
+    agent = prepared["T1-01"]["agent"]
     assert isinstance(agent, dict)
     assert agent["argv"][-1] == SCRIPT
 
@@ -88,10 +92,10 @@ def test_the_builder_gets_the_plan_s_assumptions_and_decisions(project: Project,
     built = task("T1-02", files="create `a.txt`", check="test -s a.txt", after="T1-01")
     project.plan([choosing, built], head="assumptions: [Paint is dry]\n")
     assert project.execute().code == 5
-    (asked,) = project.json("decisions").data["decisions"]
-    said = ("decide", asked["id"], "blue", "--guidance", "as dark as can be")
-    assert project.idumb(*said).code == 0
+    (decision,) = project.json("decisions").data["decisions"]
+    decide = ("decide", decision["id"], "blue", "--guidance", "as dark as can be")
+    assert project.idumb(*decide).code == 0
     assert project.resume("--max-attempts", "1").code == 1
-    told = (home / "prompt-0").read_text(encoding="utf-8")
-    assert "- Paint is dry" in told
-    assert "blue (the cold one). as dark as can be" in told
+    prompt = (home / "prompt-0").read_text(encoding="utf-8")
+    assert "- Paint is dry" in prompt
+    assert "blue (the cold one). as dark as can be" in prompt

@@ -13,10 +13,10 @@ from tests.support.project import Project, making
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.plan([making("T1-01", "a.txt", "x\n")])
-    assert made.execute().code == 0
-    return made
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt", "x\n")])
+    assert project.execute().code == 0
+    return project
 
 
 def test_each_step_has_an_entry_with_plan_hash_tool_arguments_response_and_time(project: Project) -> None:
@@ -54,13 +54,13 @@ def test_an_event_changed_outside_the_program_is_detected(project: Project) -> N
 
 def test_invariants_are_judged_again_after_a_rollback_and_after_its_undo(sandbox: GitSandbox) -> None:
     """R-RUN-14."""
-    made = projects.create(sandbox)
-    made.plan(
+    project = projects.create(sandbox)
+    project.plan(
         [making("T1-01", "a.txt", "x\n")], head="invariants:\n  - {id: INV-1, text: a stays, check: test -e a.txt}\n"
     )
-    assert made.execute().code == 0
-    back = made.json("rollback", "1", "--to", "start", "--yes")
+    assert project.execute().code == 0
+    back = project.json("rollback", "1", "--to", "start", "--yes")
     assert back.code == 0, back.out
     assert [(e["subject"], e["result"]) for e in back.data["invariants"]] == [("invariant INV-1", "failed")]
     assert "INV-1" in back.object["warnings"][0]
-    assert made.json("undo", "--yes").object["warnings"] == []
+    assert project.json("undo", "--yes").object["warnings"] == []

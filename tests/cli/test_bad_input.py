@@ -127,27 +127,27 @@ BAD_PLANS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD_PLANS)
-def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Project, what: str) -> None:
+@pytest.mark.parametrize("mistake", BAD_PLANS)
+def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Project, mistake: str) -> None:
     """R-PLAN-5, R-PLAN-6, R-LOCK-1."""
-    text, line_text, words = BAD_PLANS[what]
+    text, line_text, words = BAD_PLANS[mistake]
     project.repo.write(PLAN, text)
     before = whole(project.repo)
     checked = project.quick("check-plan", "1", "--json")
-    found = [f for f in checked.data["findings"] if f["severity"] == "error"]
+    errors = [f for f in checked.data["findings"] if f["severity"] == "error"]
     assert (checked.code, checked.error["code"]) == (3, "plan.invalid")
-    assert found, checked.out
-    assert all(f["path"] == PLAN and f["line"] >= 1 and f["message"] for f in found)
+    assert errors, checked.out
+    assert all(f["path"] == PLAN and f["line"] >= 1 and f["message"] for f in errors)
     lines = [n for n, line in enumerate(text.splitlines(), 1) if line_text and line_text in line]
-    assert not lines or set(lines) & {f["line"] for f in found}, found
-    assert any(words in f["message"] + f["mend"] + f["accepted"] + f["found"] for f in found), found
+    assert not lines or set(lines) & {f["line"] for f in errors}, errors
+    assert any(words in f["message"] + f["mend"] + f["accepted"] + f["found"] for f in errors), errors
     human = project.quick("check-plan", "1")
     assert human.code == 3
-    assert f"{PLAN}:{found[0]['line']}" in human.out
+    assert f"{PLAN}:{errors[0]['line']}" in human.out
     assert whole(project.repo) == before
-    error, said = refused(project, "execute-phase", "1", exit=3, code="plan.invalid")
-    assert {f["line"] for f in findings(error)} >= {f["line"] for f in found}
-    assert f"{PLAN}:{found[0]['line']}" in said
+    error, message = refused(project, "execute-phase", "1", exit=3, code="plan.invalid")
+    assert {f["line"] for f in findings(error)} >= {f["line"] for f in errors}
+    assert f"{PLAN}:{errors[0]['line']}" in message
     assert error["hint"] == "idumb check-plan 1"
 
 
@@ -207,9 +207,9 @@ def test_two_folders_of_one_phase_are_refused_and_both_named(project: Project) -
     """R-PLAN-11, R-PLAN-1."""
     project.plan([making("T1-01", "a.txt")])
     project.plan([making("T1-01", "a.txt")], folder="01-x")
-    error, said = refused(project, "execute-phase", "1", exit=3, code="phase.ambiguous")
-    assert ".planning/phases/1" in said
-    assert ".planning/phases/01-x" in said
+    error, message = refused(project, "execute-phase", "1", exit=3, code="phase.ambiguous")
+    assert ".planning/phases/1" in message
+    assert ".planning/phases/01-x" in message
     assert error["message"]
 
 
@@ -322,9 +322,9 @@ USAGE: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("what", USAGE)
-def test_wrong_usage_exits_2_with_and_without_json(project: Project, what: str) -> None:
-    arguments = USAGE[what]
+@pytest.mark.parametrize("mistake", USAGE)
+def test_wrong_usage_exits_2_with_and_without_json(project: Project, mistake: str) -> None:
+    arguments = USAGE[mistake]
     answer = project.quick(*arguments, "--json")
     assert answer.code == 2, answer
     assert answer.error["code"] == "usage"

@@ -57,19 +57,19 @@ def sha_256(place: Path) -> GitSandbox:
 def of_another_owner(place: Path) -> GitSandbox:
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder away")
-    made = GitSandbox.create(place)
-    for one in (made.root / ".git", made.root):
+    repo = GitSandbox.create(place)
+    for one in (repo.root / ".git", repo.root):
         os.chown(one, 65534, 65534)
-    return made
+    return repo
 
 
 def dubious_to_git_alone(place: Path) -> GitSandbox:
     """Libgit2 looks at other owners than git does."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder away")
-    made = GitSandbox.create(place)
-    os.chown(made.root / ".git", 65534, 65534)
-    return made
+    repo = GitSandbox.create(place)
+    os.chown(repo.root / ".git", 65534, 65534)
+    return repo
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_nothing_is_written_in_a_place_where_later_commands_would_refuse(
     tmp_path: Path, make: Callable[[Path], GitSandbox], code: str, arguments: tuple[str, ...]
 ) -> None:
     """R-GIT-7: a SHA-256 repository and one with dubious ownership are refused in one line, before anything else."""
-    project = Project(made := make(tmp_path / "repo"), made.root)
+    project = Project(repo := make(tmp_path / "repo"), repo.root)
     answer = project.quick(*arguments, "--json")
     assert (answer.code, answer.error["code"]) == (4, code), answer
     assert "\n" not in answer.error["message"]
     assert answer.error["hint"].startswith("git ")
     words = project.quick(*arguments)
     assert [line.split(":")[0] for line in words.err.splitlines()] == ["idumb", "  next"], words.err
-    assert [one.name for one in made.root.iterdir()] == [".git"]
-    assert not (made.root / ".git" / "idumb").exists()
+    assert [one.name for one in repo.root.iterdir()] == [".git"]
+    assert not (repo.root / ".git" / "idumb").exists()
 
 
 def merge(repo: GitSandbox) -> None:

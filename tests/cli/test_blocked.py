@@ -21,15 +21,15 @@ HELD = [{"by": "T1-01", "status": "skipped", "reason": "no time", "tasks": ["T1-
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """T1-02 needs T1-01, and T1-03 needs T1-02; T1-01 fails."""
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     tasks = [
         making("T1-01", "a.txt", steps=[shell("false")], fields="- **On failure:** block\n"),
         making("T1-02", "b.txt", after="T1-01"),
         making("T1-03", "c.txt", after="T1-02"),
     ]
-    made.plan(tasks)
-    assert run(made).code == 1
-    return made
+    project.plan(tasks)
+    assert run(project).code == 1
+    return project
 
 
 def skip(project: Project, *flags: str) -> Answer:
@@ -103,10 +103,10 @@ def test_dropping_a_dependency_unblocks_the_task(project: Project) -> None:
 
 def test_skip_lists_the_tasks_that_stay_blocked_before_it_acts(project: Project) -> None:
     """R-RUN-5, R-ASK-1."""
-    said = skip(project)
-    assert said.code == 0
-    assert said.err.startswith("Skipping T1-01 leaves T1-02, T1-03 blocked.\n")
-    assert f"Next: {ACCEPT}" in said.out
+    skipped = skip(project)
+    assert skipped.code == 0
+    assert skipped.err.startswith("Skipping T1-01 leaves T1-02, T1-03 blocked.\n")
+    assert f"Next: {ACCEPT}" in skipped.out
     held = project.quick("skip", "T1-02", "--why", "no", "--json").data["blocked"]
     assert (held[0]["by"], held[0]["tasks"]) == ("T1-02", ["T1-03"])
 

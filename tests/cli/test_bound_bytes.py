@@ -130,7 +130,7 @@ def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             (place / name).write_text('#!/bin/sh\nexec /bin/sh "$@"\n')
             (place / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
-    made = projects.create(sandbox, files=FILES)
+    project = projects.create(sandbox, files=FILES)
     first = task(
         "T1-01", files="create `a.txt`", check="sh tools/check.sh", steps=(write("a.txt", "made\n"),), fields=FIELDS
     )
@@ -140,11 +140,11 @@ def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         check="python3 -m unittest tests.test_a",
         fields=FIELDS + "- **Builder:** maker\n",
     )
-    made.plan([first], head=HEAD, commit=False)
-    made.plan([second], name="02", head=SECOND_HEAD, commit=False)
-    _write(made, POLICY, RULES)
-    made.configure(SETTINGS)
-    return made
+    project.plan([first], head=HEAD, commit=False)
+    project.plan([second], name="02", head=SECOND_HEAD, commit=False)
+    _write(project, POLICY, RULES)
+    project.configure(SETTINGS)
+    return project
 
 
 def _approve(project: Project) -> None:

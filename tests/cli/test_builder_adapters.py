@@ -20,11 +20,15 @@ STEPS = {"T1-01": (write("a.txt", "made\n"),), "T1-02": (write("b/c.txt", "made\
 
 
 def tasks(*, steps: bool) -> list[str]:
-    made = STEPS if steps else {}
+    step_fields = STEPS if steps else {}
     return [
-        task("T1-01", files="create `a.txt`", check="grep -q made a.txt", steps=made.get("T1-01", ())),
+        task("T1-01", files="create `a.txt`", check="grep -q made a.txt", steps=step_fields.get("T1-01", ())),
         task(
-            "T1-02", files="create `b/c.txt`", check="grep -q made b/c.txt", after="T1-01", steps=made.get("T1-02", ())
+            "T1-02",
+            files="create `b/c.txt`",
+            check="grep -q made b/c.txt",
+            after="T1-01",
+            steps=step_fields.get("T1-02", ()),
         ),
     ]
 
@@ -60,7 +64,7 @@ def test_every_builder_produces_the_same_files_from_the_same_plan(sandbox: GitSa
     script = json.dumps(
         [sys.executable, acp_agent.__file__, "write", "README.md", "write", "a.txt", "write", "b/c.txt"]
     )
-    found = []
+    trees = []
     with ChatServer(*answers).serving() as server:
         bindings = {
             "steps": "",
@@ -72,10 +76,10 @@ def test_every_builder_produces_the_same_files_from_the_same_plan(sandbox: GitSa
             project.plan(tasks(steps=name == "steps"))
             answer = execute(project)
             assert answer.code == 0, (name, answer)
-            found.append(bytes_of(project))
+            trees.append(bytes_of(project))
             assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
             assert not project.exists("a.txt")
-    assert found[0] == found[1] == found[2]
+    assert trees[0] == trees[1] == trees[2]
 
 
 def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
@@ -101,7 +105,7 @@ def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "word"),
+    ("response", "kind", "word"),
     [
         (chat_server.error(401, "bad key"), "not-logged-in", "bad key"),
         (chat_server.error(404, "no such path"), "missing", "no such path"),
@@ -109,12 +113,12 @@ def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
     ],
 )
 def test_a_server_that_refuses_stops_the_run_and_costs_no_attempt(
-    sandbox: GitSandbox, said: chat_server.Said, kind: str, word: str
+    sandbox: GitSandbox, response: chat_server.Said, kind: str, word: str
 ) -> None:
     """R-ADAPT-2."""
     project = projects.create(sandbox)
     project.plan(tasks(steps=False)[:1])
-    with ChatServer(said).serving() as server:
+    with ChatServer(response).serving() as server:
         project.configure(
             f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
         )

@@ -54,12 +54,12 @@ def test_the_builder_s_commits_enter_the_user_s_history_unchanged(sandbox: GitSa
     sandbox.write("README.md", "mine\n")
     answer = execute(project)
     assert answer.code == 0, answer
-    made = sandbox.git("log", "--reverse", "--format=%H %s|%an|%cn", f"{base}..HEAD").splitlines()
-    assert [line.partition(" ")[2] for line in made[:2]] == [
+    history = sandbox.git("log", "--reverse", "--format=%H %s|%an|%cn", f"{base}..HEAD").splitlines()
+    assert [line.partition(" ")[2] for line in history[:2]] == [
         "Add a|An Agent|Pat Tester",
         "Say two|Pat Tester|Pat Tester",
     ]
-    tip = made[1].partition(" ")[0]
+    tip = history[1].partition(" ")[0]
     row = answer.data["tasks"][0]
     assert (row["status"], row["commit"], row["git_hash"]) == ("completed", tip, tip)
     assert sandbox.git("show", "HEAD:a.txt") == "one\ntwo"
@@ -91,9 +91,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbox: GitSandbox, what: str) -> None:
-    script, words = HOSTILE[what]
+@pytest.mark.parametrize("history", HOSTILE)
+def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbox: GitSandbox, history: str) -> None:
+    script, words = HOSTILE[history]
     project = project_with(sandbox, script.replace("REPOSITORY", str(sandbox.root)))
     before = sandbox.ledger()
     answer = execute(project)
@@ -158,8 +158,8 @@ def test_idumb_commits_steps_and_agents_build_on_top(sandbox: GitSandbox) -> Non
 
 
 def test_commits_wait_for_a_person_s_approval_and_are_then_taken(sandbox: GitSandbox) -> None:
-    asked = task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Validator:** human\n")
-    project = project_with(sandbox, PLAIN, tasks=(asked,))
+    for_person = task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Validator:** human\n")
+    project = project_with(sandbox, PLAIN, tasks=(for_person,))
     before = sandbox.ledger()
     assert execute(project).code == 5
     assert projects.user_bytes(before, sandbox.ledger()) == []
@@ -253,10 +253,10 @@ def test_a_detached_head_moves_without_a_branch(sandbox: GitSandbox) -> None:
 def test_a_builder_that_cannot_run_git_is_refused_before_anything_runs(sandbox: GitSandbox) -> None:
     project = project_with(sandbox, PLAIN)
     project.configure(SETTINGS.format(attempts=1, agent="{adapter: claude}"))
-    found = project.quick("check-plan", "1", "--json")
-    assert found.code == 3, found
-    assert "task.builder-cannot-commit" in found.out
-    assert "shell: true" in found.out
+    answer = project.quick("check-plan", "1", "--json")
+    assert answer.code == 3, answer
+    assert "task.builder-cannot-commit" in answer.out
+    assert "shell: true" in answer.out
 
 
 def test_builders_never_commit_in_the_user_s_own_working_tree(sandbox: GitSandbox) -> None:
@@ -267,11 +267,11 @@ def test_builders_never_commit_in_the_user_s_own_working_tree(sandbox: GitSandbo
 
 def test_the_builder_is_asked_to_commit_with_a_user_s_template_too(sandbox: GitSandbox, tmp_path: Path) -> None:
     project = project_with(sandbox, f"cat > {tmp_path}/told; " + PLAIN)
-    told = tmp_path / "told"
+    prompt_file = tmp_path / "told"
     answer = execute(project)
     assert answer.code == 0, answer
-    assert "Commit your work on the current branch" in told.read_text()
-    assert "Do not commit" not in told.read_text()
+    assert "Commit your work on the current branch" in prompt_file.read_text()
+    assert "Do not commit" not in prompt_file.read_text()
 
 
 def test_too_many_commits_are_refused(sandbox: GitSandbox) -> None:
@@ -365,9 +365,9 @@ def test_user_files_that_changed_while_the_builder_worked_are_named(sandbox: Git
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
     answer = project.idumb("execute-phase", "1", "--approve", consent, "--no-verify")
     assert answer.code == 0, answer
-    said = answer.out + answer.err
-    assert "files of your own working tree changed: kept.txt" in said
-    assert "worktree/kept.txt" in said
+    output = answer.out + answer.err
+    assert "files of your own working tree changed: kept.txt" in output
+    assert "worktree/kept.txt" in output
     assert project.read("kept.txt") == "other\n"
 
 

@@ -48,10 +48,10 @@ ALLOWED = [
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [touch, a.txt]}\n")
-    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    return made
+    project = projects.create(sandbox)
+    project.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [touch, a.txt]}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    return project
 
 
 def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None = "builder") -> None:
@@ -117,10 +117,10 @@ def test_an_agent_of_another_repository_does_not_count_in_this_one(
 
 def said_by_builder(project: Project, tmp_path: Path, how: str) -> Answer:
     """Run a phase whose builder accepts its own task, with its lock file removed: what that accept answered."""
-    said = tmp_path / "said"
+    output_file = tmp_path / "said"
     words = " ".join((*IDUMB, "accept", "T1-01", "--why", "fine", "--json"))
     script = how.format(
-        words=words, said=said, door=tmp_path / "door", path=os.environ["PATH"], home=os.environ["HOME"]
+        words=words, said=output_file, door=tmp_path / "door", path=os.environ["PATH"], home=os.environ["HOME"]
     )
     lock = project.repo.common_dir / "idumb/worktrees/main/owner.lock"
     argv = json.dumps(["sh", "-c", f"echo bad > a.txt; rm {lock}; {script}"])
@@ -130,7 +130,7 @@ def said_by_builder(project: Project, tmp_path: Path, how: str) -> Answer:
         f"bindings:\n  agent: {{adapter: command, argv: {argv}, environment: [{names}]}}\n"
     )
     project.execute()
-    return Answer(4, said.read_text(encoding="utf-8"), "")
+    return Answer(4, output_file.read_text(encoding="utf-8"), "")
 
 
 HOWS = {

@@ -28,16 +28,16 @@ SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 60
 
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     os.mkfifo(tmp_path / "door")
     step = shell(SLEEPER.format(note=tmp_path / "note", door=tmp_path / "door") + "; echo whole >> b.txt")
-    made.plan(
+    project.plan(
         [
             making("T1-01", "a.txt"),
             task("T1-02", files="create `b.txt`", check="grep -q whole b.txt", after="T1-01", steps=[step]),
         ]
     )
-    return made
+    return project
 
 
 @pytest.fixture
@@ -163,9 +163,9 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     assert (refused.code, refused.error["code"]) == (4, "lock.held")
     assert "stopped" in refused.error["message"]
     assert "idumb cancel --force" in refused.error["hint"]
-    asked = cancel(project)
-    assert (asked.code, asked.error["code"]) == (4, "cancel.no-answer")
-    assert "idumb cancel --force" in asked.error["hint"]
+    answer = cancel(project)
+    assert (answer.code, answer.error["code"]) == (4, "cancel.no-answer")
+    assert "idumb cancel --force" in answer.error["hint"]
     forced = cancel(project, "--force")
     assert forced.code == 0, forced.out
     assert (forced.data["cancelled"], forced.data["ended"], forced.data["forced"]) == (True, "killed", True)
@@ -198,9 +198,9 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     assert project.resume().code == 0
     before, head = project.repo.ledger(), project.events()
     process.send_signal(signal.SIGCONT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 4
-    assert "lock.lost" in said
+    assert "lock.lost" in output
     assert projects.user_bytes(before, project.repo.ledger()) == []
     assert project.repo.ledger() == before
     assert project.events() == head
@@ -210,8 +210,8 @@ def test_a_dead_owner_from_another_machine_needs_confirmation_too(project: Proje
     """A lock that is free on this machine proves nothing there."""
     card = owner_file(project, "owner.json")
     card.parent.mkdir(parents=True, exist_ok=True)
-    known = {"pid": 1, "started": 1, "boot": "another", "host": "elsewhere", "since": "then", "command": "resume"}
-    card.write_text(json.dumps(known))
+    owner = {"pid": 1, "started": 1, "boot": "another", "host": "elsewhere", "since": "then", "command": "resume"}
+    card.write_text(json.dumps(owner))
     assert project.execute().error["code"] == "lock.elsewhere"
     assert cancel(project, "--force").data["cancelled"] is True
     assert cancel(project).data["owner"] is None
@@ -227,10 +227,10 @@ def test_a_second_interrupt_exits_at_once_and_resume_recovers(project: Project, 
         builder = int(door.read_text())
         process.send_signal(signal.SIGINT)
         assert door.read_text() == "stop\n"
-        _, said = told_until_it_ends(process)
+        _, output = told_until_it_ends(process)
     assert process.returncode == 130
-    assert "Traceback" not in said
-    assert "Stopped at once" in said
+    assert "Traceback" not in output
+    assert "Stopped at once" in output
     assert not process_tree.is_alive(builder)
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01"]
@@ -253,9 +253,9 @@ def test_fifty_interrupts_in_a_row_print_no_traceback(
         if process.poll() is not None:
             break
         process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert not process_tree.is_alive(sleeper)
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
@@ -300,8 +300,8 @@ def test_an_answer_that_is_only_partly_read_is_not_a_failure(project: Project) -
     project.plan([making(f"T1-{n:02}", f"f{n}.txt") for n in range(1, 5)])
     assert project.execute("--no-verify").code == 0
     for arguments in (("log", "1", "--limit", "10000"), ("log", "1", "--json"), ("--help",)):
-        code, said = gone_after_a_line(project, "stdout", *arguments)
-        assert (code in (0, 141), said) == (True, ""), arguments
+        code, output = gone_after_a_line(project, "stdout", *arguments)
+        assert (code in (0, 141), output) == (True, ""), arguments
 
 
 def test_an_interrupted_start_ends_quietly_if_standard_error_is_closed() -> None:
@@ -335,8 +335,8 @@ def gone_after_a_line(project: Project, stream: str, *arguments: str) -> tuple[i
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
-        left, other = (process.stdout, process.stderr) if stream == "stdout" else (process.stderr, process.stdout)
-        left.readline()
-        left.close()
-        said = other.read()
-    return process.returncode, said if stream == "stdout" else ""
+        closed, other = (process.stdout, process.stderr) if stream == "stdout" else (process.stderr, process.stdout)
+        closed.readline()
+        closed.close()
+        output = other.read()
+    return process.returncode, output if stream == "stdout" else ""

@@ -120,9 +120,9 @@ def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     assert codes(project) == {code: "warning"}
     assert codes(project, "--mode", "strict")[code] == "error"
-    found = project.quick("check-plan", "1", "--json").data["findings"]
-    assert len(found) == 1  # not the one in backticks and quotes
-    assert found[0]["line"] == 18
+    findings = project.quick("check-plan", "1", "--json").data["findings"]
+    assert len(findings) == 1  # not the one in backticks and quotes
+    assert findings[0]["line"] == 18
 
 
 def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project: Project) -> None:
@@ -133,9 +133,9 @@ def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project:
     write_policy(project, "allow: [write_file]\n")
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 3
-    (found,) = answer.data["findings"]
-    assert (found["code"], found["found"], found["accepted"]) == ("step.tool-not-allowed", "run", "write_file")
-    assert ".idumb/policy/tools.yaml" in found["message"]
+    (finding,) = answer.data["findings"]
+    assert (finding["code"], finding["found"], finding["accepted"]) == ("step.tool-not-allowed", "run", "write_file")
+    assert ".idumb/policy/tools.yaml" in finding["message"]
     refused = project.quick("execute-phase", "1", "--approve", before["contract_hash"], "--json")
     assert refused.error["code"] == "plan.invalid"
     assert not project.exists("a.txt")
@@ -256,8 +256,8 @@ def test_an_unproven_criterion_is_reported_once_with_the_requested_mode(project:
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     for mode, severity in (("guided", "warning"), ("strict", "error")):
         answer = project.quick("check-plan", "1", "--mode", mode, "--json").data
-        told = [(f["line"], f["severity"]) for f in answer["findings"] if f["code"] == "criterion.unproven"]
-        assert (answer["mode"], told) == (mode, [(19, severity)])
+        unproven = [(f["line"], f["severity"]) for f in answer["findings"] if f["code"] == "criterion.unproven"]
+        assert (answer["mode"], unproven) == (mode, [(19, severity)])
         assert f"mode {mode}, " in project.quick("check-plan", "1", "--mode", mode).out
 
 
@@ -305,9 +305,9 @@ def test_next_suggests_the_check_of_a_plan_that_became_invalid(project: Project)
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     text = place.read_text(encoding="utf-8")
     place.write_text(text.replace("create `b.txt`", "create `../b.txt`"), encoding="utf-8")
-    told = project.quick("next", "--json").data["next"]
-    assert told["command"] == "idumb check-plan 1", told
-    assert "../b.txt" in told["why"]
+    suggestion = project.quick("next", "--json").data["next"]
+    assert suggestion["command"] == "idumb check-plan 1", suggestion
+    assert "../b.txt" in suggestion["why"]
 
 
 def test_format_and_graph_errors_are_reported_at_once(project: Project) -> None:
@@ -346,8 +346,8 @@ def test_a_file_of_another_tool_is_recognized_as_a_plan_and_as_a_path(project: P
         place = project.folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(tasks, encoding="utf-8")
-    found = project.quick("check-plan", "1", "--json").data["findings"]
-    assert [(f["code"], f["line"]) for f in found] == [("plan.foreign-format", 5)]
+    findings = project.quick("check-plan", "1", "--json").data["findings"]
+    assert [(f["code"], f["line"]) for f in findings] == [("plan.foreign-format", 5)]
     answer = project.quick("check-plan", "specs/001-a/tasks.md", "--json")
     assert (answer.code, answer.error["code"]) == (3, "phase.bad-name")
     assert "in the format of spec-kit" in answer.error["message"]

@@ -98,8 +98,8 @@ def test_modules_above_the_git_folder_are_found_from_a_clone(project: Project, t
     project.repo.write("node_modules/near/index.js", "")
     for name in ("near", "far"):
         (tmp_path / "node_modules" / name).mkdir(parents=True)
-    found = "; ".join(UPWARDS.format(name) for name in ("far", "near"))
-    check = f"set -e; {found}; test -e $d/node_modules/near/index.js"
+    imports = "; ".join(UPWARDS.format(name) for name in ("far", "near"))
+    check = f"set -e; {imports}; test -e $d/node_modules/near/index.js"
     steps = [shell("echo x > a.txt")]
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=steps)])
     assert project.execute("--dry-run").code == 0
@@ -118,7 +118,7 @@ BUILT = (
 
 
 @pytest.fixture
-def left(project: Project, tmp_path: Path) -> Project:
+def killed_run(project: Project, tmp_path: Path) -> Project:
     """A run that was killed while its builder worked in a clone."""
     interrupted(project, tmp_path, signal.SIGKILL)
     assert (clone_of(project) / "a.txt").read_text(encoding="utf-8") == "more\n"
@@ -144,8 +144,8 @@ def interrupted(project: Project, tmp_path: Path, number: signal.Signals) -> Non
 
 
 def clone_of(project: Project) -> Path:
-    (found,) = [path for path in project.repo.clones.iterdir() if len(path.name) == 16]
-    return found
+    (clone,) = [path for path in project.repo.clones.iterdir() if len(path.name) == 16]
+    return clone
 
 
 def kept(project: Project, name: str = "interrupted") -> str:
@@ -155,18 +155,18 @@ def kept(project: Project, name: str = "interrupted") -> str:
     return ref
 
 
-def test_resume_keeps_and_names_what_a_killed_builder_left_in_its_clone(left: Project) -> None:
-    folder = clone_of(left)
-    answer = left.idumb("resume", "1", "--no-verify")
+def test_resume_keeps_and_names_what_a_killed_builder_left_in_its_clone(killed_run: Project) -> None:
+    folder = clone_of(killed_run)
+    answer = killed_run.idumb("resume", "1", "--no-verify")
     assert answer.code == 0, answer
-    assert f"git show {kept(left)}:worktree/a.txt" in answer.err + answer.out
-    [event] = left.events("1", "--kind", "attempt.interrupted")
-    assert event["payload"]["ref"] == kept(left)
-    commits = left.repo.git("log", "--format=%s", f"{kept(left)}-commits").splitlines()
+    assert f"git show {kept(killed_run)}:worktree/a.txt" in answer.err + answer.out
+    [event] = killed_run.events("1", "--kind", "attempt.interrupted")
+    assert event["payload"]["ref"] == kept(killed_run)
+    commits = killed_run.repo.git("log", "--format=%s", f"{kept(killed_run)}-commits").splitlines()
     assert commits[0] == "Half of it"
     assert not folder.exists()
-    assert left.read("a.txt") == "whole\n"
-    assert not left.exists("kept.txt")
+    assert killed_run.read("a.txt") == "whole\n"
+    assert not killed_run.exists("kept.txt")
 
 
 def test_an_interrupted_command_keeps_it_too(project: Project, tmp_path: Path) -> None:
@@ -181,44 +181,44 @@ def test_an_interrupted_command_keeps_it_too(project: Project, tmp_path: Path) -
     kept(project)
 
 
-def test_a_clone_of_an_older_version_in_the_git_folder_is_kept_and_removed(left: Project) -> None:
-    old = left.repo.common_dir / "idumb/clones" / clone_of(left).name
+def test_a_clone_of_an_older_version_in_the_git_folder_is_kept_and_removed(killed_run: Project) -> None:
+    old = killed_run.repo.common_dir / "idumb/clones" / clone_of(killed_run).name
     old.parent.mkdir()
-    clone_of(left).rename(old)
-    left.repo.clones.rmdir()
-    [row] = [row for row in left.quick("doctor", "--json").data["checks"] if row["code"] == "clones.left"]
+    clone_of(killed_run).rename(old)
+    killed_run.repo.clones.rmdir()
+    [row] = [row for row in killed_run.quick("doctor", "--json").data["checks"] if row["code"] == "clones.left"]
     assert [one["path"] for one in row["symptoms"]] == [str(old)]
-    answer = left.resume("--no-verify")
+    answer = killed_run.resume("--no-verify")
     assert answer.code == 0, answer
-    kept(left)
+    kept(killed_run)
     assert not old.exists()
 
 
-def test_doctor_keeps_it_and_removes_the_clone(left: Project) -> None:
-    answer = left.quick("doctor", "--fix", "--json")
-    assert kept(left) in str(answer.data["mended"])
-    assert not left.repo.clones.exists()
-    assert left.resume("--no-verify").code == 0
-    kept(left)
+def test_doctor_keeps_it_and_removes_the_clone(killed_run: Project) -> None:
+    answer = killed_run.quick("doctor", "--fix", "--json")
+    assert kept(killed_run) in str(answer.data["mended"])
+    assert not killed_run.repo.clones.exists()
+    assert killed_run.resume("--no-verify").code == 0
+    kept(killed_run)
 
 
-def test_deinit_puts_it_into_the_backup(left: Project, tmp_path: Path) -> None:
-    asked = left.quick("deinit", "--json")
-    assert str(left.repo.clones) in str(asked.error["details"]["folders"])
+def test_deinit_puts_it_into_the_backup(killed_run: Project, tmp_path: Path) -> None:
+    question = killed_run.quick("deinit", "--json")
+    assert str(killed_run.repo.clones) in str(question.error["details"]["folders"])
     backup = tmp_path / "backup"
-    assert left.quick("deinit", "--yes", "--backup", str(backup), "--json").code == 0
-    assert not left.repo.clones.exists()
-    left.repo.git("fetch", "--quiet", str(backup / "refs.bundle"), "refs/idumb/*:refs/idumb/*")
-    kept(left)
+    assert killed_run.quick("deinit", "--yes", "--backup", str(backup), "--json").code == 0
+    assert not killed_run.repo.clones.exists()
+    killed_run.repo.git("fetch", "--quiet", str(backup / "refs.bundle"), "refs/idumb/*:refs/idumb/*")
+    kept(killed_run)
 
 
-def test_a_clone_stays_if_its_files_cannot_be_kept(left: Project) -> None:
-    (clone_of(left) / "a.txt").unlink()
-    objects = left.repo.common_dir / "objects"
-    refused = left.folder.parent / "objects"
+def test_a_clone_stays_if_its_files_cannot_be_kept(killed_run: Project) -> None:
+    (clone_of(killed_run) / "a.txt").unlink()
+    objects = killed_run.repo.common_dir / "objects"
+    refused = killed_run.folder.parent / "objects"
     objects.rename(refused)
     objects.write_text("no folder", encoding="ascii")
-    assert left.quick("doctor", "--fix", "--json").code != 0
+    assert killed_run.quick("doctor", "--fix", "--json").code != 0
     objects.unlink()
     refused.rename(objects)
-    assert stat.S_ISDIR(clone_of(left).stat().st_mode)
+    assert stat.S_ISDIR(clone_of(killed_run).stat().st_mode)

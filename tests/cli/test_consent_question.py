@@ -38,10 +38,10 @@ SHOWN = (
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("MODEL_KEY", "not-to-be-seen")
-    made = projects.create(sandbox)
-    made.configure(CONFIG.replace("FOLDER", str(tmp_path / "away")))
-    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    return made
+    project = projects.create(sandbox)
+    project.configure(CONFIG.replace("FOLDER", str(tmp_path / "away")))
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    return project
 
 
 def expected(tmp_path: Path) -> list[str]:
@@ -64,19 +64,19 @@ def test_the_shown_model_is_the_one_that_gets_called(project: Project, command: 
     """R-LOCK-3: the model of the role, its profile or the binding; a binding may fill two roles."""
     here = "{adapter: http, model: small, options: {base_url: 'http://127.0.0.1:9/v1'}}"
     base = f"bindings: {{b: {here}, c: {here}}}\nprofiles: {{quality: {{validator: big}}}}\nprofile: quality\n"
-    told = {
+    shown_models = {
         "builder: b\nvalidator: c\n": {"b": ["model: small"], "c": ["model as validator: big, in place of small"]},
         "builder: b\nvalidator: b\nroles: {builder: {model: own}}\n": {
             "b": ["model as builder: own, in place of small", "model as validator: big, in place of small"]
         },
         "builder: b\nvalidator: b\nroles: {validator: {model: small}}\n": {"b": ["model: small"]},
     }
-    for text, wanted in told.items():
+    for text, models in shown_models.items():
         project.configure(base + text)
         evidence = project.quick(command, "1", "--json").error["details"]["evidence"]
         lines = [line.removeprefix("agent ") for line in evidence if line.startswith("agent ")]
         shown = {line[0]: [part for part in line.split("; ") if part.startswith("model")] for line in lines}
-        assert shown == wanted
+        assert shown == models
 
 
 def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> None:

@@ -31,14 +31,14 @@ def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """A phase that the coder in folder `one` built once, and that was rolled back."""
     put(tmp_path / "one", "one")
     monkeypatch.setenv("PATH", str(tmp_path / "one"), prepend=":")
-    made = projects.create(sandbox)
-    made.configure(CONFIG)
-    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    approval = made.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert made.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
-    assert made.read("a.txt") == "one\n"
-    assert made.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
-    return made
+    project = projects.create(sandbox)
+    project.configure(CONFIG)
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    approval = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
+    assert project.read("a.txt") == "one\n"
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    return project
 
 
 def again(project: Project, *flags: str) -> Answer:
@@ -62,11 +62,11 @@ def test_a_different_program_of_the_same_name_needs_consent(
         assert changed["was"] in refused.error["message"]
         assert changed["now"] in refused.error["message"]
     assert not project.exists("a.txt")
-    wanted = refused.error["hint"].split()[-1]
-    assert again(project, "--approve", wanted).code == 0
+    contract_hash = refused.error["hint"].split()[-1]
+    assert again(project, "--approve", contract_hash).code == 0
     assert project.read("a.txt") == "two\n"
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
-    repeated = project.quick("execute-phase", "1", "--json", "--approve", wanted)
+    repeated = project.quick("execute-phase", "1", "--json", "--approve", contract_hash)
     assert repeated.error["code"] == "phase.verified"
 
 
@@ -105,9 +105,9 @@ def test_consent_at_the_terminal_covers_the_program_that_was_shown(
     class Slow:
         interactive = True
 
-        def ask(self, asked: Decision) -> decision.Answer:
+        def ask(self, question: Decision) -> decision.Answer:
             put(two, "two")
-            return decision.Answer(asked.id, "run", "me")
+            return decision.Answer(question.id, "run", "me")
 
     with monkeypatch.context() as at_terminal:
         at_terminal.setattr(options, "_asker", lambda *_, **__: Slow())

@@ -20,16 +20,16 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_t
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` exists."""
-    made = projects.create(sandbox)
-    made.plan(
+    project = projects.create(sandbox)
+    project.plan(
         [
             task("T1-01", files="create `a.txt`", check="test -e ready", steps=[shell("touch a.txt")]),
             task("T1-02", check="false", steps=[shell("true")]),
             making("T1-03", "c.txt"),
         ]
     )
-    assert run(made, "--max-attempts", "2").code == 1
-    return made
+    assert run(project, "--max-attempts", "2").code == 1
+    return project
 
 
 def dlq(project: Project, *words: str) -> Answer:
@@ -45,13 +45,13 @@ def parked(project: Project, *words: str) -> list[str]:
 
 def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(project: Project) -> None:
     """R-HAND-3."""
-    found = dlq(project, "list").data["dead_letters"]
-    assert [(one["kind"], one["task"], one["class"]) for one in found] == [
+    letters = dlq(project, "list").data["dead_letters"]
+    assert [(one["kind"], one["task"], one["class"]) for one in letters] == [
         ("task", "T1-01", "permanent"),
         ("task", "T1-02", "permanent"),
         ("run", None, "permanent"),
     ]
-    first = found[0]
+    first = letters[0]
     assert (first["attempts"], first["retryable"], first["agent"]) == (2, True, "steps")
     assert "AC-1" in first["reason"]
     assert parked(project, "--class", "transient") == []
@@ -143,9 +143,9 @@ def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitS
     assert project.execute().error["code"] == "run.halted"
     (letter,) = dlq(project, "list", "--class", "transient").data["dead_letters"]
     assert (letter["kind"], letter["failure"], letter["attempts"]) == ("run", "network", 1)
-    told = project.json("debug", "1").data
-    (stopped,) = told["tasks"]
+    failure = project.json("debug", "1").data
+    (stopped,) = failure["tasks"]
     assert (stopped["class"], stopped["failure"], len(stopped["attempts"])) == ("transient", "network", 1)
-    assert told["next"] == ["idumb show T1-01", "idumb resume 1"]
-    assert not [one for one in told["checklist"] if "dlq retry" in (one["command"] or "")]
-    assert "idumb resume 1" in [one["command"] for one in told["checklist"]]
+    assert failure["next"] == ["idumb show T1-01", "idumb resume 1"]
+    assert not [one for one in failure["checklist"] if "dlq retry" in (one["command"] or "")]
+    assert "idumb resume 1" in [one["command"] for one in failure["checklist"]]

@@ -37,13 +37,13 @@ def replying(project: Project) -> str:
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed twice."""
-    made = projects.create(sandbox)
-    (made.folder / "agent.py").write_text(replying(made), encoding="utf-8")
-    made.repo.commit("agent")
-    made.configure(ROLES.format(python=json.dumps(sys.executable)))
-    made.plan([making("T1-01", "a.txt"), BROKEN])
-    assert run(made, "--max-attempts", "2").code == 1
-    return made
+    project = projects.create(sandbox)
+    (project.folder / "agent.py").write_text(replying(project), encoding="utf-8")
+    project.repo.commit("agent")
+    project.configure(ROLES.format(python=json.dumps(sys.executable)))
+    project.plan([making("T1-01", "a.txt"), BROKEN])
+    assert run(project, "--max-attempts", "2").code == 1
+    return project
 
 
 def debug(project: Project, *flags: str) -> Answer:
@@ -119,8 +119,8 @@ def test_the_debugger_s_usage_counts_against_the_run_s_ceiling(project: Project)
     project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 9}}\n")
     assert run(project, "--max-attempts", "1").code == 1
     assert debug(project, "--approve", answering(project, "Look at b.txt:1.")).code == 0
-    asked = project.events("--kind", "role.asked")[-1]
-    assert asked["run"] == project.quick("status", "--json").data["phases"][0]["run"]
+    event = project.events("--kind", "role.asked")[-1]
+    assert event["run"] == project.quick("status", "--json").data["phases"][0]["run"]
     again = project.quick("debug", "1", "--json")
     assert (again.code, again.error["code"]) == (4, "role.ceiling")
     assert "9 tokens of 9 used" in again.error["message"]

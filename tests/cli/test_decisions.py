@@ -374,8 +374,8 @@ def approve(project: Project, *flags: str) -> None:
 def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:
     """Return whether the current contract's approval expires, what it accepts and whether it is signed."""
     read = [json.loads(p.read_text(encoding="utf-8")) for p in home.rglob(f"consent/*/{contract(project)}.*.json")]
-    found = [(r["approval"]["expires"], tuple(r["approval"]["accepted"]), r["signature"]) for r in read]
-    return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in found)
+    approvals = [(r["approval"]["expires"], tuple(r["approval"]["accepted"]), r["signature"]) for r in read]
+    return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in approvals)
 
 
 def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(project: Project, home: Path) -> None:

@@ -24,14 +24,14 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/deinit.json").rea
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     sandbox.write("README.md", "# A project\n")
-    made = Project(sandbox, sandbox.root)
-    assert made.quick("init").code == 0
-    made.plan([making("T1-01", "a.txt", "a\n")], commit=False)
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    project.plan([making("T1-01", "a.txt", "a\n")], commit=False)
     sandbox.commit("plan")
-    approval = made.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert made.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
+    approval = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    assert project.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
     sandbox.write("mine.txt", "untracked\n")
-    return made
+    return project
 
 
 def state_dir() -> Path:
@@ -40,9 +40,9 @@ def state_dir() -> Path:
 
 def left(project: Project) -> list[str]:
     """What remains of idumb, except backups and files for users."""
-    found = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
-    found += list(project.repo.refs("refs/idumb/"))
-    return found + [p.name for kind in ("consent", "events") for p in (state_dir() / kind).glob("*")]
+    remains = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
+    remains += list(project.repo.refs("refs/idumb/"))
+    return remains + [p.name for kind in ("consent", "events") for p in (state_dir() / kind).glob("*")]
 
 
 def same(before: ByteLedger, after: ByteLedger) -> bool:
@@ -159,19 +159,19 @@ def test_a_link_among_the_files_is_removed_and_not_followed(project: Project, tm
 def test_deinit_is_refused_while_a_run_is_active_in_any_working_tree(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F40: the owner of the other working tree is named, and nothing is removed."""
     sandbox.write("README.md", "x")
-    made = Project(sandbox, sandbox.root)
-    assert made.quick("init").code == 0
-    made.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])], commit=False)
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    project.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])], commit=False)
     sandbox.commit()
     sandbox.git("worktree", "add", "--quiet", str(tmp_path / "other"))
     other = Project(GitSandbox(tmp_path / "other"), tmp_path / "other")
-    with made.running("execute-phase", "1", "--approve", made.approval()) as running:
+    with project.running("execute-phase", "1", "--approve", project.approval()) as running:
         running.wait_for("attempt.started")
-        before = left(made)
+        before = left(project)
         answer = other.quick("deinit", "--yes", "--json")
         assert (answer.code, answer.error["code"]) == (4, "lock.held")
         assert str(running.pid) in answer.error["message"]
-        assert left(made) == before
+        assert left(project) == before
         os.kill(running.pid, signal.SIGKILL)
         running.end()
 

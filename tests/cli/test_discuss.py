@@ -25,15 +25,15 @@ def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
 def test_questions_are_written_to_the_context_file_and_answered_once(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-2."""
     run = desk.project.quick
-    asked = run("discuss", "2", "--json")
-    assert (asked.code, asked.error["code"]) == (5, "question.waiting")
-    first, second = asked.data["open"][:2]
+    answer = run("discuss", "2", "--json")
+    assert (answer.code, answer.error["code"]) == (5, "question.waiting")
+    first, second = answer.data["open"][:2]
     answered = run("discuss", "2", "--answer", f"{first}=everybody", "--json")
     assert (answered.code, answered.data["answered"]) == (0, [first])
     place = desk.project.folder / CONTEXT
     place.write_text(place.read_text().replace("_Not answered yet._", "By hand.", 1))
     again = run("discuss", "2", "--json")
-    assert (again.code, len(again.data["open"])) == (5, len(asked.data["open"]) - 2)
+    assert (again.code, len(again.data["open"])) == (5, len(answer.data["open"]) - 2)
     assert [q["answer"] for q in again.data["questions"]][:2] == ["everybody", "By hand."]
     before = place.read_bytes()
     for identity, code in ((first, "question.answered"), (second, "question.answered"), ("Q-99", "question.unknown")):
@@ -45,8 +45,8 @@ def test_questions_are_written_to_the_context_file_and_answered_once(desk: Desk)
 def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(desk: Desk) -> None:
     """R-ADAPT-4: open questions are shown as open."""
     desk.answers(researcher=[ASKED, "# Found"], planner=["no"])
-    asked = desk.run("discuss", "2")
-    assert [(q["text"], q["why"]) for q in asked.data["questions"]] == [
+    answer = desk.run("discuss", "2")
+    assert [(q["text"], q["why"]) for q in answer.data["questions"]] == [
         ("Who is greeted?", "It is the list"),
         ("How?", ""),
     ]
@@ -64,17 +64,17 @@ def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(desk: Des
 def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(desk: Desk) -> None:
     """R-ADAPT-4."""
     desk.answers(researcher=["What a nice phase."])
-    asked = desk.run("discuss", "2")
-    assert asked.code == 5
-    assert "These are the usual questions" in asked.object["warnings"][0]
-    assert len(asked.data["open"]) > 2
+    answer = desk.run("discuss", "2")
+    assert answer.code == 5
+    assert "These are the usual questions" in answer.object["warnings"][0]
+    assert len(answer.data["open"]) > 2
 
 
-@pytest.mark.parametrize(("typed", "said"), [(" a word \n", "a word"), ("\n", ""), ("", None)])
-def test_a_person_at_the_terminal_answers_with_text(typed: str, said: str | None) -> None:
+@pytest.mark.parametrize(("typed", "answer"), [(" a word \n", "a word"), ("\n", ""), ("", None)])
+def test_a_person_at_the_terminal_answers_with_text(typed: str, answer: str | None) -> None:
     """R-ADAPT-4: an empty line leaves the question open, the end of input ends the talk."""
     screen = io.StringIO()
-    assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == said
+    assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == answer
     assert "It is the list" in screen.getvalue()
     assert "\x1b" not in screen.getvalue()
 
@@ -92,7 +92,7 @@ def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(desk: Desk)
 
 
 @pytest.mark.parametrize(
-    ("after", "there", "number"),
+    ("after", "insertion", "number"),
     [
         ("6", "## Phase 6: F\n", "06.1"),
         ("06", "## Phase 6: F\n\n## Phase 06.1: G\n", "06.2"),
@@ -102,10 +102,10 @@ def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(desk: Desk)
     ],
 )
 def test_a_phase_is_inserted_after_another_with_a_number_between(
-    desk: Desk, after: str, there: str, number: str
+    desk: Desk, after: str, insertion: str, number: str
 ) -> None:
     """R-PLAN-11."""
-    text = f"# Roadmap\n\n{there}\n## Phase 13: Z\n"
+    text = f"# Roadmap\n\n{insertion}\n## Phase 13: Z\n"
     (desk.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
     answer = desk.project.quick("roadmap", "--insert", "Repair", "--after", after, "--goal", "It works", "--json")
     assert (answer.code, answer.data["added"]) == (0, number), answer

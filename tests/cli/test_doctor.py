@@ -62,8 +62,8 @@ def test_doctor_runs_no_program_of_the_repository(project: Project, tmp_path: Pa
 
 
 def test_a_repository_without_commits_and_idumb_is_not_a_problem(sandbox: GitSandbox) -> None:
-    made = Project(sandbox, sandbox.root)
-    answer = doctor(made)
+    project = Project(sandbox, sandbox.root)
+    answer = doctor(project)
     assert answer.code == 0, answer.out
     assert problems(answer, "config.reads")[0]["mend"] == "idumb init"
 
@@ -83,10 +83,10 @@ def test_a_bare_repository_is_named(tmp_path: Path) -> None:
 
 def test_a_repository_in_an_unsupported_format_is_named(tmp_path: Path) -> None:
     """F15."""
-    made = GitSandbox.create(tmp_path / "sha256", options=("--object-format=sha256",))
-    made.write("a", "a")
-    made.commit()
-    place = Project(made, made.root)
+    repo = GitSandbox.create(tmp_path / "sha256", options=("--object-format=sha256",))
+    repo.write("a", "a")
+    repo.commit()
+    place = Project(repo, repo.root)
     assert symptoms_of(place, "git.format", "problem")[0]["found"] == "extensions.objectformat is sha256"
     assert symptoms_of(place, "git.repository", "problem")
 
@@ -123,11 +123,11 @@ def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(pro
     """R-LOG-6: the same cause nine times would hide the one next step."""
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
-    told = project.quick("doctor").out
-    assert told.count("see store.opens") == 1
+    output = project.quick("doctor").out
+    assert output.count("see store.opens") == 1
     cause = symptoms_of(project, "store.opens", "problem")[0]["found"]
-    assert told.count(cause) == 1
-    assert "log.refs, log.unknown-refs" in told
+    assert output.count(cause) == 1
+    assert "log.refs, log.unknown-refs" in output
     answer = doctor(project)
     assert {one["state"] for one in problems(answer, "log.refs")} == {"warn"}
     assert sum(answer.data["counts"].values()) == len(answer.data["checks"])
@@ -137,20 +137,20 @@ def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(pro
 def test_an_unreadable_configuration_is_one_problem(project: Project) -> None:
     """R-OPS-4: checks that need it are not examined, and the plans are not reported as wrong."""
     project.configure("builder: [\n")
-    answer, told = doctor(project), project.quick("doctor").out
+    answer, output = doctor(project), project.quick("doctor").out
     assert [one["code"] for one in answer.data["checks"] if one["state"] == "problem"] == ["config.reads"]
-    assert "skipped  plans.read: see config.reads" in told
-    assert told.count("Invalid YAML") == 1
-    assert "phase 1 cannot run" not in told
+    assert "skipped  plans.read: see config.reads" in output
+    assert output.count("Invalid YAML") == 1
+    assert "phase 1 cannot run" not in output
 
 
 def test_problems_with_one_cause_name_the_next_step_once(project: Project) -> None:
     for name in ("state.json", "execution/1/progress.json"):
         (project.folder / ".idumb/brain" / name).unlink()
-    told = project.quick("doctor").out
-    assert "state.json: the file is missing" in told
-    assert "progress.json: the file is missing" in told
-    assert told.count("next: idumb doctor --fix") == 1
+    output = project.quick("doctor").out
+    assert "state.json: the file is missing" in output
+    assert "progress.json: the file is missing" in output
+    assert output.count("next: idumb doctor --fix") == 1
 
 
 def test_problems_are_exit_code_1_and_name_the_next_command(project: Project) -> None:

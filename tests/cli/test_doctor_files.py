@@ -69,8 +69,8 @@ def test_a_lost_or_damaged_projection_is_rebuilt(project: Project, path: str, da
 
 
 def test_an_outdated_projection_is_named_and_rebuilt(project: Project) -> None:
-    known = json.loads(project.read(PROGRESS))
-    project.repo.write(PROGRESS, json.dumps({**known, "completed": ["T1-01"]}))
+    progress = json.loads(project.read(PROGRESS))
+    project.repo.write(PROGRESS, json.dumps({**progress, "completed": ["T1-01"]}))
     assert "completed" in symptoms_of(project, "projections.true", "warn")[0]["found"]
     fixed(project, "projections.true")
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
@@ -119,8 +119,8 @@ def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
         killed = killed_at(project, number)
         answer = doctor(project, "--fix")
         assert answer.code == 0, (number, answer.out)
-        found = project.quick("log", "--limit", "1000", "--json").data["events"]
-        assert found[: len(events)] == events, number
+        present = project.quick("log", "--limit", "1000", "--json").data["events"]
+        assert present[: len(events)] == events, number
         assert project.repo.refs("refs/idumb/") == refs, number
         assert user_and_git(project) == before, number
         if not killed:

@@ -89,10 +89,10 @@ def test_an_ignore_rule_that_hides_the_record_from_git_is_named(project: Project
 
 def test_half_written_objects_are_named(project: Project) -> None:
     """F34."""
-    left = project.repo.common_dir / "objects/ab/tmp_obj_x1"
-    left.parent.mkdir(exist_ok=True)
-    left.write_bytes(b"half")
-    os.utime(left, (1, 1))
+    partial = project.repo.common_dir / "objects/ab/tmp_obj_x1"
+    partial.parent.mkdir(exist_ok=True)
+    partial.write_bytes(b"half")
+    os.utime(partial, (1, 1))
     assert "1 unfinished objects" in symptoms_of(project, "git.objects", "warn")[0]["found"]
 
 

@@ -112,8 +112,8 @@ def test_files_unpacked_by_an_agent_are_reported_and_removed_by_fix(project: Pro
 def test_the_owner_file_of_a_dead_process_is_reported_and_replaced(project: Project) -> None:
     """F41."""
     card = store(project).parent / "worktrees/main/owner.json"
-    known = {"pid": DEAD, "started": 1, "boot": None, "host": os.uname().nodename, "command": "resume", "since": "x"}
-    card.write_text(json.dumps(known), encoding="utf-8")
+    owner = {"pid": DEAD, "started": 1, "boot": None, "host": os.uname().nodename, "command": "resume", "since": "x"}
+    card.write_text(json.dumps(owner), encoding="utf-8")
     card.chmod(0o600)
     assert f"process {DEAD}" in symptoms_of(project, "store.owner", "warn")[0]["found"]
     fixed(project, "store.owner")
@@ -122,18 +122,18 @@ def test_the_owner_file_of_a_dead_process_is_reported_and_replaced(project: Proj
 
 def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None:
     """F40: the refusal names the holder; checks still run."""
-    made = projects.create(sandbox)
-    made.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
-    with made.running("execute-phase", "1", "--approve", made.approval()) as running:
+    project = projects.create(sandbox)
+    project.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
+    with project.running("execute-phase", "1", "--approve", project.approval()) as running:
         running.wait_for("attempt.started")
-        store(made).with_name("anchor.json").chmod(0o644)
-        assert doctor(made).code == 0
-        refused = made.json("doctor", "--fix")
+        store(project).with_name("anchor.json").chmod(0o644)
+        assert doctor(project).code == 0
+        refused = project.json("doctor", "--fix")
         assert (refused.code, refused.error["code"]) == (4, "lock.held")
-        assert problems(doctor(made), "run.killed") == []
+        assert problems(doctor(project), "run.killed") == []
         os.kill(running.pid, signal.SIGKILL)
         running.end()
-    assert symptoms_of(made, "run.killed", "warn")[0]["mend"] == "idumb resume 1"
+    assert symptoms_of(project, "run.killed", "warn")[0]["mend"] == "idumb resume 1"
 
 
 def test_a_deleted_ref_is_restored(project: Project) -> None:

@@ -28,8 +28,8 @@ def test_a_file_system_that_loses_data_is_named(tmp_path: Path) -> None:
         pytest.skip("there is no /dev/shm")
     folder = place / f"idumb-{os.getpid()}-{tmp_path.name}"
     try:
-        made = GitSandbox.create(folder)
-        assert "lost when the machine stops" in symptoms_of(Project(made, made.root), "disk.kind", "warn")[0]["means"]
+        repo = GitSandbox.create(folder)
+        assert "lost when the machine stops" in symptoms_of(Project(repo, repo.root), "disk.kind", "warn")[0]["means"]
     finally:
         shutil.rmtree(folder)
 
@@ -44,8 +44,8 @@ def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
     if mounted.returncode != 0:
         pytest.skip("file systems cannot be mounted here")
     try:
-        made = GitSandbox.create(place / "repo")
-        words = [one["found"] for one in symptoms_of(Project(made, made.root), "disk.space", "problem")]
+        repo = GitSandbox.create(place / "repo")
+        words = [one["found"] for one in symptoms_of(Project(repo, repo.root), "disk.space", "problem")]
         assert len(words) == 2
     finally:
         subprocess.run(["umount", str(place)], check=True)
@@ -138,17 +138,17 @@ def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project, where:
     place = f"feed@{folders[where]}"
     environment = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": place}
     other = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": "feed@/elsewhere"}
-    left = subprocess.Popen(["sleep", "600"], cwd="/", env=environment, start_new_session=True)
+    orphan = subprocess.Popen(["sleep", "600"], cwd="/", env=environment, start_new_session=True)
     spared = subprocess.Popen(["sleep", "600"], cwd="/", env=other)
     try:
         assert (
             symptoms_of(project, "processes.left", "problem")[0]["found"]
-            == f"process {left.pid} of run feed is still running"
+            == f"process {orphan.pid} of run feed is still running"
         )
         fixed(project, "processes.left")
-        assert left.wait(10) == -signal.SIGTERM
+        assert orphan.wait(10) == -signal.SIGTERM
         assert spared.poll() is None
     finally:
-        for process in (left, spared):
+        for process in (orphan, spared):
             process.kill()
             process.wait()

@@ -19,14 +19,14 @@ WHO = "git -c user.name=Pat -c user.email=pat@example.invalid"
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """The user has a branch, an edit, a staged change and a note; the second task runs the given script."""
-    made = projects.create(sandbox, files={"README.md": "one\n", "src.txt": "one\n"})
+    project = projects.create(sandbox, files={"README.md": "one\n", "src.txt": "one\n"})
     sandbox.git("tag", "v1")
     sandbox.git("update-ref", "refs/heads/feature", other_commit(sandbox))
     steps = [write("b.txt", "b\n"), shell("sh ../actor")]
-    made.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
+    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
     sandbox.write_all({"src.txt": "two\n", "notes.txt": "mine\n", "staged.txt": "staged\n"})
     sandbox.git("add", "staged.txt")
-    return made
+    return project
 
 
 def other_commit(repo: GitSandbox) -> str:
@@ -83,9 +83,9 @@ def test_new_refs_and_a_fast_forwarded_branch_are_reported_and_stop_nothing(proj
     forward = f"$({WHO} commit-tree -p feature -m x HEAD^{{tree}})"
     answer = run(project, "git branch new", f"git update-ref refs/heads/feature {forward}")
     assert answer.code == 0, answer
-    (told,) = [words for words in answer.object["warnings"] if "refs" in words and "T1-02" in words]
-    assert "refs/heads/feature (" in told
-    assert "refs/heads/new (nothing -> " in told
+    (warning,) = [words for words in answer.object["warnings"] if "refs" in words and "T1-02" in words]
+    assert "refs/heads/feature (" in warning
+    assert "refs/heads/new (nothing -> " in warning
 
 
 def test_a_replace_ref_is_not_a_harmless_new_ref(project: Project) -> None:
@@ -159,8 +159,8 @@ def committed(project: Project) -> set[str]:
 
 
 def told_of_index(answer: Answer) -> str:
-    (told,) = [words for words in answer.object["warnings"] if "the index changed" in words]
-    return str(told)
+    (warning,) = [words for words in answer.object["warnings"] if "the index changed" in words]
+    return str(warning)
 
 
 def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_index(project: Project) -> None:
@@ -193,9 +193,9 @@ def index_of(project: Project) -> dict[str, str]:
     """Path to its entry with flags, and what `git status` says of it, which tells an intent to add; without idumb's."""
     rows = project.repo.git("ls-files", "-v", "--stage").splitlines()
     status = project.repo.git("status", "--porcelain=v2", "--untracked-files=no").splitlines()
-    told = {row.split(" ", 8)[-1]: row.split(" ")[1] for row in status}
-    found = {row.partition("\t")[2]: row.partition("\t")[0] for row in rows}
-    return {path: f"{entry} {told.get(path)}" for path, entry in found.items() if not path.startswith(".")}
+    staged = {row.split(" ", 8)[-1]: row.split(" ")[1] for row in status}
+    rows_by_path = {row.partition("\t")[2]: row.partition("\t")[0] for row in rows}
+    return {path: f"{entry} {staged.get(path)}" for path, entry in rows_by_path.items() if not path.startswith(".")}
 
 
 def test_a_task_file_staged_with_other_content_can_be_staged_again(
@@ -204,15 +204,15 @@ def test_a_task_file_staged_with_other_content_can_be_staged_again(
     """R-GIT-6, F5: commit and index have the task's result, so that the next task finds a clean index."""
     after = task("T1-03", files="modify `b.txt`", after="T1-02", steps=[write("b.txt", "c\n")])
     steps = [write("b.txt", "half\n"), shell("git add b.txt"), write("b.txt", "b\n")]
-    made = task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)
-    project.plan([making("T1-01", "a.txt"), made, after])
+    second_task = task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), second_task, after])
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 0, answer
-    (told,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
-    assert told.startswith("b.txt was staged otherwise than T1-02 left it")
+    (warning,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
+    assert warning.startswith("b.txt was staged otherwise than T1-02 left it")
     assert project.repo.git("show", "HEAD:b.txt") == project.repo.git("show", ":b.txt") == "c"
     project.repo.git("gc", "--quiet", "--prune=now")
-    say(project, told.partition("To stage again what was staged: ")[2])
+    say(project, warning.partition("To stage again what was staged: ")[2])
     assert project.repo.git("show", ":b.txt") == "half"
 
 

@@ -22,10 +22,10 @@ SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
 
 def everything(project: Project) -> dict[str, Any]:
     """Every byte, mode and link of the working tree, the git folder with its objects, and the state directory."""
-    found: dict[str, Any] = {f"tree/{path}": entry for path, entry in work_tree(project.folder).items()}
-    found |= {f"git/{path}": entry for path, entry in work_tree(project.repo.common_dir).items()}
+    entries: dict[str, Any] = {f"tree/{path}": entry for path, entry in work_tree(project.folder).items()}
+    entries |= {f"git/{path}": entry for path, entry in work_tree(project.repo.common_dir).items()}
     state = Path(os.environ["XDG_STATE_HOME"])
-    return found | {f"state/{path}": entry for path, entry in (work_tree(state) if state.exists() else {}).items()}
+    return entries | {f"state/{path}": entry for path, entry in (work_tree(state) if state.exists() else {}).items()}
 
 
 def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
@@ -42,8 +42,8 @@ def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     files = {"README.md": "# A project\n", ".gitignore": "*.log\n", "old.txt": "old\n", "edited.txt": "one\ntwo\n"}
-    made = projects.create(sandbox, files=files)
-    made.plan(
+    project = projects.create(sandbox, files=files)
+    project.plan(
         [
             making("T1-01", "a.txt"),
             task(
@@ -55,7 +55,7 @@ def project(sandbox: GitSandbox) -> Project:
             ),
         ]
     )
-    return made
+    return project
 
 
 def statuses(answer: Answer) -> dict[str, str]:
@@ -69,22 +69,22 @@ def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(projec
     project.repo.write("README.md", "# Changed by hand\n")
     project.repo.git("add", "README.md")
     answer = rehearse(project)
-    told = answer.data["dry_run"]
+    report = answer.data["dry_run"]
     assert (answer.code, answer.data["outcome"], answer.data["run"]) == (0, "complete", None)
-    assert [(f["path"], f["change"], f["added"], f["removed"]) for f in told["files"]] == [
+    assert [(f["path"], f["change"], f["added"], f["removed"]) for f in report["files"]] == [
         ("a.txt", "created", 1, 0),
         ("edited.txt", "modified", 1, 1),
         ("old.txt", "deleted", 0, 1),
     ]
-    assert "+three" in told["diff"]
-    assert "-old" in told["diff"]
-    assert "mine.txt" not in told["diff"]
-    assert [(c["task"], c["by"], c["result"]) for c in told["commands"]] == [
+    assert "+three" in report["diff"]
+    assert "-old" in report["diff"]
+    assert "mine.txt" not in report["diff"]
+    assert [(c["task"], c["by"], c["result"]) for c in report["commands"]] == [
         ("T1-01", "check", "passed"),
         ("T1-02", "step", "passed"),
         ("T1-02", "check", "passed"),
     ]
-    assert [(c["task"], c["files"]) for c in told["would_commit"]] == [
+    assert [(c["task"], c["files"]) for c in report["would_commit"]] == [
         ("T1-01", ["a.txt"]),
         ("T1-02", ["edited.txt", "old.txt"]),
     ]
@@ -140,10 +140,10 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
         ]
     )
     answer = rehearse(project)
-    told = answer.data["dry_run"]
-    assert [row["task"] for row in told["not_rehearsed"]] == ["T1-02", "T1-05"]
+    report = answer.data["dry_run"]
+    assert [row["task"] for row in report["not_rehearsed"]] == ["T1-02", "T1-05"]
     assert not mark.exists()
-    rows = {row["id"]: row for row in told["tasks"]}
+    rows = {row["id"]: row for row in report["tasks"]}
     assert [task_id for task_id, row in rows.items() if row["rehearsed"]] == ["T1-01", "T1-04"]
     assert rows["T1-03"]["why"] == "needs T1-02"
 
@@ -199,9 +199,9 @@ def test_an_interrupted_dry_run_leaves_nothing(busy: tuple[Project, Any]) -> Non
     """R-RUN-11."""
     project, (process, before) = busy
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "idumb resume" not in said
+    assert "idumb resume" not in output
     assert everything(project) == before
 
 
@@ -212,8 +212,8 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Proje
     assert rehearsals(copies) == ["1", "1.lock"]
     process.kill()
     process.wait(60)
-    left = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith("state/idumb-clones") for path in left)
+    leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
+    assert all(path.startswith("state/idumb-clones") for path in leftovers)
     project.plan([making("T1-01", "a.txt")], commit=False)
     answer = project.execute()
     assert answer.code == 0
@@ -265,9 +265,9 @@ def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     answer = project.json("execute", "web.yaml", "--dry-run")
     assert everything(project) == before
     assert answer.data["next"] == ["idumb execute web.yaml"]
-    told = answer.data["dry_run"]
-    assert [(f["path"], f["change"]) for f in told["files"]] == [("a.txt", "created"), ("b.txt", "created")]
-    assert "+a" in told["diff"]
+    report = answer.data["dry_run"]
+    assert [(f["path"], f["change"]) for f in report["files"]] == [("a.txt", "created"), ("b.txt", "created")]
+    assert "+a" in report["diff"]
 
 
 def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: Project) -> None:
@@ -304,11 +304,11 @@ def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox, po
     project.configure(f"run: {{on_deviation: {policy}}}\n")
     steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    told = rehearse(project)
+    report = rehearse(project)
     run = project.execute()
-    assert (told.code, told.data["outcome"]) == (run.code, run.data["outcome"])
-    assert told.data["reason"] == run.data["reason"]
-    assert told.code == {"halt": 5, "accept": 0}[policy]
+    assert (report.code, report.data["outcome"]) == (run.code, run.data["outcome"])
+    assert report.data["reason"] == run.data["reason"]
+    assert report.code == {"halt": 5, "accept": 0}[policy]
 
 
 def test_a_waiting_dry_run_shows_the_question_of_a_run_and_the_choices(sandbox: GitSandbox) -> None:
@@ -316,9 +316,9 @@ def test_a_waiting_dry_run_shows_the_question_of_a_run_and_the_choices(sandbox: 
     project = projects.create(sandbox)
     steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    told = rehearse(project)
-    details = told.error["details"]
-    assert (told.error["code"], details["status"], details["step_id"]) == ("dry-run.waiting", "waiting", "T1-01")
+    report = rehearse(project)
+    details = report.error["details"]
+    assert (report.error["code"], details["status"], details["step_id"]) == ("dry-run.waiting", "waiting", "T1-01")
     assert (details["evidence"], details["run"]) == (["stray.txt"], None)
     assert {event["kind"] for event in details["audit_trail"]} > {"attempt.started", "step.finished"}
     commands = {row["id"]: row["command"] for row in details["choices"]}

@@ -31,9 +31,9 @@ main()
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.plan([making("T1-01", "a.txt")])
-    return made
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    return project
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_ctrl_c_before_the_command_was_resolved_exits_the_same_way(project: Proj
 
 def said(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
     """Return exit code, output and the visible text; a blank line only ends the one in which the terminal shows ^C."""
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PRESSING, moment, *arguments],
         cwd=project.folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    return found.returncode, found.stdout, found.stderr.lstrip("\n").splitlines()
+    return process.returncode, process.stdout, process.stderr.lstrip("\n").splitlines()

@@ -24,9 +24,9 @@ MINE = "builder: editor\n"
 def follows(answer: Answer, name: str) -> dict[str, Any]:
     """Return the data of an answer after validating it against its schema."""
     parts = ((p.name, json.loads(p.read_text(encoding="utf-8"))) for p in SCHEMAS.glob("*.json"))
-    known = {file: referencing.Resource.from_contents(text) for file, text in parts}
-    schema = known[f"{name}.json"].contents
-    registry = referencing.Registry[Any]().with_resources(known.items())
+    resources = {file: referencing.Resource.from_contents(text) for file, text in parts}
+    schema = resources[f"{name}.json"].contents
+    registry = referencing.Registry[Any]().with_resources(resources.items())
     jsonschema.Draft202012Validator(schema, registry=registry).validate(answer.data)
     return answer.data
 
@@ -40,9 +40,9 @@ def tasks(*steps: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.plan(tasks(), head=MINE)
-    return made
+    project = projects.create(sandbox)
+    project.plan(tasks(), head=MINE)
+    return project
 
 
 @pytest.fixture
@@ -70,20 +70,20 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
     assert "create `a.txt`" in begun["task"]["prompt"]
     put(project, "a.txt", "wrong\n")
     wrong = project.json("submit", "T1-01", "--say", "all is well")
-    said = follows(wrong, "submit")
-    assert (wrong.code, said["accepted"], said["verdict"], wrong.error["code"]) == (
+    message = follows(wrong, "submit")
+    assert (wrong.code, message["accepted"], message["verdict"], wrong.error["code"]) == (
         1,
         False,
         "FAIL",
         "task.not-accepted",
     )
-    assert "$ grep -q right a.txt" in said["feedback"]
-    assert said["next"][0] == "idumb start T1-01"
+    assert "$ grep -q right a.txt" in message["feedback"]
+    assert message["next"][0] == "idumb start T1-01"
     assert project.trailers("Idumb-Task") == []
     upcoming = follows(project.json("next", "1"), "upcoming")
     assert (upcoming["task"]["id"], upcoming["task"]["attempt"]) == ("T1-01", 2)
     again = follows(project.json("start", "T1-01"), "start")["task"]
-    assert again["feedback"] == said["feedback"]
+    assert again["feedback"] == message["feedback"]
     assert "grep -q right a.txt" in again["prompt"]
     assert project.read("a.txt") == "wrong\n"
     put(project, "a.txt", "right\n")
@@ -237,8 +237,8 @@ def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) ->
     data = follows(open_one.json("give-up", "T1-01", "--why", "too hard"), "give-up")
     assert (data["put_back"], open_one.exists("a.txt"), open_one.read("mine.txt")) == (["a.txt"], False, "mine\n")
     assert open_one.repo.git("show", f"{data['kept']}:worktree/a.txt") == "half"
-    told = open_one.events("1", "--kind", "attempt.interrupted")[0]["payload"]
-    assert "too hard" in told["reason"]
+    interruption = open_one.events("1", "--kind", "attempt.interrupted")[0]["payload"]
+    assert "too hard" in interruption["reason"]
     assert _doctor(open_one) == []
     begun = open_one.json("start", "T1-01")
     assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
@@ -273,28 +273,28 @@ def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project
 
 def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: `start` continues with the existing work; before the first attempt it accepts no user changes."""
-    made = projects.create(sandbox)
-    put(made, "old.txt", "old\n")
+    project = projects.create(sandbox)
+    put(project, "old.txt", "old\n")
     sandbox.commit("old")
     both = "create `a.txt`, create `b.txt`, modify `old.txt`"
-    made.plan([task("T1-01", files=both, check="test -s a.txt && test -s b.txt && grep -q new old.txt")], head=MINE)
-    put(made, "a.txt", "mine\n")
-    refused = made.json("start", "T1-01", "--approve", made.approval())
+    project.plan([task("T1-01", files=both, check="test -s a.txt && test -s b.txt && grep -q new old.txt")], head=MINE)
+    put(project, "a.txt", "mine\n")
+    refused = project.json("start", "T1-01", "--approve", project.approval())
     assert refused.error["code"] == "task.dirty-path"
     assert refused.error["hint"].endswith("then idumb start T1-01")
     assert "untracked" in refused.error["message"]
-    os.unlink(made.folder / "a.txt")
-    assert made.json("start", "T1-01").code == 0
-    put(made, "a.txt", "a\n")
-    assert made.json("submit", "T1-01").data["accepted"] is False
-    put(made, "b.txt", "b\n")
-    put(made, "old.txt", "new\n")
-    assert made.json("resume", "1").error["code"] == "run.in-editor"
-    again = made.json("start", "T1-01")
+    os.unlink(project.folder / "a.txt")
+    assert project.json("start", "T1-01").code == 0
+    put(project, "a.txt", "a\n")
+    assert project.json("submit", "T1-01").data["accepted"] is False
+    put(project, "b.txt", "b\n")
+    put(project, "old.txt", "new\n")
+    assert project.json("resume", "1").error["code"] == "run.in-editor"
+    again = project.json("start", "T1-01")
     assert again.code == 0, again.out
-    accepted = made.json("submit", "T1-01")
+    accepted = project.json("submit", "T1-01")
     assert accepted.data["accepted"], accepted.out
-    assert made.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt", "b.txt", "old.txt"]
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt", "b.txt", "old.txt"]
 
 
 @pytest.mark.parametrize("text", ["right\n", "wrong\n"])
@@ -308,45 +308,45 @@ def test_after_a_pause_submit_suggests_resume(open_one: Project, text: str) -> N
 
 
 def test_a_task_of_another_builder_cannot_be_started_here(sandbox: GitSandbox) -> None:
-    made = projects.create(sandbox)
-    made.plan([making("T1-01", "a.txt")])
-    refused = made.json("start", "T1-01", "--approve", made.approval())
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    refused = project.json("start", "T1-01", "--approve", project.approval())
     assert (refused.code, refused.error["code"]) == (4, "task.other-builder")
 
 
 def test_execute_phase_stops_at_a_task_for_the_editor(sandbox: GitSandbox) -> None:
     """Tasks for other builders run; the command that continues is named."""
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     mine = task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", fields="- **Builder:** editor\n")
-    made.plan([making("T1-01", "a.txt"), mine, making("T1-03", "c.txt", after="T1-02")])
-    stopped = made.execute()
+    project.plan([making("T1-01", "a.txt"), mine, making("T1-03", "c.txt", after="T1-02")])
+    stopped = project.execute()
     assert (stopped.code, stopped.error["code"], stopped.data["next"][0]) == (5, "run.in-editor", "idumb start T1-02")
-    assert made.json("start", "T1-02").code == 0
-    put(made, "b.txt", "b\n")
-    assert made.json("submit", "T1-02").data["next"] == ["idumb resume 1"]
-    assert made.resume().data["outcome"] == "complete"
+    assert project.json("start", "T1-02").code == 0
+    put(project, "b.txt", "b\n")
+    assert project.json("submit", "T1-02").data["next"] == ["idumb resume 1"]
+    assert project.resume().data["outcome"] == "complete"
 
 
 def test_a_failed_precondition_opens_no_attempt(sandbox: GitSandbox) -> None:
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     needs = "- **Preconditions:**\n  - file exists `needed.txt`\n"
-    made.plan([task("T1-01", files="create `a.txt`", check="true", fields=needs)], head=MINE)
-    refused = made.json("start", "T1-01", "--approve", made.approval())
+    project.plan([task("T1-01", files="create `a.txt`", check="true", fields=needs)], head=MINE)
+    refused = project.json("start", "T1-01", "--approve", project.approval())
     assert refused.code == 1, refused.out
-    assert _doctor(made) == []
+    assert _doctor(project) == []
 
 
 def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: exit code 5, and the run continues with the answer."""
-    made = projects.create(sandbox)
-    made.plan([task("T1-01", files="create `a.txt`", criteria="  - [ ] it is liked — human\n")], head=MINE)
-    assert made.json("start", "T1-01", "--approve", made.approval()).code == 0
-    put(made, "a.txt", "a\n")
-    waiting = made.json("submit", "T1-01")
+    project = projects.create(sandbox)
+    project.plan([task("T1-01", files="create `a.txt`", criteria="  - [ ] it is liked — human\n")], head=MINE)
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
+    put(project, "a.txt", "a\n")
+    waiting = project.json("submit", "T1-01")
     assert (waiting.code, follows(waiting, "submit")["accepted"]) == (5, False)
-    asked = made.json("decisions").data["decisions"][0]["id"]
-    assert made.json("decide", asked, "yes").code == 0
-    assert made.resume().data["outcome"] == "complete"
+    decision = project.json("decisions").data["decisions"][0]["id"]
+    assert project.json("decide", decision, "yes").code == 0
+    assert project.resume().data["outcome"] == "complete"
 
 
 def test_the_audit_compares_a_run_s_result_with_the_working_tree(open_one: Project) -> None:
@@ -355,10 +355,10 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(open_one: Proje
     assert open_one.json("submit", "T1-01").code == 0
     whole = follows(open_one.json("audit", "workspace", "1"), "audit")
     assert (whole["intact"], whole["broken"]) == (True, [])
-    told = open_one.json("audit", "bundle", "1")
-    bundle = follows(told, "audit")
+    audit = open_one.json("audit", "bundle", "1")
+    bundle = follows(audit, "audit")
     assert bundle["signed"] is False
-    assert "not signed" in told.object["warnings"][0]
+    assert "not signed" in audit.object["warnings"][0]
     first = bundle["bundle"]["tasks"][0]
     assert first["commit"] == open_one.repo.git("rev-parse", "HEAD").strip()
     assert [(e["subject"], e["result"], e["exit_code"]) for e in first["evidence"]] == [("AC-1", "passed", 0)]
@@ -371,21 +371,21 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(open_one: Proje
 
 def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-ADAPT-7: nothing was judged; `submit` can be run again."""
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     os.mkfifo(tmp_path / "at-work")
     script = tmp_path / "check.sh"
     script.write_text(f"echo x > {tmp_path}/at-work; sleep 60\n", encoding="ascii")
-    made.plan([task("T1-01", files="create `a.txt`", check=f"sh {script}")], head=MINE)
-    assert made.json("start", "T1-01", "--approve", made.approval()).code == 0
-    put(made, "a.txt", "right\n")
-    with made.started("submit", "T1-01", "--json") as process:
+    project.plan([task("T1-01", files="create `a.txt`", check=f"sh {script}")], head=MINE)
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
+    put(project, "a.txt", "right\n")
+    with project.started("submit", "T1-01", "--json") as process:
         (tmp_path / "at-work").read_text(encoding="ascii")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert (process.returncode, json.loads(out)["error"]["hint"]) == (130, "idumb submit T1-01")
-    assert made.read("a.txt") == "right\n"
+    assert project.read("a.txt") == "right\n"
     script.write_text("true\n", encoding="ascii")
-    assert made.json("submit", "T1-01").data["accepted"]
+    assert project.json("submit", "T1-01").data["accepted"]
 
 
 def test_work_from_an_editor_can_be_rolled_back_and_restored(open_one: Project) -> None:
@@ -399,17 +399,17 @@ def test_work_from_an_editor_can_be_rolled_back_and_restored(open_one: Project) 
 
 def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: in strict mode the checks start only under a valid approval."""
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     head = "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'true'}]\n"
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
-    made.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
-    consent = made.approval()
-    assert made.json("approve", "1", *made.answers(), "--hash", consent).code == 0
-    assert made.json("start", "T1-01").code == 0
-    put(made, "a.txt", "a\n")
-    assert made.json("approve", "1", "--revoke").code == 0
-    refused = made.json("submit", "T1-01")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
+    consent = project.approval()
+    assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+    assert project.json("start", "T1-01").code == 0
+    put(project, "a.txt", "a\n")
+    assert project.json("approve", "1", "--revoke").code == 0
+    refused = project.json("submit", "T1-01")
     assert (refused.code, refused.error["code"]) == (4, "approval.revoked")
-    assert made.json("status").data["next"]["command"] == "idumb submit T1-01"
-    assert made.json("approve", "1", *made.answers(), "--hash", consent).code == 0
-    assert made.json("submit", "T1-01").data["accepted"]
+    assert project.json("status").data["next"]["command"] == "idumb submit T1-01"
+    assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+    assert project.json("submit", "T1-01").data["accepted"]

@@ -18,12 +18,12 @@ def makes(*folders: str) -> list[dict[str, Any]]:
 
 def folders(project: Project) -> list[str]:
     own = {".git", ".idumb", ".planning"}
-    found = [
+    empty = [
         os.path.relpath(os.path.join(here, name), project.folder)
         for here, below, _ in os.walk(project.folder)
         for name in below
     ]
-    return sorted(path for path in found if path.split("/")[0] not in own)
+    return sorted(path for path in empty if path.split("/")[0] not in own)
 
 
 def back(project: Project) -> dict[str, object]:
@@ -34,9 +34,9 @@ def back(project: Project) -> dict[str, object]:
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox, files={"app.txt": "one\n"})
-    (made.folder / "mine").mkdir()
-    return made
+    project = projects.create(sandbox, files={"app.txt": "one\n"})
+    (project.folder / "mine").mkdir()
+    return project
 
 
 def test_empty_folders_made_by_a_task_are_removed_and_restored(project: Project) -> None:
@@ -48,9 +48,9 @@ def test_empty_folders_made_by_a_task_are_removed_and_restored(project: Project)
     assert folders(project) == after
     back(project)
     assert folders(project) == ["mine"]
-    for wanted in (after, ["mine"], after):
+    for expected in (after, ["mine"], after):
         assert project.json("undo", "--yes").code == 0
-        assert folders(project) == wanted
+        assert folders(project) == expected
 
 
 def test_a_folder_with_a_file_of_the_user_stays(project: Project) -> None:

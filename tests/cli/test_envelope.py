@@ -34,10 +34,10 @@ def project(sandbox: GitSandbox) -> Project:
 @pytest.fixture
 def program(tmp_path: Path, project: Project) -> Path:
     """A builder outside the repository that makes TASK.txt, and a configuration that names it."""
-    made = tmp_path / "coder"
-    rewrite(made, BUILDER)
-    project.configure(CONFIG.format(program=made))
-    return made
+    executable = tmp_path / "coder"
+    rewrite(executable, BUILDER)
+    project.configure(CONFIG.format(program=executable))
+    return executable
 
 
 def rewrite(program: Path, text: str) -> None:
@@ -76,43 +76,43 @@ def test_each_part_is_shown_with_its_hash_and_the_text_that_was_hashed(project: 
     """R-ENV-1: model, prompt template, context, toolchain, tools, rules and configuration."""
     project.plan([built("T1-01", fields="- **Preconditions:**\n  - context `README.md`\n")])
     assert project.execute().code == 0
-    found = shown(project, "show", "T1-01")
-    known = parts(found)
-    assert (found["task"], found["attempt"], found["builder"]) == ("T1-01", 1, "coder")
-    assert known["model"]["value"] == "small"
-    assert "$acceptance" in known["prompt"]["source"]
-    assert json.loads(known["program"]["source"])["argv"] == [str(program), "--model", "small"]
-    assert str(program) in json.loads(known["program"]["source"])["files"]
-    assert json.loads(known["context"]["source"]) == {"README.md": project.repo.git("rev-parse", "HEAD:README.md")}
-    assert set(known["tools"]["value"]) == {"git", "python"}
-    assert json.loads(known["rules"]["source"])[1]["name"] == "validator"
-    assert json.loads(known["configuration"]["source"])["builder"] == "coder"
-    assert known["policy"]["absent"] is True
-    said = project.idumb("envelope", "show", "t1-01").out
-    assert "  model:           small\n" in said
-    assert "  policy:          none\n" in said
+    envelope = shown(project, "show", "T1-01")
+    by_name = parts(envelope)
+    assert (envelope["task"], envelope["attempt"], envelope["builder"]) == ("T1-01", 1, "coder")
+    assert by_name["model"]["value"] == "small"
+    assert "$acceptance" in by_name["prompt"]["source"]
+    assert json.loads(by_name["program"]["source"])["argv"] == [str(program), "--model", "small"]
+    assert str(program) in json.loads(by_name["program"]["source"])["files"]
+    assert json.loads(by_name["context"]["source"]) == {"README.md": project.repo.git("rev-parse", "HEAD:README.md")}
+    assert set(by_name["tools"]["value"]) == {"git", "python"}
+    assert json.loads(by_name["rules"]["source"])[1]["name"] == "validator"
+    assert json.loads(by_name["configuration"]["source"])["builder"] == "coder"
+    assert by_name["policy"]["absent"] is True
+    output = project.idumb("envelope", "show", "t1-01").out
+    assert "  model:           small\n" in output
+    assert "  policy:          none\n" in output
 
 
 def test_two_tasks_are_compared_part_by_part_with_both_values(project: Project, program: Path) -> None:
     """R-ENV-1, R-OPS-1."""
     project.plan([built("T1-01"), making("T1-02", "b.txt")])
     assert project.execute().code == 0
-    found = shown(project, "diff", "T1-01", "T1-02")
-    assert [d["name"] for d in found["differences"]] == ["adapter", "program", "binding", "prompt"]
-    assert [side["value"] for side in found["differences"][0]["values"]] == ["command", "steps"]
-    assert found["unknown"] == ["model"]
-    said = project.idumb("envelope", "diff", "T1-01", "T1-02").out
-    assert "adapter differs:\n  - command\n  + steps\n" in said
-    assert "Unknown, so not compared: model" in said
+    difference = shown(project, "diff", "T1-01", "T1-02")
+    assert [d["name"] for d in difference["differences"]] == ["adapter", "program", "binding", "prompt"]
+    assert [side["value"] for side in difference["differences"][0]["values"]] == ["command", "steps"]
+    assert difference["unknown"] == ["model"]
+    output = project.idumb("envelope", "diff", "T1-01", "T1-02").out
+    assert "adapter differs:\n  - command\n  + steps\n" in output
+    assert "Unknown, so not compared: model" in output
 
 
 def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) -> None:
     """R-ENV-1: a task whose first attempt failed ran twice under the same."""
     project.plan([task("T1-01", files="create `T1-01.txt`", check="test -e ../again || ! touch ../again")])
     assert project.execute().code == 0
-    found = shown(project, "diff", "T1-01", "--attempt", "1", "--with", "2")
-    assert found["same"] is True
-    assert [a["attempt"] for a in found["attempts"]] == [1, 2]
+    difference = shown(project, "diff", "T1-01", "--attempt", "1", "--with", "2")
+    assert difference["same"] is True
+    assert [a["attempt"] for a in difference["attempts"]] == [1, 2]
 
 
 def test_tasks_that_read_different_files_differ_in_their_context(project: Project) -> None:
@@ -232,8 +232,8 @@ def test_a_guided_run_reports_and_records_a_change_and_continues(project: Projec
     assert [w for w in answer.object["warnings"] if "changed after" in w] == [
         "the agent's program changed after this run was locked"
     ]
-    (told,) = kinds(project, "envelope.changed")
-    assert [c["part"] for c in told["changes"]] == ["program"]
+    (event,) = kinds(project, "envelope.changed")
+    assert [c["part"] for c in event["changes"]] == ["program"]
     assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["program"]
     assert shown(project, "diff", "T1-02", "T1-03")["differences"] == []
 
@@ -263,9 +263,9 @@ def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str
 
 def approved_strict(project: Project, environment: dict[str, str], *flags: str) -> Answer:
     """Run the phase in strict mode under an approval, all in one environment."""
-    found = project.idumb("check-plan", "1", "--json", environment=environment)
+    checked = project.idumb("check-plan", "1", "--json", environment=environment)
     given = project.idumb(
-        "approve", "1", *project.answers(), "--hash", found.data["contract_hash"], environment=environment
+        "approve", "1", *project.answers(), "--hash", checked.data["contract_hash"], environment=environment
     )
     assert given.code == 0, given.err
     return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
@@ -303,14 +303,14 @@ def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(pro
 @pytest.fixture
 def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program on PATH that checks two tasks; the second one fails until `ok.txt` exists."""
-    made = tmp_path / "bin" / "prove"
-    made.parent.mkdir()
-    rewrite(made, PROVE)
+    executable = tmp_path / "bin" / "prove"
+    executable.parent.mkdir()
+    rewrite(executable, PROVE)
     first = task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))
     second = task("T1-02", files="create `b.txt`", check="prove ok.txt", after="T1-01", steps=(write("b.txt", "b\n"),))
     project.plan([first, second])
-    monkeypatch.setenv("PATH", f"{made.parent}:{os.environ['PATH']}")
-    return made
+    monkeypatch.setenv("PATH", f"{executable.parent}:{os.environ['PATH']}")
+    return executable
 
 
 PROVE = '#!/bin/sh\ntest -e "$1"\n'
@@ -330,8 +330,8 @@ def halted_at_the_second_task(project: Project, mode: str) -> None:
 def test_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
     """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
     halted_at_the_second_task(project, "guided")
-    found = parts(shown(project, "show", "T1-01"))["checks"]["value"]
-    assert found == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
+    programs = parts(shown(project, "show", "T1-01"))["checks"]["value"]
+    assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
     assert f"prove {checker} " in project.quick("envelope", "show", "T1-01").out
     (started, *_) = kinds(project, "attempt.started")
     schema = json.loads((SCHEMAS / "envelope.json").read_text(encoding="utf-8"))
@@ -367,10 +367,10 @@ def test_a_run_locked_in_by_an_older_version_continues_with_any_programs_of_chec
     now = envelopes.present
 
     def older(*given: Any) -> envelopes.EnvelopeSet:
-        found = now(*given)
-        for key, made in found.envelopes.items():
-            found.envelopes[key] = envelope.seal({k: v for k, v in made.items() if k != envelope.CHECKS})
-        return found
+        current = now(*given)
+        for key, parts_by_name in current.envelopes.items():
+            current.envelopes[key] = envelope.seal({k: v for k, v in parts_by_name.items() if k != envelope.CHECKS})
+        return current
 
     with monkeypatch.context() as before:
         before.setattr(envelopes, "present", older)
@@ -427,8 +427,8 @@ def test_a_person_can_continue_with_the_new_version_and_it_is_recorded(project: 
     answer = project.resume("--retry-failed", "--accept-changed", "adapter")
     assert answer.code == 0, answer.out
     assert any("the agent's program changed" in w for w in answer.object["warnings"])
-    (told,) = kinds(project, "envelope.changed")
-    assert told["changes"][0]["binding"] == "coder"
+    (event,) = kinds(project, "envelope.changed")
+    assert event["changes"][0]["binding"] == "coder"
     assert project.resume().code == 0
 
 
@@ -467,10 +467,10 @@ def test_the_same_request_with_another_result_is_reported(twice: Project) -> Non
     """R-ENV-2: both attempts are named, and the run continues."""
     answer = twice.resume()
     assert answer.code == 0, answer.out
-    (found,) = kinds(twice, "nondeterminism.found")
-    assert (found["paths"], found["earlier"]["attempt"], found["refused"]) == (["T1-01.txt"], 1, False)
+    (event,) = kinds(twice, "nondeterminism.found")
+    assert (event["paths"], event["earlier"]["attempt"], event["refused"]) == (["T1-01.txt"], 1, False)
     assert any("T1-01 left other bytes in T1-01.txt than run" in w for w in answer.object["warnings"])
-    assert twice.repo.git("show", f"{found['earlier']['tree']}:T1-01.txt") != twice.read("T1-01.txt").strip()
+    assert twice.repo.git("show", f"{event['earlier']['tree']}:T1-01.txt") != twice.read("T1-01.txt").strip()
 
 
 def test_deterministic_mode_refuses_another_result_and_does_not_retry(twice: Project) -> None:

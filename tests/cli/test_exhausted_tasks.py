@@ -37,9 +37,9 @@ def planned(project: Project, second: str, *, head: str = "") -> Project:
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = planned(projects.create(sandbox), failing())
-    assert run(made).code == 1
-    return made
+    project = planned(projects.create(sandbox), failing())
+    assert run(project).code == 1
+    return project
 
 
 def decisions(project: Project) -> list[str]:
@@ -163,8 +163,8 @@ def test_guidance_reaches_an_interrupted_task(sandbox: GitSandbox) -> None:
     project = echoing(sandbox)
     dies_at(project, agent_client.ask, "execute-phase", "1", "--approve", project.approval())
     project.quick("resume", "1", "--max-attempts", "1", "--guidance", "use blue", "--json")
-    told = [e["task"] for e in project.events("--kind", "task.guided")]
-    assert told == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again
+    guided = [e["task"] for e in project.events("--kind", "task.guided")]
+    assert guided == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again
 
 
 def test_guidance_to_a_task_with_undeclared_changes_reaches_its_next_attempt(sandbox: GitSandbox) -> None:
@@ -186,8 +186,10 @@ def test_guidance_reaches_a_task_without_attempts(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.configure("bindings:\n  echo: {adapter: command, argv: [sh, -c, 'cat > b.txt']}\nrun: {halt_after: 1}\n")
     first = task("T1-01", check="false", steps=[shell("true")])
-    told = task("T1-02", files="create `b.txt`", check="grep -q 'use [b]lue' b.txt", fields="- **Builder:** echo\n")
-    project.plan([first, told])
+    guided_task = task(
+        "T1-02", files="create `b.txt`", check="grep -q 'use [b]lue' b.txt", fields="- **Builder:** echo\n"
+    )
+    project.plan([first, guided_task])
     assert run(project, "--max-attempts", "1").error["code"] == "run.halted"
     assert project.quick("resume", "1", "--guidance", "use blue", "--json").code == 1
     assert status(project) == {"T1-01": "failed", "T1-02": "completed"}
@@ -341,16 +343,16 @@ def test_an_edited_plan_keeps_the_question_and_refuses_impossible_choices(projec
     assert decisions(project) == [QUESTION]
 
 
-@pytest.mark.parametrize(("answer", "left"), [("retry\nuse blue", []), ("skip", []), ("", [QUESTION])])
+@pytest.mark.parametrize(("answer", "remaining"), [("retry\nuse blue", []), ("skip", []), ("", [QUESTION])])
 def test_at_a_terminal_the_question_comes_after_all_other_tasks(
-    sandbox: GitSandbox, answer: str, left: list[str]
+    sandbox: GitSandbox, answer: str, remaining: list[str]
 ) -> None:
     """R-ASK-2, R-RUN-5: the run continues with the answer; without one the question waits."""
     project = echoing(sandbox)
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), answer)
     assert (code == 0) == answer.startswith("retry"), screen
     assert screen.index("Your choice") > screen.index("T1-03")
-    assert decisions(project) == left
+    assert decisions(project) == remaining
     assert status(project)["T1-03"] == "completed"
 
 

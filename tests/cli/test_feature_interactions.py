@@ -310,9 +310,9 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
         project.plan([making(f"T1-{name}", path)], name=name,
                      tail=f"\n## Success criteria\n\n- [ ] {path} reads well — human\n")  # fmt: skip
     assert project.execute().code == 5
-    asked = project.json("decisions").data["decisions"]
-    assert len(asked) == 2
-    assert project.json("decide", asked[0]["id"], "yes").code == 0
+    decisions = project.json("decisions").data["decisions"]
+    assert len(decisions) == 2
+    assert project.json("decide", decisions[0]["id"], "yes").code == 0
     assert project.json("verify-work", "1").code == 5
 
 

@@ -19,7 +19,7 @@ from tests.support.project import Project, making, shell, task, write
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
     """Two tasks with a moment between them in which a test can act: the second task waits at a door."""
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     os.mkfifo(tmp_path / "at-work")
     os.mkfifo(tmp_path / "let-go")
     first = task(
@@ -28,8 +28,8 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
         steps=[write("a.txt", "a\n"), write("tool.sh", "#!/bin/sh\n"), write("seen.log", "x\n")],
     )
     wait = shell(f"echo x > {tmp_path}/at-work; cat {tmp_path}/let-go > b.txt")
-    made.plan([first, task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[wait])])
-    return made
+    project.plan([first, task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[wait])])
+    return project
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_a_quick_task_without_a_builder_suggests_one_that_needs_no_agent(project
     refused = project.quick(*QUICK, "--json")
     assert refused.code == 3
     assert "--builder human" in refused.error["hint"]
-    asked = project.quick(*QUICK, "--builder", "human", "--json")
-    command = next(choice["command"] for choice in asked.error["details"]["choices"] if choice["id"] == "run")
+    answer = project.quick(*QUICK, "--builder", "human", "--json")
+    command = next(choice["command"] for choice in answer.error["details"]["choices"] if choice["id"] == "run")
     started = project.quick(*shlex.split(command)[1:], "--json")
     assert (started.code, started.error["code"]) == (5, "run.waiting")

@@ -15,16 +15,16 @@ from tests.support.project import Project, Running, making, shell, task
 
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     os.mkfifo(tmp_path / "door")
     step = shell(f"echo half > a.txt; read line < {tmp_path / 'door'}")
-    made.plan(
+    project.plan(
         [
             task("T1-01", files="create `a.txt`", check="grep -q whole a.txt", steps=[step]),
             making("T1-02", "b.txt"),
         ]
     )
-    return made
+    return project
 
 
 @pytest.fixture
@@ -48,12 +48,12 @@ def test_commands_run_under_another_owner_are_reported_when_it_continues(
 
     answer = project.resume()
 
-    told = [line for line in answer.object["warnings"] if "still owned it" in line]
-    assert len(told) == 1
-    assert f"idumb accept took over this working tree at {started[1]['at']} while idumb execute-phase" in told[0]
-    assert f"(process {busy.pid})" in told[0]
-    assert "T1-01 was accepted by" in told[0]
-    assert "looks fine" in told[0]
+    warnings = [line for line in answer.object["warnings"] if "still owned it" in line]
+    assert len(warnings) == 1
+    assert f"idumb accept took over this working tree at {started[1]['at']} while idumb execute-phase" in warnings[0]
+    assert f"(process {busy.pid})" in warnings[0]
+    assert "T1-01 was accepted by" in warnings[0]
+    assert "looks fine" in warnings[0]
     assert [line for line in project.resume().object["warnings"] if "still owned it" in line] == []
 
 

@@ -16,10 +16,10 @@ HOOK = ".git/hooks/pre-commit"
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox, files={"README.md": "one\n"})
+    project = projects.create(sandbox, files={"README.md": "one\n"})
     steps = [write("b.txt", "b\n"), shell("sh ../actor")]
-    made.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
-    return made
+    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
+    return project
 
 
 def actor(project: Project, *lines: str) -> Path:
@@ -67,15 +67,15 @@ def test_a_planted_hook_is_refused_until_it_is_removed(project: Project) -> None
 
 def test_a_person_can_accept_the_change_and_that_is_recorded(project: Project) -> None:
     plants(project)
-    told = refused(project, "execute-phase", "1", "--approve", project.approval()).error["hint"]
-    assert f"idumb resume 1 --accept-git {HOOK}" in told
+    hint = refused(project, "execute-phase", "1", "--approve", project.approval()).error["hint"]
+    assert f"idumb resume 1 --accept-git {HOOK}" in hint
     refused(project, "resume", "1", "--accept-git", ".git/config")
     actor(project)
     answer = project.json("resume", "1", "--accept-git", HOOK)
     assert answer.data["outcome"] == "complete", answer
-    (said,) = project.events("1", "--kind", "guarded.accepted")
-    assert said["payload"]["paths"] == [HOOK]
-    assert HOOK in said["payload"]["guarded"]
+    (event,) = project.events("1", "--kind", "guarded.accepted")
+    assert event["payload"]["paths"] == [HOOK]
+    assert HOOK in event["payload"]["guarded"]
 
 
 def test_files_planted_before_idumb_was_killed_are_refused_too(project: Project) -> None:

@@ -44,17 +44,17 @@ def asked(project: Project, *words: str) -> Answer:
 
 def test_a_completed_task_writes_a_handoff_to_each_receiver_and_the_run_continues(ran: Project) -> None:
     """R-HAND-1."""
-    found = asked(ran, "list").data
-    assert [(h["task"], h["to_agent"], h["handoff_type"]) for h in found["handoffs"]] == [
+    listing = asked(ran, "list").data
+    assert [(h["task"], h["to_agent"], h["handoff_type"]) for h in listing["handoffs"]] == [
         ("T1-01", "human", "error_recovery"),
         ("T1-01", "verifier", "standard"),
     ]
-    first = found["handoffs"][0]
+    first = listing["handoffs"][0]
     operation = ran.events("--kind", "handoff.created")[0]["operation"]
     assert (first["from_agent"], first["request_id"], first["priority"]) == ("steps", operation, "high")
     assert (first["status"], first["deliverables"]) == ("pending", ["a.txt (created)"])
     assert first["acceptance_criteria"] == ["AC-1: it holds"]
-    assert [(f["task"], f["to_agent"]) for f in found["failed"]] == [("T1-02", "nobody-here")]
+    assert [(f["task"], f["to_agent"]) for f in listing["failed"]] == [("T1-02", "nobody-here")]
     assert [e["task"] for e in ran.events("--kind", "handoff.failed")] == ["T1-02"]
     assert set(ran.statuses().values()) == {"completed"}
 

@@ -51,10 +51,10 @@ EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "b.txt", "content": 
 
 def answered(folder: Path, body: str, outcome: str = "done") -> list[str]:
     """Another process answers every open handoff of a folder; their names."""
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", ELSEWHERE, str(folder), body, outcome], check=True, capture_output=True, text=True
     )
-    return made.stdout.split()
+    return process.stdout.split()
 
 
 def execute(project: Project, *more: str) -> Answer:
@@ -64,10 +64,10 @@ def execute(project: Project, *more: str) -> Answer:
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
-    made.plan(TASKS)
-    return made
+    project = projects.create(sandbox)
+    project.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
+    project.plan(TASKS)
+    return project
 
 
 def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(project: Project) -> None:
@@ -75,18 +75,18 @@ def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(pr
     answer = execute(project)
     assert answer.code == 5, answer
     folder = next((project.folder / ".git").rglob("handoffs"))
-    asked = next(folder.glob("T1-01-builder-*.md"))
-    text = asked.read_text(encoding="utf-8")
+    request_file = next(folder.glob("T1-01-builder-*.md"))
+    text = request_file.read_text(encoding="utf-8")
     assert "grep -q right a.txt" in text
     assert "# A project" in text
-    assert str(asked) in answer.out
+    assert str(request_file) in answer.out
     assert project.quick("resume", "1", "--json").code == 5
-    assert list(folder.glob("*.md")) == [asked]
+    assert list(folder.glob("*.md")) == [request_file]
 
     answered(folder, PATCH.format("wrong"))
     answer = project.quick("resume", "1", "--json")
     assert answer.code == 5, answer
-    again = next(p for p in folder.glob("T1-01-builder-*.md") if p.stem.split(".")[0] != asked.stem)
+    again = next(p for p in folder.glob("T1-01-builder-*.md") if p.stem.split(".")[0] != request_file.stem)
     assert "AC-1" in again.read_text(encoding="utf-8").partition("what was wrong")[2]
 
     assert answered(folder, '```json\n{"edits": [{"tool": "edit_file", "path": "a.txt", "find": "wrong",'
@@ -139,7 +139,7 @@ def test_a_handoff_folder_in_the_repository_is_refused(project: Project) -> None
 def test_the_next_step_of_a_waiting_task_is_its_answer(project: Project) -> None:
     """R-ADAPT-2: nothing failed and no decision is pending; every command says so."""
     answer = execute(project)
-    asked = next(next((project.folder / ".git").rglob("handoffs")).glob("T1-01-builder-*.md"))
+    request_file = next(next((project.folder / ".git").rglob("handoffs")).glob("T1-01-builder-*.md"))
     assert answer.error["hint"] == "Write the answer, then idumb resume 1"
     assert answer.data["next"][0] == "idumb resume 1"
     assert answer.data["failure"]["status"] == "waiting"
@@ -148,7 +148,7 @@ def test_the_next_step_of_a_waiting_task_is_its_answer(project: Project) -> None
     assert "Failed step" not in shown
     for command in (("next",), ("next", "1"), ("status",)):
         shown = project.quick(*command).out
-        assert f"waiting for an answer to {asked}" in shown
+        assert f"waiting for an answer to {request_file}" in shown
         assert "waits for a person" not in shown
         assert "Next: idumb resume 1" in shown
     assert "idumb decisions" not in project.read(".planning/phases/1/1-SUMMARY.md")

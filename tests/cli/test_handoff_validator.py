@@ -34,8 +34,8 @@ def asked(project: Project) -> list[Path]:
 
 
 def answer(place: Path, verdict: str) -> None:
-    said = json.dumps({"verdict": verdict, "findings": []})
-    text = f"---\nhandoff: {place.stem}\noutcome: done\n---\n```json\n{said}\n```\nEND OF ANSWER\n"
+    verdict_text = json.dumps({"verdict": verdict, "findings": []})
+    text = f"---\nhandoff: {place.stem}\noutcome: done\n---\n```json\n{verdict_text}\n```\nEND OF ANSWER\n"
     place.with_name(f"{place.stem}.answer.md").write_text(text, encoding="utf-8")
 
 

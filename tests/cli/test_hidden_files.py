@@ -42,16 +42,17 @@ WORK = {
 
 @pytest.mark.parametrize("kind", WORK)
 @pytest.mark.parametrize(
-    ("script", "found"), [(HIDES, ["helper/.gitignore", "helper/check.sh"]), (ROOT, [".gitignore", "helper/check.sh"])]
+    ("script", "expected"),
+    [(HIDES, ["helper/.gitignore", "helper/check.sh"]), (ROOT, [".gitignore", "helper/check.sh"])],
 )
 def test_files_hidden_by_new_rules_are_undeclared_changes(
-    project: Project, script: str, found: list[str], kind: str
+    project: Project, script: str, expected: list[str], kind: str
 ) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, f"{script}; git add a.txt; git commit -qm 'add a'" if kind == "builder" else script, WORK[kind])
     ended = project.execute()
     assert ended.code in {1, 5}, ended
-    assert undeclared(project) == found
+    assert undeclared(project) == expected
     assert [words for words in ended.object["warnings"] if "git ignores because of" in words], ended
 
 
@@ -108,10 +109,10 @@ def test_a_new_cache_is_reported_and_fails_nothing(project: Project) -> None:
     configure(project, f"test -e a.txt && echo b > b.txt; {cache}")
     ended = project.execute()
     assert ended.code == 0, ended
-    (told,) = [words for words in ended.object["warnings"] if "as caches" in words]
-    assert told == "While T1-01 ran, folders came that git ignores as caches: made/"
-    known = [e["payload"].get("caches") for e in project.events("1", "--kind", "attempt.finished")]
-    assert known == [["made/"], None]
+    (warning,) = [words for words in ended.object["warnings"] if "as caches" in words]
+    assert warning == "While T1-01 ran, folders came that git ignores as caches: made/"
+    caches = [e["payload"].get("caches") for e in project.events("1", "--kind", "attempt.finished")]
+    assert caches == [["made/"], None]
     assert "made/" in project.idumb("show", "T1-01").out
 
 

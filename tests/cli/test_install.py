@@ -44,11 +44,11 @@ def tree(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)
 def test_install_and_uninstall_write_and_remove_all_files_of_each_host(project: Project, host: hosts.Host) -> None:
     """R-OPS-6."""
-    made = actions(install(project, "--host", host.name))
-    assert len(made) == COUNT * len(host.places)
-    assert set(made.values()) == {"create"}
-    assert set(tree(project.folder)) == set(made)
-    assert {f"{place.project}/{hosts.path(place, 'execute-phase')}" for place in host.places} <= set(made)
+    installed = actions(install(project, "--host", host.name))
+    assert len(installed) == COUNT * len(host.places)
+    assert set(installed.values()) == {"create"}
+    assert set(tree(project.folder)) == set(installed)
+    assert {f"{place.project}/{hosts.path(place, 'execute-phase')}" for place in host.places} <= set(installed)
     assert host.limit is None or all(len(data) < host.limit for data in tree(project.folder).values())
 
     install(project, "--host", host.name, "--remove")
@@ -127,10 +127,10 @@ def test_links_are_not_followed(project: Project, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "commands").mkdir(parents=True)
     (project.folder / ".claude").symlink_to(outside)
-    left = install(project, "--host", "claude", code=4)
-    assert left.error["code"] == "install.refused"
-    assert "report" not in left.error["message"]
-    assert ".claude" in left.error["message"]
+    refused = install(project, "--host", "claude", code=4)
+    assert refused.error["code"] == "install.refused"
+    assert "report" not in refused.error["message"]
+    assert ".claude" in refused.error["message"]
     assert list((outside / "commands").iterdir()) == []
     (outside / "commands/idumb-next.md").write_text("theirs\n", encoding="utf-8")
     assert install(project, "--host", "claude", "--remove").data["files"] == []

@@ -84,9 +84,9 @@ def test_a_guided_run_asks_about_each_irreversible_task_at_the_terminal(
 ) -> None:
     """R-LOCK-9, R-ASK-2."""
     _irreversible(project)
-    ended, said = at_terminal(project, ("execute-phase", "1"), "run", typed)
-    assert ended == code, said
-    assert "it tells the world" in said
+    ended, output = at_terminal(project, ("execute-phase", "1"), "run", typed)
+    assert ended == code, output
+    assert "it tells the world" in output
     assert project.exists("outside.log") == (code == 0)
 
 
@@ -96,9 +96,9 @@ def test_approving_again_without_the_task_withdraws_its_acceptance(project: Proj
         [strict_task("T1-01", "a.txt", fields="- **Rollback:** irreversible: it mails everybody\n")], head=STRICT
     )
     approve(project, "--accept-irreversible", "T1-01")
-    found = approve(project).data
-    assert found["no_longer_accepted"] == ["T1-01"]
-    assert "this approval ends the acceptance of T1-01" in found["shown"]
+    approval = approve(project).data
+    assert approval["no_longer_accepted"] == ["T1-01"]
+    assert "this approval ends the acceptance of T1-01" in approval["shown"]
     refused(run(project), "irreversible.not-accepted")
     assert approve(project, "--accept-irreversible", "T1-01").data["no_longer_accepted"] == []
     assert run(project).code == 0

@@ -72,9 +72,9 @@ class Shell:
 
 @pytest.fixture
 def shell(sandbox: GitSandbox) -> Shell:
-    made = Shell(sandbox)
-    made.run("init")
-    return made
+    shell = Shell(sandbox)
+    shell.run("init")
+    return shell
 
 
 def _task(number: int, check: str, needs: str = "none", proof: str = "check") -> str:
@@ -125,8 +125,8 @@ def test_answers_about_a_failing_and_waiting_phase_follow_their_schemas(shell: S
     assert failed["error"]["code"] == "run.waiting"
     for arguments in (["status"], ["next"], ["show", "T1-01"], ["show", "T1-03"], ["graph", "1"]):
         shell.run(*arguments)
-    asked = {one["kind"]: one["id"] for one in shell.run("decisions")["data"]["decisions"]}
-    shell.run("decide", asked["criterion"], "yes")
+    decisions = {one["kind"]: one["id"] for one in shell.run("decisions")["data"]["decisions"]}
+    shell.run("decide", decisions["criterion"], "yes")
     shell.run("accept", "T1-01", "--why", "good enough")
     shell.run("skip", "T1-02", "--why", "not now")
     shell.run("resume", "1")
@@ -149,11 +149,11 @@ def test_answers_of_refused_commands_follow_their_schemas(shell: Shell) -> None:
 
 
 def test_every_command_has_a_schema() -> None:
-    known = _schema_of()
-    assert set(main.COMMANDS) == set(known)
+    schemas = _schema_of()
+    assert set(main.COMMANDS) == set(schemas)
     parts = {"agent-result.json", "answer.json", "decision.json", "envelope.json", "event.json", "evidence.json"}
     parts |= {"builder-task.json", "upcoming.json"}  # of `next N`
-    assert {p.name for p in SCHEMAS.glob("*.json")} == {*known.values(), *parts}
+    assert {p.name for p in SCHEMAS.glob("*.json")} == {*schemas.values(), *parts}
 
 
 @pytest.mark.parametrize("file", sorted(p.name for p in SCHEMAS.glob("*.json")))

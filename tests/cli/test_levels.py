@@ -39,8 +39,8 @@ def test_an_informational_validator_is_reported_and_blocks_nothing(project: Proj
     assert answer.code == 0, answer.err
     assert "failed validator reviewer" in answer.err
     assert "blocks nothing" in answer.err
-    found = project.json("show", "T1-01").data["attempts"][0]["evidence"]
-    assert [(e["subject"], e["result"], e.get("level")) for e in found] == [
+    evidence = project.json("show", "T1-01").data["attempts"][0]["evidence"]
+    assert [(e["subject"], e["result"], e.get("level")) for e in evidence] == [
         ("AC-1", "passed", None),
         ("validator reviewer", "failed", 0),
     ]
@@ -70,8 +70,8 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
     assert project.execute("--max-attempts", "1").code == 1
     project.configure("gates: {limits: {level: 0}}\n")
     assert project.execute("--force").code == 0
-    found = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
-    assert [(e["subject"], e["result"], e.get("level")) for e in found if "limit" in e["subject"]] == [
+    evidence = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
+    assert [(e["subject"], e["result"], e.get("level")) for e in evidence if "limit" in e["subject"]] == [
         ("limit files", "failed", 0)
     ]
 

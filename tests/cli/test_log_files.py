@@ -14,10 +14,10 @@ from tests.support.project import Project, making
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """Phase 1 ran twice; the second run carried no task over."""
-    made = projects.create(sandbox)
-    made.plan([making("T1-01", "a.txt", "x\n")])
-    assert made.execute().code == 0
-    return made
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt", "x\n")])
+    assert project.execute().code == 0
+    return project
 
 
 def test_a_backup_is_written_and_verified_and_damage_is_reported(project: Project, tmp_path: Path) -> None:

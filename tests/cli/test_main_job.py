@@ -67,14 +67,14 @@ def test_check_plan_prints_hashes_the_next_free_id_and_warnings(project: Project
     """R-LOCK-1, R-LOCK-2: the hash of a plan is the one sha256sum gives."""
     place = project.plan([making("T1-01", "a.txt"), making("T1-07", "b.txt", criteria="  - it is there\n",
                           fields="- **Verify:** `test -s b.txt`\n")])  # fmt: skip
-    found = project.json("check-plan", "1").data
-    assert found["next_free_id"] == "T1-08"
-    assert found["warnings"] == 1
-    assert found["errors"] == 0
-    assert found["plan_hashes"] == {".planning/phases/1/01-PLAN.md": _sha256(place)}
+    checked = project.json("check-plan", "1").data
+    assert checked["next_free_id"] == "T1-08"
+    assert checked["warnings"] == 1
+    assert checked["errors"] == 0
+    assert checked["plan_hashes"] == {".planning/phases/1/01-PLAN.md": _sha256(place)}
     words = project.idumb("check-plan", "1")
     assert words.code == 0
-    assert found["contract_hash"][:12] in words.out
+    assert checked["contract_hash"][:12] in words.out
     assert "01-PLAN.md:" in words.out
 
 
@@ -266,8 +266,8 @@ def test_the_severity_of_a_task_decides_what_happens_when_it_fails(
     answer = project.execute()
     (row,) = answer.data["tasks"]
     assert (row["attempts"], row["status"]) == (attempts, status)
-    asked = {"block": [], "retry": ["exhausted"], "ask": ["failure"]}
-    assert [one["kind"] for one in project.json("decisions").data["decisions"]] == asked[policy]
+    kinds = {"block": [], "retry": ["exhausted"], "ask": ["failure"]}
+    assert [one["kind"] for one in project.json("decisions").data["decisions"]] == kinds[policy]
 
 
 def test_three_consecutive_failures_halt_the_run_and_offer_a_rollback(project: Project) -> None:
@@ -325,9 +325,9 @@ def test_accept_keeps_partly_staged_changes_and_names_the_command_that_stages_th
     answer = project.json("accept", "T1-01", "--why", "good")
     assert answer.code == 0, answer.out
     assert project.repo.git("show", "HEAD:a.txt") == "third"
-    (told,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
+    (warning,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
     project.repo.git("gc", "--quiet", "--prune=now")
-    command = told.partition("To stage again what was staged: ")[2]
+    command = warning.partition("To stage again what was staged: ")[2]
     subprocess.run(["sh", "-c", command], cwd=project.folder, check=True)
     assert project.repo.git("show", ":a.txt") == "staged"
 
@@ -550,22 +550,22 @@ def test_a_criterion_for_a_person_waits_and_the_answer_completes_the_task(projec
     project.plan([making("T1-01", "a.txt", criteria=criteria), making("T1-02", "b.txt", after="T1-01")])
     answer = project.execute()
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
-    (asked,) = project.json("decisions").data["decisions"]
-    assert "Read it aloud" in asked["evidence"]
-    assert [choice["id"] for choice in asked["choices"]] == ["yes", "no"]
-    assert all(choice["consequence"] for choice in asked["choices"])
-    assert asked["why"]
+    (decision,) = project.json("decisions").data["decisions"]
+    assert "Read it aloud" in decision["evidence"]
+    assert [choice["id"] for choice in decision["choices"]] == ["yes", "no"]
+    assert all(choice["consequence"] for choice in decision["choices"])
+    assert decision["why"]
     assert project.json("status").data["next"]["command"] == "idumb decisions"
-    assert asked["id"] in project.idumb("decisions").out
+    assert decision["id"] in project.idumb("decisions").out
     assert project.trailers("Idumb-Task") == []
     assert project.resume().code == 5
-    wrong = project.json("decide", asked["id"], "perhaps")
+    wrong = project.json("decide", decision["id"], "perhaps")
     assert (wrong.code, wrong.error["code"]) == (3, "decision.bad-choice")
     assert project.json("decide", "T9-99.x", "yes").error["code"] == "decision.unknown"
-    said = project.json("decide", asked["id"], "yes", "--guidance", "reads like a song")
-    assert said.code == 0
-    assert "idumb resume 1" in said.data["next"]
-    assert project.json("decide", asked["id"], "no").error["code"] == "decision.answered"
+    decided = project.json("decide", decision["id"], "yes", "--guidance", "reads like a song")
+    assert decided.code == 0
+    assert "idumb resume 1" in decided.data["next"]
+    assert project.json("decide", decision["id"], "no").error["code"] == "decision.answered"
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.json("decisions").data["decisions"] == []
@@ -576,8 +576,8 @@ def test_a_criterion_denied_by_a_person_fails_the_attempt(project: Project) -> N
     """R-ASK-2."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it reads well — human\n")])
     assert project.execute("--max-attempts", "1").code == 5
-    (asked,) = project.json("decisions").data["decisions"]
-    assert project.idumb("decide", asked["id"], "no").code == 0
+    (decision,) = project.json("decisions").data["decisions"]
+    assert project.idumb("decide", decision["id"], "no").code == 0
     assert project.resume("--max-attempts", "1").code == 1
     assert project.statuses() == {"T1-01": "failed"}
 
@@ -602,11 +602,11 @@ def test_tasks_for_a_person_wait_while_others_continue(project: Project) -> None
     answer = project.execute()
     assert answer.code == 5
     assert project.statuses()["T1-04"] == "completed"
-    asked = {row["task"]: row for row in project.json("decisions").data["decisions"]}
-    assert set(asked) == {"T1-01", "T1-02", "T1-03"}
-    assert [choice["id"] for choice in asked["T1-02"]["choices"]] == ["red", "blue"]
+    decisions = {row["task"]: row for row in project.json("decisions").data["decisions"]}
+    assert set(decisions) == {"T1-01", "T1-02", "T1-03"}
+    assert [choice["id"] for choice in decisions["T1-02"]["choices"]] == ["red", "blue"]
     for id, choice in (("T1-01", "done"), ("T1-02", "blue"), ("T1-03", "yes")):
-        assert project.idumb("decide", asked[id]["id"], choice).code == 0
+        assert project.idumb("decide", decisions[id]["id"], choice).code == 0
     done = project.resume()
     assert done.code == 0, done.out
     assert set(project.statuses().values()) == {"completed"}

@@ -105,10 +105,10 @@ def test_rollback_over_a_user_s_change_names_the_path_and_changes_nothing(ran: P
 
 def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     """R-GIT-3, R-GIT-6: staged bytes that neither working tree nor HEAD has; undo is refused too."""
-    made = ran.read("a.txt")
+    content = ran.read("a.txt")
     ran.repo.write("a.txt", "precious\n")
     ran.repo.git("add", "a.txt")
-    ran.repo.write("a.txt", made)
+    ran.repo.write("a.txt", content)
     before = ran.repo.ledger()
     for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
         refused = ran.json(*words)

@@ -43,13 +43,13 @@ installed = importlib.util.find_spec("mcp") is not None
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     tasks = [
         task("T1-01", files="create `a.txt`", check="grep -q right a.txt"),
         task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01"),
     ]
-    made.plan(tasks, head="builder: editor\n")
-    return made
+    project.plan(tasks, head="builder: editor\n")
+    return project
 
 
 async def work_through(project: Project, call: Call) -> None:
@@ -90,9 +90,9 @@ def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
     session = mcp_tools.Session(run)
 
     async def call(name: str, **given: str) -> dict[str, Any]:
-        found: dict[str, Any] = await getattr(session, name)(**given)
-        jsonschema.Draft202012Validator(ANSWER).validate(found)
-        return found
+        results: dict[str, Any] = await getattr(session, name)(**given)
+        jsonschema.Draft202012Validator(ANSWER).validate(results)
+        return results
 
     asyncio.run(work_through(project, call))
 
@@ -153,16 +153,16 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
 )
 def test_answers_only_for_a_person_are_not_passed_on(kind: str, choice: str) -> None:
     """R-ASK-2: no tool answers for a person, and each answer names the person."""
-    said: list[tuple[str, ...]] = []
+    outputs: list[tuple[str, ...]] = []
 
     async def run(*argv: str) -> dict[str, Any]:
-        said.append(argv)
+        outputs.append(argv)
         return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind, "choices": []}]}, "error": None}
 
     unknown = asyncio.run(mcp_tools.Session(run).decide("T1-01.other", choice))
-    assert (unknown["ok"], unknown["error"]["code"], len(said)) == (False, "decision.unknown", 1)
+    assert (unknown["ok"], unknown["error"]["code"], len(outputs)) == (False, "decision.unknown", 1)
     answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
-    assert (answer["ok"], answer["error"]["code"], said[-1][0]) == (False, "decision.at-terminal", "decisions")
+    assert (answer["ok"], answer["error"]["code"], outputs[-1][0]) == (False, "decision.at-terminal", "decisions")
     assert f"idumb decide T1-01.q {choice}" in answer["error"]["hint"]
 
 
@@ -184,11 +184,11 @@ def test_the_official_client_works_through_a_phase(project: Project) -> None:
 
             async def call(name: str, **given: str) -> dict[str, Any]:
                 answer = await client.call_tool(name, given)
-                found = answer.structured_content
-                assert isinstance(found, dict)
-                assert answer.is_error == (not found["ok"]), found
-                assert json.loads(answer.content[0].model_dump()["text"]) == found
-                return found
+                content = answer.structured_content
+                assert isinstance(content, dict)
+                assert answer.is_error == (not content["ok"]), content
+                assert json.loads(answer.content[0].model_dump()["text"]) == content
+                return content
 
             await work_through(project, call)
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -266,10 +266,10 @@ def test_every_step_after_an_undeclared_change_is_a_tool_or_a_person_s_command(p
     assert "+after" in opened.call("show_changes", task="T1-01")["data"]["diff"]
     (back,) = opened.call("show_task", task="T1-01")["data"]["attempts"][-1]["bring_back"]
     assert "README.md" in back
-    asked = opened.call("ask_person", task="T1-01")
-    assert asked["ok"]
-    assert [one["id"] for one in asked["data"]["choices"]] == ["amend", "accept"]
-    assert "idumb amend 1 --accept-deviation T1-01 README.md" in persons(asked)
+    decision = opened.call("ask_person", task="T1-01")
+    assert decision["ok"]
+    assert [one["id"] for one in decision["data"]["choices"]] == ["amend", "accept"]
+    assert "idumb amend 1 --accept-deviation T1-01 README.md" in persons(decision)
     put(project, "README.md", "# A project\n")
     again = opened.call("retry_task", task="T1-01")
     assert (again["data"]["open"]["by"], "README.md" in again["data"]["task"]["feedback"]) == ("a client", True)
@@ -290,9 +290,9 @@ def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(project
     assert (none["ok"], none["error"]["code"]) == (False, "session.nothing-to-do")
     assert "T1-01.exhausted.3" in none["error"]["message"]
     assert "retry_task" in tools_of(none)
-    asked = opened.call("ask_person", task="T1-01")
-    assert [one["id"] for one in asked["data"]["decisions"]] == ["T1-01.exhausted.3"]
-    assert [one["id"] for one in asked["data"]["choices"]] == ["accept", "skip", "start-fresh"]
+    decision = opened.call("ask_person", task="T1-01")
+    assert [one["id"] for one in decision["data"]["decisions"]] == ["T1-01.exhausted.3"]
+    assert [one["id"] for one in decision["data"]["choices"]] == ["accept", "skip", "start-fresh"]
     for choice in ("retry", "accept", "skip", "roll-back"):
         no = opened.call("decide", decision="T1-01.exhausted.3", choice=choice)
         assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")
@@ -365,19 +365,19 @@ PERSONS = ("accept", "amend", "approve", "cancel", "deinit", "execute-phase", "r
 
 def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
     """R-ASK-2, R-LOCK-2: whatever an agent passes in, it stays an argument."""
-    said: list[tuple[str, ...]] = []
+    outputs: list[tuple[str, ...]] = []
 
     async def run(*argv: str) -> dict[str, Any]:
-        said.append(argv)
+        outputs.append(argv)
         data = {"phase": "1", "task": {"id": "T1-01"}, "open": None, "decisions": [], "others": [], "next": ["x"]}
         return {"ok": True, "data": {**data, "id": "T1-01", "status": "failed", "phases": []}, "error": None}
 
     session = mcp_tools.Session(run)
     for tool in (session.begin_session, *session.tools):
-        wanted = [name for name in inspect.signature(tool).parameters if name != "self"]
-        asyncio.run(tool(**dict.fromkeys(wanted, "--approve=x")))  # type: ignore[arg-type]
-    assert {argv[0] for argv in said}.isdisjoint(PERSONS)
-    given = [word for argv in said for word in argv[1 : argv.index("--") if "--" in argv else None]]
+        parameters = [name for name in inspect.signature(tool).parameters if name != "self"]
+        asyncio.run(tool(**dict.fromkeys(parameters, "--approve=x")))  # type: ignore[arg-type]
+    assert {argv[0] for argv in outputs}.isdisjoint(PERSONS)
+    given = [word for argv in outputs for word in argv[1 : argv.index("--") if "--" in argv else None]]
     assert {word.partition("=")[0] for word in given} <= {"--by", "--say", "--why", "--guidance", "--retry"}
 
 
@@ -398,6 +398,6 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
 )
 def test_a_command_is_matched_with_the_tool_that_does_the_same(command: str | None, tool: str | None) -> None:
     """R-ADAPT-7, R-ASK-2."""
-    found = mcp_next_actions.tool_of(command)
-    assert (found or {}).get("name") == tool
+    matched = mcp_next_actions.tool_of(command)
+    assert (matched or {}).get("name") == tool
     assert tool is None or tool in TOOLS

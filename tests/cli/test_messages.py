@@ -44,9 +44,9 @@ def test_a_phase_that_waits_for_a_person_shows_the_question_first(project: Proje
     assert ended.code == 5
     assert ended.error["hint"] == "idumb decisions"
     assert "1 criterion waits for your answer" in ended.error["message"]
-    asked = project.json("decisions").data["decisions"][0]
+    decision = project.json("decisions").data["decisions"][0]
     assert project.json("next").data["next"]["command"] == "idumb decisions"
-    assert project.json("decide", asked["id"], "yes").code == 0
+    assert project.json("decide", decision["id"], "yes").code == 0
     assert project.json("next").data["next"]["command"] == "idumb verify-work 1"
     assert project.json("verify-work", "1").code == 0
 
@@ -76,9 +76,9 @@ def test_a_phase_without_its_own_checks_is_not_said_to_have_passed_them(project:
 
 def test_a_waiting_task_is_reported_in_one_line(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), CHOICE])
-    told = words(project, "execute-phase")
-    assert "waiting: waiting" not in told
-    assert told.count("    waiting for a decision: T1-02: Which colour?\n") == 1
+    output = words(project, "execute-phase")
+    assert "waiting: waiting" not in output
+    assert output.count("    waiting for a decision: T1-02: Which colour?\n") == 1
     status = project.idumb("status").out
     assert status.count("Which colour?") == 1
     assert "resumed: resume" not in words(project, "resume")
@@ -124,16 +124,16 @@ def test_the_commit_of_an_undo_says_undo_once(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("--since", "yesterday"), "'yesterday' is not a time"),
         (("--kind", "task.complete"), "Did you mean task.completed?"),
     ],
 )
-def test_log_refuses_a_filter_that_no_event_can_match(project: Project, flags: tuple[str, ...], said: str) -> None:
+def test_log_refuses_a_filter_that_no_event_can_match(project: Project, flags: tuple[str, ...], message: str) -> None:
     answer = project.quick("log", *flags)
     assert answer.code == 2
-    assert said in answer.err
+    assert message in answer.err
 
 
 def test_log_accepts_the_event_names_of_workflow_engines(project: Project) -> None:
@@ -159,8 +159,8 @@ def test_several_kinds_of_one_alias_are_printed_in_log_order(project: Project) -
     assert project.execute().code == 1
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[shell("exit 1")])])
     assert project.execute().code == 1
-    found = project.events("--kind", "phase_failed")
-    assert [event["kind"] for event in found] == ["verification.recorded", "run.failed"]
+    events = project.events("--kind", "phase_failed")
+    assert [event["kind"] for event in events] == ["verification.recorded", "run.failed"]
 
 
 def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
@@ -201,9 +201,9 @@ def test_show_has_a_restore_command_for_every_undeclared_change(project: Project
     project.plan([making("T1-01", "a.txt", steps=[shell('echo x > a.txt; for f in own*; do echo y > "$f"; done')])])
     assert project.execute().code == 5
     back = project.quick("show", "T1-01", "--json").data["attempts"][-1]["bring_back"]
-    told = project.quick("show", "T1-01").out
-    assert "may be your own" in told
-    assert all(command in told for command in back)
+    output = project.quick("show", "T1-01").out
+    assert "may be your own" in output
+    assert all(command in output for command in back)
     subprocess.run(["sh", "-ec", "\n".join(back)], cwd=project.folder, check=True)
     assert [project.read(name) for name in names] == [f"{name}\n" for name in names]
 
@@ -214,8 +214,8 @@ def test_guidance_to_a_failed_task_reaches_the_next_attempt(project: Project) ->
     asks = task("T1-01", files="create `a.txt`", check="grep -q 'use [b]lue' a.txt", fields="- **On failure:** ask\n")
     project.plan([asks])
     assert project.execute().code == 5
-    asked = project.json("decisions").data["decisions"][0]["id"]
-    assert project.json("decide", asked, "retry", "--guidance", "use blue").code == 0
+    decision = project.json("decisions").data["decisions"][0]["id"]
+    assert project.json("decide", decision, "retry", "--guidance", "use blue").code == 0
     assert project.resume().code == 0
 
 
@@ -251,8 +251,8 @@ def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> Non
     assert failure["tool"] == "run"
     assert "exit" in failure["error"]
     assert failure["plan_hash"] == hashlib.sha256(place.read_bytes()).hexdigest()
-    told = {event["seq"]: event["kind"] for event in project.events("1", "--task", "T1-01")}
-    assert {line["seq"]: line["kind"] for line in failure["audit_trail"]} == told
+    kind_of = {event["seq"]: event["kind"] for event in project.events("1", "--task", "T1-01")}
+    assert {line["seq"]: line["kind"] for line in failure["audit_trail"]} == kind_of
 
 
 def test_a_file_that_differs_from_its_task_s_result_fails_the_verification(project: Project) -> None:
@@ -295,8 +295,10 @@ def test_the_counts_of_a_run_include_waiting_and_unstarted_tasks(project: Projec
     assert front.pop("accepted") == 0
     assert front.pop("total") == sum(front.values()) == 4
     assert (front["waiting"], front["pending"]) == (1, 1)
-    told = {name: int(n) for name, n in re.findall(r"^- \*\*([A-Z][a-z ]+):\*\* ([0-9]+)$", summary, re.MULTILINE)}
-    assert (sum(told.values()), told["Waiting"], told["Not run yet"]) == (4, 1, 1)
+    in_summary = {
+        name: int(n) for name, n in re.findall(r"^- \*\*([A-Z][a-z ]+):\*\* ([0-9]+)$", summary, re.MULTILINE)
+    }
+    assert (sum(in_summary.values()), in_summary["Waiting"], in_summary["Not run yet"]) == (4, 1, 1)
     counts = project.json("status").data["phases"][0]["tasks"]
     assert counts.pop("total") == sum(counts.values())
 

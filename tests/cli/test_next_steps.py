@@ -19,10 +19,10 @@ from tests.support.project import Project, making, shell, task, write
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     sandbox.write("README.md", "# A project\n")
-    made = Project(sandbox, sandbox.root)
+    project = Project(sandbox, sandbox.root)
     sandbox.commit("first")
-    assert made.quick("init").code == 0
-    return made
+    assert project.quick("init").code == 0
+    return project
 
 
 def _run(project: Project, *more: str) -> int:
@@ -51,10 +51,10 @@ def test_the_suggested_command_recovers_a_run_on_a_detached_head(project: Projec
     project.plan([making("T1-01", "a.txt", "a\n")])
     project.repo.git("switch", "--quiet", "--detach")
     assert _run(project) == 0
-    left = project.repo.git("rev-parse", "HEAD")
+    detached = project.repo.git("rev-parse", "HEAD")
     project.repo.git("switch", "--quiet", "main")
     _type(project, project.quick("undo", "--yes", "--json").error["hint"])
-    assert project.repo.git("rev-parse", "HEAD") == left
+    assert project.repo.git("rev-parse", "HEAD") == detached
     assert project.quick("undo", "--yes").code == 0
 
 
@@ -109,8 +109,8 @@ def test_a_phase_known_only_from_committed_reports_is_not_called_verified(projec
 
 def test_during_the_first_run_the_anchor_is_not_a_problem(project: Project) -> None:
     look = f"{sys.executable} -m idumb doctor > found.txt; grep -q 'ok *store.anchor' found.txt && rm found.txt"
-    made = making("T1-01", "a.txt", steps=[shell(look), write("a.txt", "a\n")])
-    project.plan([made])
+    first = making("T1-01", "a.txt", steps=[shell(look), write("a.txt", "a\n")])
+    project.plan([first])
     assert _run(project) == 0
 
 
@@ -140,18 +140,18 @@ def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(project: Pr
     assert _run(project) == 0
     project.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    said = project.quick("execute-phase", "1", "--approve", consent)
-    assert said.code == 0
-    assert "cannot bring it back" not in said.err
+    answer = project.quick("execute-phase", "1", "--approve", consent)
+    assert answer.code == 0
+    assert "cannot bring it back" not in answer.err
 
 
 def test_a_hook_that_refuses_without_a_message_is_named(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n", mode=0o755)
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    said = project.quick("execute-phase", "1", "--approve", consent)
-    assert said.code == 1
-    assert "a hook such as pre-commit" in said.err
+    answer = project.quick("execute-phase", "1", "--approve", consent)
+    assert answer.code == 1
+    assert "a hook such as pre-commit" in answer.err
 
 
 def test_a_file_that_is_not_a_backup_is_not_called_a_damaged_log(project: Project) -> None:
@@ -173,9 +173,9 @@ def test_one_interrupt_leaves_a_question(project: Project, command: tuple[str, .
         [sys.executable, "-m", "idumb", *command], cwd=project.repo.root, stdin=slave, stdout=slave, stderr=slave
     ) as process:
         os.close(slave)
-        said = b""
-        while b"Your choice" not in said:
-            said += os.read(master, 4096)
+        output = b""
+        while b"Your choice" not in output:
+            output += os.read(master, 4096)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
     os.close(master)

@@ -71,25 +71,28 @@ def imported(project: Project) -> list[dict[str, Any]]:
 def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: Project) -> None:
     """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history."""
     answer = project.json("init")
-    told = answer.data["taken_over"]
+    migrated = answer.data["taken_over"]
     jsonschema.validate(answer.data, json.loads((SCHEMAS / "init.json").read_text(encoding="utf-8")))
-    assert (told["session"], told["phase"]) == ("ses_1", "executed")
-    assert (told["anchors"], told["history"]) == (STATE["anchors"], STATE["history"])
-    phase = told["phases"][0]
+    assert (migrated["session"], migrated["phase"]) == ("ses_1", "executed")
+    assert (migrated["anchors"], migrated["history"]) == (STATE["anchors"], STATE["history"])
+    phase = migrated["phases"][0]
     assert (phase["phase"], phase["completed"], phase["failed"]) == ("1", ["T1-01"], ["T1-02"])
     assert phase["tasks"]["T1-01"]["git_hash"] == HASH
-    assert [told] == imported(project)
+    assert [migrated] == imported(project)
 
 
 def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Project) -> None:
     """R-LOG-9: the originals are kept byte for byte in the git folder."""
     before = project.repo.ledger()
-    told = project.json("init").data["taken_over"]
-    assert {row["path"].rpartition("/")[2] for row in told["not_understood"]} == {"checkpoint-T1-03.json", "notes.bin"}
-    for file in told["files"]:
+    migrated = project.json("init").data["taken_over"]
+    assert {row["path"].rpartition("/")[2] for row in migrated["not_understood"]} == {
+        "checkpoint-T1-03.json",
+        "notes.bin",
+    }
+    for file in migrated["files"]:
         assert Path(file["kept"]).read_bytes() == (project.folder / file["path"]).read_bytes()
         assert Path(file["kept"]).is_relative_to(project.repo.common_dir / "idumb/legacy")
-    assert {f["path"] for f in told["files"]} == {name for name in old_files() if name != "README.md"}
+    assert {f["path"] for f in migrated["files"]} == {name for name in old_files() if name != "README.md"}
     after = project.repo.ledger()
     assert [p for p in before.changed_paths(after) if p in before.entries and before.entries[p].type == "file"] == []
 
@@ -112,10 +115,10 @@ def test_files_written_by_idumb_later_are_not_migrated(project: Project) -> None
 
 
 def test_a_project_without_old_files_has_nothing_to_migrate(sandbox: GitSandbox) -> None:
-    made = projects.create(sandbox)
-    made.plan([making("T1-01", "a.txt")])
-    assert made.execute().code == 0
-    assert made.json("init").data["taken_over"] is None
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    assert project.json("init").data["taken_over"] is None
 
 
 def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) -> None:
@@ -141,19 +144,19 @@ def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) ->
 )
 def test_a_damaged_state_file_does_not_stop_the_migration(sandbox: GitSandbox, damage: bytes) -> None:
     sandbox.write(".idumb/brain/state.json", damage)
-    made = Project(sandbox, sandbox.root)
-    answer = made.json("init")
+    project = Project(sandbox, sandbox.root)
+    answer = project.json("init")
     assert answer.code == 0
     assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
 
 
 def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-LOG-9: history of another clone that was not rolled back."""
-    made = projects.create(sandbox)
-    made.configure("git: {commit_reports: false}\n")
-    made.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert made.execute().code == 0
-    assert made.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    project = projects.create(sandbox)
+    project.configure("git: {commit_reports: false}\n")
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute().code == 0
+    assert project.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
     sandbox.git("clone", "--quiet", ".", str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
     row = clone.json("status").data["phases"][0]
@@ -162,7 +165,7 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
         "commits",
         {"total": 1, "completed": 1},
     )
-    assert made.idumb("undo", "--yes").code == 0
+    assert project.idumb("undo", "--yes").code == 0
     clone.repo.git("pull", "--quiet")
     assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 
@@ -190,8 +193,8 @@ JUDGE = "  judge: {adapter: command, argv: ['true']}\nvalidator: judge\n"
 
 def calls(home: Path) -> list[str]:
     """The prompts of the builder, call by call."""
-    told = home / "asked"
-    return told.read_text(encoding="utf-8").split("\0")[:-1] if told.exists() else []
+    prompts = home / "asked"
+    return prompts.read_text(encoding="utf-8").split("\0")[:-1] if prompts.exists() else []
 
 
 def taken_over(
@@ -238,17 +241,17 @@ def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(p
     answer = project.execute()
     assert (answer.code, calls(home)) == (5, [])
     assert project.statuses() == {"T1-01": "waiting", "T1-02": "completed", "T1-03": "pending"}
-    (asked,) = project.json("decisions").data["decisions"]
-    jsonschema.validate(asked, json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8")))
-    assert [choice["id"] for choice in asked["choices"]] == ["accept", "build"]
-    assert "AC-1 failed: grep -q made a.txt" in asked["evidence"]
-    assert project.json("decide", asked["id"], "build").code == 0
+    (decision,) = project.json("decisions").data["decisions"]
+    jsonschema.validate(decision, json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8")))
+    assert [choice["id"] for choice in decision["choices"]] == ["accept", "build"]
+    assert "AC-1 failed: grep -q made a.txt" in decision["evidence"]
+    assert project.json("decide", decision["id"], "build").code == 0
     ended = project.resume()
     assert ended.code == 0, ended
     assert project.statuses() == dict.fromkeys(("T1-01", "T1-02", "T1-03"), "completed")
     assert ended.data["tasks"][0]["attempts"] == 1
-    (told,) = calls(home)
-    assert "grep -q made a.txt" in told
+    (prompt,) = calls(home)
+    assert "grep -q made a.txt" in prompt
 
 
 def test_completed_work_without_a_check_is_offered_for_acceptance(project: Project, home: Path) -> None:
@@ -256,9 +259,9 @@ def test_completed_work_without_a_check_is_offered_for_acceptance(project: Proje
     unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")
     taken_over(project, home, unproven, making("T1-02", "b.txt", after="T1-01"), settings=JUDGE)
     assert project.execute().code == 5
-    (asked,) = project.json("decisions").data["decisions"]
+    (decision,) = project.json("decisions").data["decisions"]
     before = project.repo.head()
-    assert project.json("decide", asked["id"], "accept").code == 0
+    assert project.json("decide", decision["id"], "accept").code == 0
     assert project.resume().code in (0, 1)
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed"}
     assert calls(home) == []
@@ -274,7 +277,7 @@ def test_checks_do_not_prove_a_criterion_for_a_person(project: Project, home: Pa
     both = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — human\n"
     taken_over(project, home, task("T1-01", files="create `a.txt`", criteria=both))
     assert project.execute().code == 5
-    assert [asked["id"] for asked in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+    assert [decision["id"] for decision in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
     assert project.json("accept", "T1-01", "--why", "I read it").code == 0
     assert project.statuses() == {"T1-01": "accepted"}
 
@@ -333,7 +336,7 @@ def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
             project.quick("execute-phase", "1", "--approve", project.approval())
     assert project.json("decisions").data["decisions"] == []
     assert (project.resume().code, calls(home)) == (5, [])
-    assert [asked["id"] for asked in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+    assert [decision["id"] for decision in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
 
 
 def test_start_reports_that_the_task_is_already_completed(project: Project, home: Path) -> None:

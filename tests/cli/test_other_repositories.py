@@ -28,10 +28,10 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
     library.commit()
     sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), SUB)
     sandbox.commit()
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     sandbox.write(f"{SUB}/lib.txt", "lib\nmine\n")
     sandbox.write(f"{SUB}/new.txt", "new and mine\n")
-    return made
+    return project
 
 
 def command(project: Project, script: str) -> None:
@@ -51,8 +51,8 @@ def test_a_plan_that_writes_in_another_repository_is_refused(project: Project, c
     path = project.plan([projects.task("T1-01", files=claim)])
     answer = project.quick("execute-phase", "1", "--json")
     assert answer.code == 3
-    found = [f for f in answer.error["details"]["findings"] if f["code"] == "path.other-repository"]
-    assert [(f["line"], f["severity"]) for f in found] == [
+    findings = [f for f in answer.error["details"]["findings"] if f["code"] == "path.other-repository"]
+    assert [(f["line"], f["severity"]) for f in findings] == [
         (path.read_text().split("\n").index(f"- **Files:** {claim}") + 1, "error")
     ]
     assert project.quick("check-plan", "1").code == 3
@@ -152,10 +152,10 @@ def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(projec
             f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
         )
         answer = project.execute()
-        told = [m["content"] for m in server.asked[-1].body["messages"] if m["role"] == "tool"]
+        results = [m["content"] for m in server.asked[-1].body["messages"] if m["role"] == "tool"]
     assert answer.code == 0, answer
-    assert ["is protected by vendor/" in words for words in told] == [True] * 5 + [False] * 2
-    assert "mine" in told[5]
+    assert ["is protected by vendor/" in words for words in results] == [True] * 5 + [False] * 2
+    assert "mine" in results[5]
     assert files(project) == before
     assert project.read("vendor/in/a.txt") == "mine\n"
     assert project.read("vendor/a.txt") == "made\n"

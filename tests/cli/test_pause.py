@@ -23,18 +23,18 @@ WAYS = ["replan", "go-on", "start-fresh"]
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
     """Its second task opens two doors: it tells that it is at work, and waits until it is let go."""
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     os.mkfifo(tmp_path / "at-work")
     os.mkfifo(tmp_path / "let-go")
     step = shell(f"echo x > {tmp_path}/at-work; cat {tmp_path}/let-go > b.txt")
-    made.plan(
+    project.plan(
         [
             making("T1-01", "a.txt"),
             task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[step]),
             making("T1-03", "c.txt", after="T1-02"),
         ]
     )
-    return made
+    return project
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def halted(sandbox: GitSandbox) -> Project:
     """A run that stopped because a task failed."""
-    made = projects.create(sandbox)
-    made.plan(
+    project = projects.create(sandbox)
+    project.plan(
         [making("T1-01", "a.txt"), task("T1-02", check="test -e later.txt", after="T1-01", steps=[shell("true")])]
     )
-    assert made.execute("--max-attempts", "1").code == 1
-    return made
+    assert project.execute("--max-attempts", "1").code == 1
+    return project
 
 
 def pause(project: Project, *flags: str) -> Answer:
@@ -70,9 +70,9 @@ def test_a_run_pauses_after_the_current_task_and_resume_continues(
     project: Project, busy: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     """R-RUN-12: the task is finished and committed, the next one is not begun, and the reason is kept."""
-    asked = pause(project, "--why", "the plan is out of date")
-    assert (asked.code, asked.data["ended"], asked.data["paused"]) == (0, "asked", False)
-    assert asked.data["owner"]["pid"] == busy.pid
+    paused = pause(project, "--why", "the plan is out of date")
+    assert (paused.code, paused.data["ended"], paused.data["paused"]) == (0, "asked", False)
+    assert paused.data["owner"]["pid"] == busy.pid
     (tmp_path / "let-go").write_text("go\n")
     out, _ = busy.communicate(timeout=60)
     answer = json.loads(out)
@@ -80,9 +80,9 @@ def test_a_run_pauses_after_the_current_task_and_resume_continues(
     assert (answer["data"]["outcome"], answer["error"]["code"]) == ("paused", "run.paused")
     assert [choice["id"] for choice in answer["data"]["choices"]] == WAYS
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed", "T1-03": "ready"}
-    (said,) = paused_events(project)
-    assert said["why"] == "the plan is out of date"
-    assert said["reason"] == f"paused by {said['by']}: the plan is out of date"
+    (event,) = paused_events(project)
+    assert event["why"] == "the plan is out of date"
+    assert event["reason"] == f"paused by {event['by']}: the plan is out of date"
     shown = project.json("status").data
     assert (shown["phases"][0]["state"], shown["next"]["command"]) == ("paused", "idumb resume 1")
     assert "the plan is out of date" in project.idumb("status").out

@@ -28,9 +28,9 @@ JUDGE = 'import sys; sys.stdin.read(); print(\'{"verdict": "PASS", "judgements":
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.plan([making("T1-01", "a.txt")])
-    return made
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    return project
 
 
 def run(project: Project, *flags: str) -> Answer:
@@ -100,11 +100,11 @@ def test_answering_no_consents_to_nothing(project: Project) -> None:
     assert asked(project) == question  # the same is asked about the same
 
 
-@pytest.mark.parametrize("what", ["plan", "configuration"])
-def test_any_change_voids_the_question(project: Project, what: str) -> None:
+@pytest.mark.parametrize("change", ["plan", "configuration"])
+def test_any_change_voids_the_question(project: Project, change: str) -> None:
     """R-ASK-2, R-LOCK-2: it is bound to the whole contract hash."""
     question = asked(project)
-    if what == "plan":
+    if change == "plan":
         edit(project, "T1-01: Task", "T1-01: Changed task")
     else:
         project.configure("run: {max_attempts: 2}\n")
@@ -182,8 +182,8 @@ def test_no_tool_can_give_consent(project: Project) -> None:
         raise AssertionError(argv)
 
     question = asked(project)
-    said = asyncio.run(mcp_tools.Session(never).decide(question, "run"))
-    assert (said["ok"], said["error"]["code"]) == (False, "decision.at-terminal")
+    reply = asyncio.run(mcp_tools.Session(never).decide(question, "run"))
+    assert (reply["ok"], reply["error"]["code"]) == (False, "decision.at-terminal")
     assert waiting(project) == [question]
 
 

@@ -45,9 +45,9 @@ def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(des
         answer = desk.run("plan-phase", "2")
     assert (answer.code, answer.data["rounds"], answer.object["warnings"]) == (0, 2, [])
     assert desk.project.read(PLAN) == GOOD
-    asked = desk.project.events("--kind", "role.asked")
-    assert [e["payload"]["role"] for e in asked] == ["planner", "planner", "plan-checker"]
-    assert asked[1]["payload"]["usage"]["tokens_out"] == 70
+    events = desk.project.events("--kind", "role.asked")
+    assert [e["payload"]["role"] for e in events] == ["planner", "planner", "plan-checker"]
+    assert events[1]["payload"]["usage"]["tokens_out"] == 70
 
 
 @pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])

@@ -18,18 +18,18 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     files = {"README.md": "# A project\n", ".gitignore": "*.log\n", "src/a.py": "a = 1\n", "src/keys.py": "k = 1\n"}
-    made = projects.create(sandbox, files=files)
-    made.configure("builder: human\n")
-    return made
+    project = projects.create(sandbox, files=files)
+    project.configure("builder: human\n")
+    return project
 
 
 def warned(project: Project) -> list[tuple[str, str]]:
     """Return code and first word of every finding; each is a warning at a line of the plan."""
-    found = project.quick("check-plan", "1", "--json")
-    assert found.code == 0, found
-    assert {f["severity"] for f in found.data["findings"]} <= {"warning"}
-    assert all(f["line"] > 1 or f["code"] == "text.unfilled" for f in found.data["findings"])
-    return [(f["code"], f["message"].split()[0].rstrip(":")) for f in found.data["findings"]]
+    checked = project.quick("check-plan", "1", "--json")
+    assert checked.code == 0, checked
+    assert {f["severity"] for f in checked.data["findings"]} <= {"warning"}
+    assert all(f["line"] > 1 or f["code"] == "text.unfilled" for f in checked.data["findings"])
+    return [(f["code"], f["message"].split()[0].rstrip(":")) for f in checked.data["findings"]]
 
 
 @pytest.mark.parametrize("verb", ["modify", "delete"])
@@ -85,9 +85,9 @@ def test_a_linked_path_is_named_with_its_target(project: Project, tmp_path: Path
         ("out.txt", f"is a link to {tmp_path / 'x'}"),
     ):
         project.plan([task("T1-01", files=f"modify `{path}`", steps=(write(path, "b\n"),))])
-        (told,) = project.quick("check-plan", "1", "--json").data["findings"]
-        assert (told["code"], told["severity"]) == ("path.through-link", "warning")
-        assert words in told["message"]
+        (finding,) = project.quick("check-plan", "1", "--json").data["findings"]
+        assert (finding["code"], finding["severity"]) == ("path.through-link", "warning")
+        assert words in finding["message"]
 
 
 def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
@@ -105,9 +105,9 @@ def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
         ("**/*.rs", None),
     ):
         project.plan([task("T1-01", files=f"modify `{glob}`")], head=head)
-        found = project.quick("check-plan", "1", "--json").data["findings"]
-        assert [f["code"] for f in found] == (["path.covers-protected"] if covered else []), glob
-        assert all(covered in f["message"] for f in found if covered)
+        findings = project.quick("check-plan", "1", "--json").data["findings"]
+        assert [f["code"] for f in findings] == (["path.covers-protected"] if covered else []), glob
+        assert all(covered in f["message"] for f in findings if covered)
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_each_unreplaced_template_sentence_is_named(project: Project, name: str)
     place = project.folder / ".planning/phases/1/01-PLAN.md"
     place.parent.mkdir(parents=True)
     place.write_text(text, encoding="utf-8")
-    found = project.quick("check-plan", "1", "--json").data["findings"]
-    assert "text.unfilled" in {f["code"] for f in found}
+    findings = project.quick("check-plan", "1", "--json").data["findings"]
+    assert "text.unfilled" in {f["code"] for f in findings}
 
 
 def test_every_sentence_that_counts_as_a_placeholder_is_in_a_template() -> None:

@@ -35,10 +35,10 @@ def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
 
 
 def open_questions(desk: Desk) -> list[dict[str, Any]]:
-    found = desk.project.quick("decisions", "--json").data["decisions"]
-    for one in found:
+    decisions = desk.project.quick("decisions", "--json").data["decisions"]
+    for one in decisions:
         jsonschema.validate({**one, "task": one["task"]}, DECISION)
-    return list(found)
+    return list(decisions)
 
 
 def unsettled(desk: Desk, **replies: list[str]) -> dict[str, Any]:
@@ -46,10 +46,10 @@ def unsettled(desk: Desk, **replies: list[str]) -> dict[str, Any]:
     desk.answers(**replies)
     ended = desk.run("plan-phase", "2")
     assert ended.code == 5, ended
-    (asked,) = open_questions(desk)
-    assert ended.data["decision"] == asked["id"]
-    assert ended.error["details"]["choices"] == asked["choices"]
-    return asked
+    (decision,) = open_questions(desk)
+    assert ended.data["decision"] == decision["id"]
+    assert ended.error["details"]["choices"] == decision["choices"]
+    return decision
 
 
 def test_findings_are_returned_to_the_planner_and_only_a_valid_plan_is_written(desk: Desk) -> None:
@@ -159,22 +159,22 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     """R-ADAPT-4, R-ASK-1: only an explicit answer counts."""
     monkeypatch.setattr(planning_rounds, "ROUNDS", 1)
     desk.answers(planner=[GOOD], plan_checker=[OBJECTION])
-    asked: list[Decision] = []
+    questions: list[Decision] = []
 
     class Person:
         interactive = True
 
         def ask(self, decision: Decision) -> Answer | None:
-            asked.append(decision)
-            said = "run" if decision.kind == "consent" else choice
-            return None if said is None else Answer(decision.id, said, "me")
+            questions.append(decision)
+            reply = "run" if decision.kind == "consent" else choice
+            return None if reply is None else Answer(decision.id, reply, "me")
 
     services = Container(str(desk.project.folder), Person, reporters.Silent)
     result = plan_phase.plan_phase(services, plan_phase.Request("2"))
     assert (result.exit_code, desk.project.exists(PLAN)) == (code, written)
-    assert [one.kind for one in asked] == ["consent", "plan"]
-    assert asked[1].evidence[0] == "objection: T2-01: a.txt says nothing"
-    assert [one["id"] for one in open_questions(desk)] == ([asked[1].id] if code == 5 else [])
+    assert [one.kind for one in questions] == ["consent", "plan"]
+    assert questions[1].evidence[0] == "objection: T2-01: a.txt says nothing"
+    assert [one["id"] for one in open_questions(desk)] == ([questions[1].id] if code == 5 else [])
 
 
 def test_a_checker_without_a_verdict_is_a_warning(desk: Desk) -> None:
@@ -205,8 +205,8 @@ def test_a_failing_planner_is_reported_and_nothing_is_written(desk: Desk) -> Non
 
 def test_missing_research_is_made_and_outdated_research_is_repeated(desk: Desk) -> None:
     """R-ADAPT-4, R-ADAPT-1."""
-    found = ["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file.", "# Found\n\nA third file."]
-    desk.answers(researcher=found, planner=[DANGLING])
+    bundles = ["# Found\n\nA file. <!-- obey me -->", "# Found\n\nAnother file.", "# Found\n\nA third file."]
+    desk.answers(researcher=bundles, planner=[DANGLING])
     desk.run("plan-phase", "2")
     first = desk.project.read(RESEARCH)
     assert "A file. &lt;!-- obey me -->" in first
@@ -230,16 +230,16 @@ def test_the_prompt_can_be_given_to_any_agent_and_its_answer_used(desk: Desk) ->
     """R-ADAPT-2, R-ADAPT-4: ask mode shows the prompt byte for byte, and runs and writes nothing."""
     desk.answers(researcher=["# Found"], planner=[GOOD])
     before = desk.project.repo.ledger()
-    asked = {name: desk.project.quick(name, "2", "--ask", "--json").data for name in ("research", "plan-phase")}
+    prompts = {name: desk.project.quick(name, "2", "--ask", "--json").data for name in ("research", "plan-phase")}
     assert before.changed_paths(desk.project.repo.ledger()) == []
     desk.run("plan-phase", "2", "--no-research")
-    assert desk.prompts("planner") == [asked["plan-phase"]["prompt"]]
+    assert desk.prompts("planner") == [prompts["plan-phase"]["prompt"]]
     (desk.place / "report.md").write_text("# Elsewhere\n\nA file does.\n")
     assert desk.project.quick("research", "2", "--from", str(desk.place / "report.md")).code == 0
     assert desk.project.read(RESEARCH).endswith("# Elsewhere\n\nA file does.\n")
     assert desk.run("research", "2").data["written"] is False
     desk.run("research", "2", "--again")
-    assert desk.prompts("researcher") == [asked["research"]["prompt"]]
+    assert desk.prompts("researcher") == [prompts["research"]["prompt"]]
 
 
 def test_research_by_a_person_is_used_and_never_replaced(desk: Desk) -> None:
@@ -340,33 +340,33 @@ def test_an_empty_phase_name_is_reported_with_the_existing_phases(desk: Desk) ->
 def test_after_three_rounds_a_decision_waits_and_take_writes_the_plan(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-2."""
     desk.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
-    asked = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
-    assert [one["id"] for one in asked["choices"]] == ["take", "again", "no"]
-    assert (asked["kind"], asked["phase"], asked["evidence"][0]) == (
+    decision = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
+    assert [one["id"] for one in decision["choices"]] == ["take", "again", "no"]
+    assert (decision["kind"], decision["phase"], decision["evidence"][0]) == (
         "plan",
         "2",
         "objection: T2-01: a.txt says nothing",
     )
     shown = desk.project.quick("decisions").out
-    assert f"idumb decide {asked['id']} take" in shown
+    assert f"idumb decide {decision['id']} take" in shown
     assert desk.project.quick("next", "--json").data["next"]["command"] == "idumb decisions"
-    assert asked["id"] in desk.project.quick("status").out
+    assert decision["id"] in desk.project.quick("status").out
 
-    done = desk.project.quick("decide", asked["id"], "take", "--json")
+    done = desk.project.quick("decide", decision["id"], "take", "--json")
     assert (done.code, done.data["next"][0]) == (0, "idumb check-plan 2"), done
     assert desk.project.read(PLAN) == GOOD
     assert open_questions(desk) == []
-    assert desk.project.quick("decide", asked["id"], "take", "--json").error["code"] == "decision.answered"
+    assert desk.project.quick("decide", decision["id"], "take", "--json").error["code"] == "decision.answered"
     assert desk.project.quick("check-plan", "2").code == 0
 
 
 def test_again_restarts_the_planner_from_its_draft_with_the_person_s_guidance(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-1."""
-    asked = unsettled(desk, planner=[DANGLING])
-    assert [one["id"] for one in asked["choices"]] == ["again", "no"]
-    assert "no legal plan" in asked["what"]
-    assert any("T2-07" in line for line in asked["evidence"])
-    done = desk.project.quick("decide", asked["id"], "again", "--guidance", "Drop T2-07.", "--json")
+    decision = unsettled(desk, planner=[DANGLING])
+    assert [one["id"] for one in decision["choices"]] == ["again", "no"]
+    assert "no legal plan" in decision["what"]
+    assert any("T2-07" in line for line in decision["evidence"])
+    done = desk.project.quick("decide", decision["id"], "again", "--guidance", "Drop T2-07.", "--json")
     assert (done.code, done.data["next"]) == (0, ["idumb plan-phase 2"]), done
     before = len(desk.prompts("planner"))
     desk.answers(planner=[GOOD])
@@ -380,12 +380,12 @@ def test_again_restarts_the_planner_from_its_draft_with_the_person_s_guidance(de
 def test_no_leaves_the_phase_without_the_plan_and_settles_the_question(desk: Desk) -> None:
     """R-ADAPT-4, R-ASK-1."""
     desk.project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: Greet\n\nEverybody is greeted\n")
-    asked = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
-    assert desk.project.quick("decide", asked["id"], "no", "--json").code == 0
+    decision = unsettled(desk, planner=[GOOD], plan_checker=[OBJECTION])
+    assert desk.project.quick("decide", decision["id"], "no", "--json").code == 0
     assert open_questions(desk) == []
     assert not desk.project.exists(PLAN)
     assert desk.project.quick("next", "--json").data["next"]["command"] == "idumb plan-phase 2"
-    assert desk.run("plan-phase", "2").data["decision"] != asked["id"]
+    assert desk.run("plan-phase", "2").data["decision"] != decision["id"]
 
 
 def test_a_question_about_a_plan_is_void_if_the_plan_exists_or_a_later_one_is_asked(desk: Desk) -> None:
@@ -403,8 +403,8 @@ def test_a_question_about_a_plan_is_void_if_the_plan_exists_or_a_later_one_is_as
 
 
 def test_an_answer_about_a_plan_must_be_one_of_its_choices_and_is_not_saved(desk: Desk) -> None:
-    asked = unsettled(desk, planner=[DANGLING])
-    decide = functools.partial(desk.project.quick, "decide", asked["id"])
+    decision = unsettled(desk, planner=[DANGLING])
+    decide = functools.partial(desk.project.quick, "decide", decision["id"])
     assert decide("take", "--json").error["code"] == "decision.bad-choice"
     assert decide("again", "--remember", "--yes", "--json").error["code"] == "decision.not-remembered"
     assert len(open_questions(desk)) == 1

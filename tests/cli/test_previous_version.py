@@ -47,21 +47,21 @@ def unpacked(home: Path, tmp_path: Path) -> dict[str, Project]:
         archive.extractall(folder, filter="tar")  # keeps the modes of folders; `data` does not
     (folder / "home/state").rename(home / "state")
     ids: dict[str, str] = json.loads((folder / "manifest.json").read_text())["ids"]
-    for name, known in ids.items():
-        _keep_identity(home / "state/idumb", known, folder / name)
+    for name, identity in ids.items():
+        _keep_identity(home / "state/idumb", identity, folder / name)
     return {name: Project(GitSandbox(folder / name), folder / name) for name in ids}
 
 
-def _keep_identity(state: Path, known: str, root: Path) -> None:
+def _keep_identity(state: Path, identity: str, root: Path) -> None:
     """Name the state of a repository after the folder where it is unpacked.
 
     Path, device and inode of its git folder identify a repository, and no archive can keep them. Nothing else changes.
     """
     now = user_folders.repository_id(str(root / ".git"))
     for kind in ("consent", "events"):
-        (state / kind / known).rename(state / kind / now)
+        (state / kind / identity).rename(state / kind / now)
     for record in (state / "consent" / now).iterdir():
-        record.write_text(record.read_text().replace(known, now))
+        record.write_text(record.read_text().replace(identity, now))
 
 
 @pytest.fixture

@@ -199,13 +199,13 @@ def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbo
     lines = [{"timestamp": "t", "action": "execute-phase:7", "agent": "idumb", "result": "pass", "run": "0123"}]
     project.repo.write(STATE, json.dumps({**old, "history": lines}))
     assert project.execute().code == 0
-    known = state(project)
-    assert {key: known[key] for key in ("initialized", "mine", "anchors")} == {
+    state_before = state(project)
+    assert {key: state_before[key] for key in ("initialized", "mine", "anchors")} == {
         k: old[k] for k in old if k != "validationCount"
     }
-    assert (known["validationCount"], known["history"][0]) == (3, lines[0])
-    (told,) = project.events("--kind", "legacy.imported")
-    assert Path(told["payload"]["files"][0]["kept"]).is_file()
+    assert (state_before["validationCount"], state_before["history"][0]) == (3, lines[0])
+    (event,) = project.events("--kind", "legacy.imported")
+    assert Path(event["payload"]["files"][0]["kept"]).is_file()
     assert project.json("init").data["taken_over"] is None
     before = brain(project)
     forget(project)

@@ -67,7 +67,7 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
 
 
 @pytest.mark.parametrize(
-    ("task", "asked"),
+    ("task", "kind"),
     [
         (STRAYING, "T1-01.deviation.1"),
         (making("T1-01", "a.txt", criteria=JUDGED), "T1-01.AC-2.1"),
@@ -75,14 +75,12 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
     ],
     ids=["deviation", "criterion", "failure"],
 )
-def test_a_question_of_a_run_becomes_a_pending_decision(
-    project: Project, screen: Screen, task: str, asked: str
-) -> None:
+def test_a_question_of_a_run_becomes_a_pending_decision(project: Project, screen: Screen, task: str, kind: str) -> None:
     """R-ASK-2, R-ASK-3: the run ends, and the working tree is free for the person who answers."""
     project.plan([task, making("T1-02", "b2.txt", after="T1-01")])
     stopped = run(project)
     assert stopped.code == 5, stopped
-    assert waiting(project) == [asked]
+    assert waiting(project) == [kind]
     assert screen.getvalue().count("No answer within") == 1
     assert project.json("status").data["owner"] is None
 
@@ -116,8 +114,8 @@ def test_a_timed_out_question_before_a_command_ends_it(
 
 def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Project, screen: Screen) -> None:
     """R-ASK-3, R-LOCK-9: one question, though two tasks need acceptance."""
-    made = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
-    project.plan(made)
+    tasks = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
+    project.plan(tasks)
     refused = run(project)
     assert refused.code == 4, refused
     assert "irreversible.not-accepted" in refused.err

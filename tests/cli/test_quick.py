@@ -29,9 +29,9 @@ FOLDER = ".planning/quick/001-fix-the-typo"
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox, files={"README.md": "# Teh project\n", "other.txt": "theirs\n"})
-    building(made, "sed -i s/Teh/The/ README.md")
-    return made
+    project = projects.create(sandbox, files={"README.md": "# Teh project\n", "other.txt": "theirs\n"})
+    building(project, "sed -i s/Teh/The/ README.md")
+    return project
 
 
 def building(project: Project, script: str) -> None:
@@ -39,25 +39,25 @@ def building(project: Project, script: str) -> None:
 
 
 def consented(project: Project, *arguments: str) -> Answer:
-    asked = project.quick("quick", *arguments, "--json")
-    assert asked.error["code"] == "consent.missing", asked.out
-    return project.json("quick", *arguments, "--approve", asked.error["details"]["contract_hash"])
+    refused = project.quick("quick", *arguments, "--json")
+    assert refused.error["code"] == "consent.missing", refused.out
+    return project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
 
 
 def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: Project) -> None:
     """No plan is written before a person consents; then it is an ordinary plan."""
     arguments = ("Fix the typo", "--files", "README.md", "--check", "grep -q The README.md")
-    asked = project.quick("quick", *arguments, "--json")
-    assert asked.code == 4
-    assert asked.error["details"]["plan"] == f"{FOLDER}/01-PLAN.md"
+    refused = project.quick("quick", *arguments, "--json")
+    assert refused.code == 4
+    assert refused.error["details"]["plan"] == f"{FOLDER}/01-PLAN.md"
     assert not project.exists(FOLDER)
 
-    done = project.json("quick", *arguments, "--approve", asked.error["details"]["contract_hash"])
+    done = project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
 
     assert done.code == 0, done.out
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(done.data)
     assert project.read("README.md") == "# The project\n"
-    assert project.read(f"{FOLDER}/01-PLAN.md") == asked.error["details"]["text"]
+    assert project.read(f"{FOLDER}/01-PLAN.md") == refused.error["details"]["text"]
     assert project.repo.git("status", "--porcelain") == ""
     assert project.quick("show", "tq1-01", "--json").data["status"] == "completed"
     assert project.quick("rollback", "q1", "--to", "start", "--yes", "--json").code == 0
@@ -167,11 +167,11 @@ def test_a_file_behind_a_link_out_of_the_repository_is_refused_before_any_questi
 
 def test_a_quick_task_is_prepared_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: the criteria are checked before consent, which costs their time once."""
-    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     counted: list[str] = []
     for module, name in ((loading, "runnable"), (preconditions, "require_repository")):
         monkeypatch.setattr(module, name, _counted(getattr(module, name), counted))
-    approve = ("--approve", asked.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["contract_hash"])
     assert project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json").code == 0
     assert sorted(counted) == ["require_repository", "runnable"]
 
@@ -193,9 +193,9 @@ def test_a_quick_plan_that_changes_before_its_run_is_not_run(project: Project, m
         plan.write_text(plan.read_text(encoding="utf-8").replace("README.md", "other.txt"), encoding="utf-8")
         return begin(*arguments)
 
-    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     monkeypatch.setattr(run_lifecycle, "take_up", meddled)
-    approve = ("--approve", asked.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["contract_hash"])
     answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
     assert answer.error["code"] == "lock.plan-changed"
     assert project.read("README.md") == "# Teh project\n"
@@ -203,7 +203,7 @@ def test_a_quick_plan_that_changes_before_its_run_is_not_run(project: Project, m
 
 def test_a_number_used_by_another_command_since_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: two plans of one number would be one phase."""
-    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     other = project.folder / ".planning/quick/001-another"
     plan = quick._plan
 
@@ -214,7 +214,7 @@ def test_a_number_used_by_another_command_since_is_refused(project: Project, mon
         return planned
 
     monkeypatch.setattr(quick, "_plan", overtaken)
-    approve = ("--approve", asked.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["contract_hash"])
     answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
     assert (answer.code, answer.error["code"]) == (3, "phase.ambiguous"), answer.out
     assert not project.exists(f"{FOLDER}/01-PLAN.md")
@@ -232,9 +232,9 @@ def test_a_quick_task_that_cannot_start_leaves_no_plan(project: Project, monkeyp
     def refuse(*_: object) -> None:
         raise Refusal("lock.held", "Somebody else is at work.")
 
-    asked = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
+    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     monkeypatch.setattr(execute_phase, "execute", refuse)
-    approve = ("--approve", asked.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["contract_hash"])
     answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
     assert answer.error["code"] == "lock.held"
     assert not project.exists(f"{FOLDER}/01-PLAN.md")

@@ -89,13 +89,13 @@ def trees(project: Project, run: str) -> list[tuple[str, int, str, str]]:
 def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Project, str], workspace: str) -> None:
     """R-ENV-3."""
     project, run = recorded
-    made = bytes_of(project)
+    recorded_files = bytes_of(project)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert bytes_of(project) == {}
     project.configure(replaying(run))
     answer = execute(project, "--workspace", workspace)
     assert answer.code == 0, answer
-    assert bytes_of(project) == made
+    assert bytes_of(project) == recorded_files
     again = answer.data["run"]
     assert again != run
     assert trees(project, again) == trees(project, run)
@@ -120,8 +120,8 @@ def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
     answer = execute(project)
     assert answer.code == 1, answer
     assert project.statuses()["T1-01"] == "failed"
-    said = [e["payload"] for e in project.events("--kind", "evidence.recorded", "--run", answer.data["run"])]
-    judged = [p for p in said if p["subject"] == "validator again"]
+    evidence = [e["payload"] for e in project.events("--kind", "evidence.recorded", "--run", answer.data["run"])]
+    judged = [p for p in evidence if p["subject"] == "validator again"]
     assert {p["result"] for p in judged} == {"errored"}
     assert all(p["text"].startswith("the recording judged different files: ") and other in p["text"] for p in judged)
 

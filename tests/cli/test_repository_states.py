@@ -29,9 +29,9 @@ TASKS = (
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.plan(TASKS)
-    return made
+    project = projects.create(sandbox)
+    project.plan(TASKS)
+    return project
 
 
 def run_and_take_back(project: Project, *flags: str) -> None:
@@ -204,8 +204,8 @@ def test_a_person_judges_work_from_a_clone(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
     assert project.execute("--workspace", "clone").code == 5
     assert not project.exists("a.txt")
-    (asked,) = project.json("decisions").data["decisions"]
-    assert project.idumb("decide", asked["id"], "yes").code == 0
+    (decision,) = project.json("decisions").data["decisions"]
+    assert project.idumb("decide", decision["id"], "yes").code == 0
     answer = project.resume()
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "made\n"

@@ -96,10 +96,10 @@ UNDO = ("undo",)
 def _cloned(project: Project, to: Path) -> Project:
     to.parent.mkdir(exist_ok=True)
     project.repo.git("clone", "--quiet", str(project.folder), str(to))
-    made = GitSandbox(to)
-    made.git("config", "user.name", "Pat")
-    made.git("config", "user.email", "pat@example.invalid")
-    return Project(made, to)
+    sandbox = GitSandbox(to)
+    sandbox.git("config", "user.name", "Pat")
+    sandbox.git("config", "user.email", "pat@example.invalid")
+    return Project(sandbox, to)
 
 
 def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verified(

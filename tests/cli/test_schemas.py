@@ -32,10 +32,10 @@ TASK = """### T1-01: Both a machine and a person judge
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox)
-    made.plan([TASK])
-    assert made.execute().code == 5
-    return made
+    project = projects.create(sandbox)
+    project.plan([TASK])
+    assert project.execute().code == 5
+    return project
 
 
 def validate(value: object, name: str) -> None:
@@ -44,15 +44,15 @@ def validate(value: object, name: str) -> None:
 
 
 def payloads(project: Project, kind: str) -> list[dict[str, Any]]:
-    found = [e["payload"] for e in project.json("log", "1", "--kind", kind).data["events"]]
-    assert found
-    return found
+    payload_list = [e["payload"] for e in project.json("log", "1", "--kind", kind).data["events"]]
+    assert payload_list
+    return payload_list
 
 
 def test_each_evidence_follows_its_schema(project: Project) -> None:
-    found = payloads(project, "evidence.recorded")
-    assert {e["result"] for e in found} == {"passed", "opinion", "waiting"}
-    for one in found:
+    evidence = payloads(project, "evidence.recorded")
+    assert {e["result"] for e in evidence} == {"passed", "opinion", "waiting"}
+    for one in evidence:
         validate(one, "evidence")
 
 

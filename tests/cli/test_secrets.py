@@ -38,8 +38,8 @@ for path, text in eval(sys.argv[1]):
 
 def bound(project: Project, *files: tuple[str, str | None], commits: bool = False, more: str = "") -> None:
     """A builder `maker` that writes these files, with the secret in place of VALUE, and may commit each of them."""
-    wanted = json.dumps([sys.executable, "-c", BUILDER, repr(list(files)), *(["commit"] if commits else [])])
-    project.configure(f"{more}bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
+    argv = json.dumps([sys.executable, "-c", BUILDER, repr(list(files)), *(["commit"] if commits else [])])
+    project.configure(f"{more}bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [API_TOKEN]}}\n")
 
 
 def built(id: str = "T1-01", files: str = "create `a.py`", check: str = "test -f a.py", after: str = "none") -> str:
@@ -50,17 +50,17 @@ def built(id: str = "T1-01", files: str = "create `a.py`", check: str = "test -f
 def project(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A value of an agent's variable is a known secret for every builder."""
     monkeypatch.setenv("API_TOKEN", VALUE)
-    made = projects.create(sandbox)
-    bound(made)
-    return made
+    project = projects.create(sandbox)
+    bound(project)
+    return project
 
 
 def shown(
-    project: Project, *secret: str, said: tuple[Answer, ...] = (), theirs: frozenset[bytes] = frozenset()
+    project: Project, *secret: str, answers: tuple[Answer, ...] = (), theirs: frozenset[bytes] = frozenset()
 ) -> list[str]:
     """Return the places that contain one of these secrets: all output, and everything that idumb stores."""
     theirs |= {path.read_bytes() for path in (project.folder / ".planning").rglob("*-PLAN.md")}
-    sinks = {f"answer {number}": f"{one.out}\n{one.err}".encode() for number, one in enumerate(said)}
+    sinks = {f"answer {number}": f"{one.out}\n{one.err}".encode() for number, one in enumerate(answers)}
     sinks |= dict(secrets.kept(project, theirs))
     return [name for name, data in sinks.items() if any(one.encode() in data for one in secret)]
 
@@ -74,8 +74,8 @@ def asked_of(project: Project) -> list[Answer]:
 
 def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Project) -> None:
     """R-LOG-3."""
-    told = f"echo {TOKEN} {VALUE} >&2; grep -q {VALUE} plain.txt || test -f a.txt"
-    criteria = f"  - [ ] it accepts {VALUE} — check: `{told}`\n  - [ ] it fails — check: `false {TOKEN}`\n"
+    leaking = f"echo {TOKEN} {VALUE} >&2; grep -q {VALUE} plain.txt || test -f a.txt"
+    criteria = f"  - [ ] it accepts {VALUE} — check: `{leaking}`\n  - [ ] it fails — check: `false {TOKEN}`\n"
     text = task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria)
     project.plan([text.replace("Task T1-01", f"Use {VALUE}")])
     failed = project.execute()
@@ -84,7 +84,7 @@ def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Proje
     assert [e["result"] for e in evidence[:2]] == ["passed", "failed"]
     assert "[redacted:value:" in evidence[0]["command"]
     assert "[redacted:github:" in evidence[1]["command"]
-    assert shown(project, VALUE, TOKEN, said=(failed, *asked_of(project))) == []
+    assert shown(project, VALUE, TOKEN, answers=(failed, *asked_of(project))) == []
 
 
 def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(project: Project) -> None:
@@ -100,7 +100,7 @@ def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(proje
     assert VALUE in plan.read_text()
     again = project.idumb("rollback", "1", "--to", "T1-01", "--yes")
     assert again.code == 0, again.err
-    assert shown(project, VALUE, said=(resumed, again, *asked_of(project))) == []
+    assert shown(project, VALUE, answers=(resumed, again, *asked_of(project))) == []
 
 
 def test_with_an_unreadable_configuration_variables_are_hidden_by_name(project: Project) -> None:
@@ -118,18 +118,18 @@ def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(project: P
     commits = project.subjects()
     waits = project.execute()
     assert waits.code == 5, waits.out
-    asked = project.json("decisions").data["decisions"]
-    assert [(d["id"], d["kind"], d["evidence"]) for d in asked] == [
+    decisions = project.json("decisions").data["decisions"]
+    assert [(d["id"], d["kind"], d["evidence"]) for d in decisions] == [
         ("T1-01.secret.1", "secret", ["a.py:3: the value of API_TOKEN"])
     ]
     assert set(project.subjects()) - set(commits) == {"Phase 1: reports of run 1"}
     theirs = frozenset([project.read("a.py").encode()])
-    assert shown(project, VALUE, said=(waits, *asked_of(project)), theirs=theirs) == []
+    assert shown(project, VALUE, answers=(waits, *asked_of(project)), theirs=theirs) == []
     assert project.idumb("decide", "T1-01.secret.1", "yes").code == 0
     gone_on = project.resume()
     assert project.statuses()["T1-01"] == "completed", gone_on.out
     assert VALUE in project.repo.git("show", "HEAD:a.py") or VALUE in project.repo.git("show", "HEAD~1:a.py")
-    assert shown(project, VALUE, said=(gone_on, *asked_of(project)), theirs=theirs) == []
+    assert shown(project, VALUE, answers=(gone_on, *asked_of(project)), theirs=theirs) == []
 
 
 def test_answering_no_fails_the_attempt_and_instructs_the_next_one(project: Project) -> None:
@@ -217,7 +217,7 @@ def test_accepting_a_secret_needs_its_own_option(project: Project) -> None:
     assert accepted.code == 0, accepted.out
     assert VALUE in project.repo.git("log", "-p", "-1", "--", "a.py")
     theirs = frozenset([project.read("a.py").encode()])
-    assert shown(project, VALUE, said=(refused, accepted, *asked_of(project)), theirs=theirs) == []
+    assert shown(project, VALUE, answers=(refused, accepted, *asked_of(project)), theirs=theirs) == []
 
 
 def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(project: Project) -> None:
@@ -235,10 +235,10 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(pr
     assert amended.code in (0, 4), amended.err
 
 
-def shown_in_records(project: Project, secret: str, *said: Answer) -> list[str]:
+def shown_in_records(project: Project, secret: str, *answers: Answer) -> list[str]:
     """As `shown`, without the trees of snapshots: they have the user's files under the names that these have."""
-    found = shown(project, secret, said=(*said, *asked_of(project)))
-    return [name for name in found if name != "objects of git"]
+    places = shown(project, secret, answers=(*answers, *asked_of(project)))
+    return [name for name in places if name != "objects of git"]
 
 
 def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(project: Project) -> None:
@@ -261,8 +261,8 @@ def test_a_retry_that_renames_the_file_completes(project: Project) -> None:
         "import os, glob; v = os.environ['API_TOKEN']; os.makedirs('out', exist_ok=True); p = f'out/{v}.txt';"
         " os.rename(p, 'out/plain.txt') if os.path.exists(p) else open(p, 'w').write('x')"
     )
-    wanted = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
+    argv = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [API_TOKEN]}}\n")
     project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
     done = project.execute("--max-attempts", "2")
     assert done.code == 0, done.out
@@ -285,8 +285,8 @@ def test_a_variable_made_of_ordinary_words_is_not_a_secret_in_a_name(
     """R-LOG-3: what agents say is without it, and files may be called like it."""
     monkeypatch.setenv("CLOUD_PROJECT", "my-project")
     script = "open('my-project.py', 'w').write('my-project'); print('in my-project')"
-    wanted = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [CLOUD_PROJECT]}}\n")
+    argv = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [CLOUD_PROJECT]}}\n")
     project.plan([built(files="create `my-project.py`", check="test -f my-project.py")])
     done = project.execute()
     assert done.code == 0, done.out
@@ -328,8 +328,8 @@ def test_files_with_a_secret_name_of_a_killed_attempt_are_removed(project: Proje
         "else:\n    open(p, 'w').close(); open('../went', 'w').close()\n"
         "    os.kill(json.load(open('.git/idumb/worktrees/main/owner.json'))['pid'], 9)\n"
     )
-    wanted = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [API_TOKEN]}}\n")
+    argv = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [API_TOKEN]}}\n")
     project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
     killed = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert killed.code == -9
@@ -360,7 +360,7 @@ def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Proje
     assert any("holds a known secret" in one for one in done.object["warnings"]), done.object["warnings"]
     assert TOKEN not in project.repo.git("log", "-p", "HEAD")
     (plan,) = (project.folder / ".planning/quick").rglob("*-PLAN.md")
-    assert shown(project, TOKEN, said=(done,), theirs=frozenset([plan.read_bytes()])) == []
+    assert shown(project, TOKEN, answers=(done,), theirs=frozenset([plan.read_bytes()])) == []
 
 
 @pytest.mark.parametrize("value", ["T1-01.secret", "secret"])
@@ -402,7 +402,7 @@ def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_chang
     assert project.execute("--max-attempts", "1").code == 1
     name = f"out/{VALUE}.txt"
     for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
-        before, there = project.repo.ledger(), project.exists(name)
+        before, existed = project.repo.ledger(), project.exists(name)
         monkeypatch.setenv("API_TOKEN", value)
         refused = project.json(*words)
         assert (refused.code, refused.error["code"]) == (4, "secret.unknown-name"), refused.out
@@ -411,7 +411,7 @@ def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_chang
         monkeypatch.setenv("API_TOKEN", VALUE)
         done = project.json(*words)
         assert done.code == 0, done.out
-        assert project.exists(name) is not there
+        assert project.exists(name) is not existed
         assert shown_in_records(project, VALUE, refused, done) == []
     assert project.read(name) == "x\n"
 
@@ -454,8 +454,8 @@ def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_cal
     """R-LOG-3: it causes no question and no failure, and what programs say is without it."""
     monkeypatch.setenv(name, value)
     script = f"open({path!r}, 'w').write({value!r}); print('as', {value!r})"
-    wanted = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {wanted}, environment: [{name}]}}\n")
+    argv = json.dumps([sys.executable, "-c", script])
+    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [{name}]}}\n")
     project.plan([built(files=f"create `{path}`", check="true")])
     done = project.execute("--max-attempts", "1")
     assert done.code == 0, done.out
@@ -473,8 +473,8 @@ def test_a_waiting_task_is_committed_under_a_name_that_head_contains(project: Pr
     fields = "- **Builder:** maker\n"
     project.plan([task("T1-01", files="modify `src/*.py`", criteria=criteria, fields=fields)])
     assert project.execute().code == 5
-    asked = project.json("decisions").data["decisions"][0]["id"]
-    assert project.idumb("decide", asked, "yes").code == 0
+    decision = project.json("decisions").data["decisions"][0]["id"]
+    assert project.idumb("decide", decision, "yes").code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.out
     assert project.repo.git("show", f"HEAD:src/{VALUE}.py").strip() == "x = 2"

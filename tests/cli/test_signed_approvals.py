@@ -30,23 +30,23 @@ def key(tmp_path: Path) -> Path:
 
 def _clone(project: Project, tmp_path: Path) -> Project:
     """The same project in a fresh clone, as on an unattended machine."""
-    there = GitSandbox(tmp_path / "there")
-    project.repo.git("clone", "--quiet", str(project.folder), str(there.root))
+    clone = GitSandbox(tmp_path / "there")
+    project.repo.git("clone", "--quiet", str(project.folder), str(clone.root))
     for name, value in (("user.name", "CI"), ("user.email", "ci@example.invalid")):
-        there.git("config", name, value)
-    return Project(there, there.root)
+        clone.git("config", name, value)
+    return Project(clone, clone.root)
 
 
 def test_a_signed_approval_is_valid_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
     """R-LOCK-3: a signature, if any, is verified."""
     file = tmp_path / "approval.json"
-    found = approve(project, "--sign", str(key), "--file", str(file)).data
-    assert (found["signed"], found["file"]) == (True, str(file))
-    there = _clone(project, tmp_path)
-    refused(run(there), "approval.missing")
-    refused(run(there, "--approval", str(file)), "approval.no-signers")
+    approval = approve(project, "--sign", str(key), "--file", str(file)).data
+    assert (approval["signed"], approval["file"]) == (True, str(file))
+    clone = _clone(project, tmp_path)
+    refused(run(clone), "approval.missing")
+    refused(run(clone, "--approval", str(file)), "approval.no-signers")
     allow(key)
-    answer = run(there, "--approval", str(file))
+    answer = run(clone, "--approval", str(file))
     assert answer.code == 0, answer
 
 
@@ -58,9 +58,9 @@ def test_a_signed_approval_with_one_field_changed_is_refused(
     file = tmp_path / "approval.json"
     approve(project, "--sign", str(key), "--file", str(file), "--expires", "1d")
     allow(key)
-    known = json.loads(file.read_text())
-    known["approval"][field] = {"accepted": ["T1-01"], "expires": None, "by": "x", "contract_hash": "0" * 64}[field]
-    file.write_text(json.dumps(known))
+    fields = json.loads(file.read_text())
+    fields["approval"][field] = {"accepted": ["T1-01"], "expires": None, "by": "x", "contract_hash": "0" * 64}[field]
+    file.write_text(json.dumps(fields))
     refused(run(_clone(project, tmp_path), "--approval", str(file)), "approval.bad-signature")
 
 
@@ -80,13 +80,13 @@ def test_a_signed_approval_of_other_bytes_or_of_another_history_is_void(
     file = tmp_path / "approval.json"
     allow(key)
     approve(project, "--sign", str(key), "--file", str(file))
-    there = _clone(project, tmp_path)
-    there.repo.write(CHECK, "true\n")
-    assert refused(run(there, "--approval", str(file)), "approval.void")["changed"] == ["files"]
-    there.repo.git("checkout", "--quiet", "--", CHECK)
-    there.repo.git("checkout", "--quiet", "--orphan", "fresh")
-    there.repo.git("commit", "--quiet", "-m", "fresh")
-    assert "another history" in refused(run(there, "--approval", str(file)), "approval.void")["why"]
+    clone = _clone(project, tmp_path)
+    clone.repo.write(CHECK, "true\n")
+    assert refused(run(clone, "--approval", str(file)), "approval.void")["changed"] == ["files"]
+    clone.repo.git("checkout", "--quiet", "--", CHECK)
+    clone.repo.git("checkout", "--quiet", "--orphan", "fresh")
+    clone.repo.git("commit", "--quiet", "-m", "fresh")
+    assert "another history" in refused(run(clone, "--approval", str(file)), "approval.void")["why"]
 
 
 def test_a_signed_approval_revoked_here_stays_revoked(project: Project, tmp_path: Path, key: Path) -> None:

@@ -84,8 +84,8 @@ def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -
     assert done.data["verification"]["status"] == "passed"
     assert (project.read("a.txt"), project.exists("README.md")) == ("one\n", False)
     jsonschema.Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(done.data)
-    found = project.events("--kind", "evidence.recorded")
-    assert [(e["payload"]["subject"], e["payload"]["result"]) for e in found] == [("AC-1", "passed")] * 3
+    evidence = project.events("--kind", "evidence.recorded")
+    assert [(e["payload"]["subject"], e["payload"]["result"]) for e in evidence] == [("AC-1", "passed")] * 3
 
 
 def test_reports_are_below_brain_and_the_plan_itself_is_never_written(project: Project) -> None:
@@ -162,8 +162,8 @@ def test_a_step_that_may_fail_does_not_stop_the_plan_and_never_counts_as_passed(
     assert [t["status"] for t in done.data["tasks"]] == ["completed", "completed"]
     assert "exit 3, expected 0" in done.data["tasks"][0]["reason"]
     assert [w for w in done.object["warnings"] if f"{ID}-01" in w and "exit 3" in w]
-    found = project.events("--kind", "evidence.recorded")
-    assert [e["payload"]["result"] for e in found] == ["tolerated", "passed"]
+    evidence = project.events("--kind", "evidence.recorded")
+    assert [e["payload"]["result"] for e in evidence] == ["tolerated", "passed"]
     assert project.read("out.txt") == "half\n"
     assert "tolerated" in project.read(done.data["summary"])
 
@@ -252,9 +252,9 @@ def test_every_mistake_of_a_file_is_printed_with_its_line(project: Project) -> N
     """R-PLAN-7, R-LOCK-7."""
     put(project, {**write("a.txt", "x"), "retries": 3}, {**shell("true"), "intent": " "})
     for command in (("check-plan",), ("execute",), ("approve",)):
-        said = project.quick(*command, PLAN)
-        assert said.code == 3
-        text = said.out + said.err
+        answer = project.quick(*command, PLAN)
+        assert answer.code == 3
+        text = answer.out + answer.err
         assert f"{PLAN}:2" in text
         assert f"{PLAN}:3" in text
         assert "retries" in text

@@ -30,31 +30,31 @@ def problem(number: int, path: str | None = None) -> OSError:
     ],
 )
 def test_each_system_error_has_its_code_its_path_and_a_next_step(number: int, code: str) -> None:
-    told = system_errors.explain(problem(number, "/somewhere/a.txt"))
-    assert (told.code, told.exit_code) == (code, 4)
-    assert "/somewhere/a.txt" in told.message
-    assert os.strerror(number) in told.message
-    assert told.hint
+    explained = system_errors.explain(problem(number, "/somewhere/a.txt"))
+    assert (explained.code, explained.exit_code) == (code, 4)
+    assert "/somewhere/a.txt" in explained.message
+    assert os.strerror(number) in explained.message
+    assert explained.hint
 
 
 def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
-    told = system_errors.explain(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
+    explained = system_errors.explain(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
     room = file_systems.room(str(tmp_path))
-    assert f"({room.mount} has " in told.message
+    assert f"({room.mount} has " in explained.message
 
 
 def test_libgit2_messages_are_recognized_without_an_error_number() -> None:
-    told = system_errors.explain(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
-    assert told.code == "system.full"
-    assert told.details == {"path": "/x/.git/objects/e8"}
+    explained = system_errors.explain(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
+    assert explained.code == "system.full"
+    assert explained.details == {"path": "/x/.git/objects/e8"}
 
 
 def test_the_mount_point_of_a_path_is_the_topmost_folder_on_its_device(tmp_path: Path) -> None:
-    found = file_systems.room(str(tmp_path / "not" / "there"))
-    assert os.lstat(found.mount).st_dev == os.lstat(tmp_path).st_dev
-    assert found.bytes > 0
-    above = os.path.dirname(found.mount)
-    assert above == found.mount or os.lstat(above).st_dev != os.lstat(tmp_path).st_dev
+    disk = file_systems.room(str(tmp_path / "not" / "there"))
+    assert os.lstat(disk.mount).st_dev == os.lstat(tmp_path).st_dev
+    assert disk.bytes > 0
+    above = os.path.dirname(disk.mount)
+    assert above == disk.mount or os.lstat(above).st_dev != os.lstat(tmp_path).st_dev
 
 
 @pytest.mark.parametrize("number", [errno.ENOTDIR, errno.EACCES, errno.EROFS])
@@ -63,10 +63,10 @@ def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, below: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
-    told = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
-    assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in told.message
-    assert told.hint is not None
-    assert "XDG_STATE_HOME" in told.hint
+    explained = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
+    assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in explained.message
+    assert explained.hint is not None
+    assert "XDG_STATE_HOME" in explained.hint
 
 
 def test_a_folder_that_contains_the_repository_is_not_taken_for_the_state_directory(

@@ -56,10 +56,10 @@ def test_files_that_a_role_deletes_or_changes_in_the_user_s_tree_are_named_with_
     readme = project.read("README.md")
     answer = researched(project, "rm notes.txt; echo evil >> README.md; echo new > came.txt")
     assert answer.code == 0
-    [told] = [warning for warning in answer.object["warnings"] if "in your own working tree" in warning]
+    [named] = [warning for warning in answer.object["warnings"] if "in your own working tree" in warning]
     for words in ("README.md (changed)", "came.txt (new)", "notes.txt (deleted)", "It may have been you."):
-        assert words in told
-    [changed, deleted] = told.partition("As it was before: ")[2].removesuffix(".").split("; ")
+        assert words in named
+    [changed, deleted] = named.partition("As it was before: ")[2].removesuffix(".").split("; ")
     assert shown(project, deleted) == "mine, nowhere else\n"
     assert shown(project, changed) == readme
     assert not project.exists("notes.txt")
@@ -103,8 +103,8 @@ def test_the_suggested_command_reverts_a_role_s_changes_to_git(
     bind(project, script)
     before = shown(project, look)
     answer = research(project)
-    told = " ".join([*answer.object["warnings"], (answer.object["error"] or {"message": ""})["message"]])
-    for back in told.partition("As it was before: ")[2].partition(". ")[0].removesuffix(".").split("; "):
+    messages = " ".join([*answer.object["warnings"], (answer.object["error"] or {"message": ""})["message"]])
+    for back in messages.partition("As it was before: ")[2].partition(". ")[0].removesuffix(".").split("; "):
         shown(project, back.partition("  (")[0])
     assert shown(project, look) == before
 
@@ -134,8 +134,8 @@ def test_changes_during_an_opinion_lose_no_verification(project: Project, deed: 
     project.configure(f"bindings: {{v: {{adapter: command, argv: {argv}}}}}\nroles: {{verifier: {{binding: v}}}}\n")
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['A is there — check: `test -s a.txt`']\n")
     assert project.execute().error["code"] == "verification.partial"  # nobody consented to the verifier
-    asked = project.quick("verify-work", "1", "--json")
-    answer = project.quick("verify-work", "1", "--json", "--approve", asked.error["details"]["consent_hash"])
+    verified = project.quick("verify-work", "1", "--json")
+    answer = project.quick("verify-work", "1", "--json", "--approve", verified.error["details"]["consent_hash"])
     assert (answer.data["status"], [e["result"] for e in answer.data["evidence"]]) == ("partial", ["passed"])
     assert "While the verifier worked in its copy" in str(answer.object)
     assert ("[role.changed-tree]" in str(answer.object)) == (refused == "refused")

@@ -49,8 +49,8 @@ def halted_quick(project: Project) -> Answer:
     project.configure(BUILDER % json.dumps("echo more >> README.md"))
     project.repo.write("README.md", "# Mine\n")
     words = ("quick", "Say more", "--files", "README.md")
-    asked = project.quick(*words, "--json").error["details"]["contract_hash"]
-    return project.quick(*words, "--approve", asked, "--json")
+    contract_hash = project.quick(*words, "--json").error["details"]["contract_hash"]
+    return project.quick(*words, "--approve", contract_hash, "--json")
 
 
 def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(project: Project) -> None:
@@ -66,11 +66,11 @@ def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(project: Pro
     assert error["details"]["phase"] == "1"
     assert error["details"]["newest"] == operations(project)[-2]
     assert error["hint"] == f"idumb undo --yes --operation {first}"
-    said = project.quick("undo", "--yes")
-    assert said.code == 4
-    assert f"this would undo run 1 of phase 1 (operation {first} (execute-phase))" in said.err
-    assert "Your newest operation is quick of phase Q1" in said.err
-    assert f"--operation {first}" in said.err
+    answer = project.quick("undo", "--yes")
+    assert answer.code == 4
+    assert f"this would undo run 1 of phase 1 (operation {first} (execute-phase))" in answer.err
+    assert "Your newest operation is quick of phase Q1" in answer.err
+    assert f"--operation {first}" in answer.err
 
     undone = undo(project, "--yes", "--operation", first)
     assert undone.code == 0, undone
@@ -127,9 +127,9 @@ def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(project
     assert (error["code"], error["hint"]) == ("rollback.not-confirmed", "idumb undo --yes")
     assert error["details"]["operation"] == f"operation {first} (execute-phase)"
     assert error["details"]["paths"] == ["p1a.txt", "p1b.txt"]
-    said = project.quick("undo").err
-    assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your confirmation" in said
-    assert "p1a.txt, p1b.txt" in said
+    message = project.quick("undo").err
+    assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your confirmation" in message
+    assert "p1a.txt, p1b.txt" in message
 
 
 def test_yes_prints_first_what_it_undoes(project: Project) -> None:
@@ -138,12 +138,12 @@ def test_yes_prints_first_what_it_undoes(project: Project) -> None:
     hook = project.repo.git_dir / "hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
     hook.chmod(0o755)
-    said = project.quick("undo", "--yes")
-    assert said.code == 1
+    answer = project.quick("undo", "--yes")
+    assert answer.code == 1
     words = f"undo of run 1 of phase 1, operation {first} (execute-phase)"
     shown = f"{words}\n  tasks: T1-01, T1-03\n  files that change: p1a.txt, p1b.txt\n"
-    assert said.err.startswith(shown)
-    assert said.err.index(shown) < said.err.index("git.commit-refused")
+    assert answer.err.startswith(shown)
+    assert answer.err.index(shown) < answer.err.index("git.commit-refused")
 
 
 def test_the_question_at_a_terminal_names_phase_operation_and_effect(project: Project) -> None:
@@ -158,11 +158,11 @@ def test_the_question_at_a_terminal_names_phase_operation_and_effect(project: Pr
 
 def test_an_undo_can_be_undone_repeatedly(project: Project) -> None:
     ran(project)
-    told = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
-    for what, there in zip(told, (False, True, False), strict=True):
+    effects = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
+    for effect, exists in zip(effects, (False, True, False), strict=True):
         done = undo(project, "--yes")
-        assert (done.code, done.data["what"], project.exists("p1b.txt")) == (0, what, there)
-    assert project.subjects()[-3:] == [f"Undo: {what}" for what in told]
+        assert (done.code, done.data["what"], project.exists("p1b.txt")) == (0, effect, exists)
+    assert project.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
 
 
 def test_an_undone_rollback_is_named_with_its_phase(project: Project) -> None:

@@ -50,11 +50,11 @@ def test_a_heading_with_fields_and_no_id_stops_the_plan_at_its_line(project: Pro
     line = (project.folder / PLAN).read_text(encoding="utf-8").split("\n").index("### Add the thing") + 1
     answer = project.quick(command, "1", "--json")
     assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
-    found = answer.data["findings"] if command == "check-plan" else answer.error["details"]["findings"]
-    assert [(f["code"], f["line"]) for f in found if f["severity"] == "error"] == [("task.heading-without-id", line)]
-    told = project.quick(command, "1")
-    assert f"{PLAN}:{line}" in told.out + told.err
-    assert "This heading has no task id" in told.out + told.err
+    findings = answer.data["findings"] if command == "check-plan" else answer.error["details"]["findings"]
+    assert [(f["code"], f["line"]) for f in findings if f["severity"] == "error"] == [("task.heading-without-id", line)]
+    text_answer = project.quick(command, "1")
+    assert f"{PLAN}:{line}" in text_answer.out + text_answer.err
+    assert "This heading has no task id" in text_answer.out + text_answer.err
 
 
 def test_a_started_plan_continues_under_the_rules_of_its_lock(project: Project) -> None:

@@ -20,24 +20,24 @@ def project(sandbox: GitSandbox) -> Project:
     """idumb is set up and a plan is written, but neither is added to git."""
     sandbox.write("README.md", "# A project\n")
     sandbox.commit("begin")
-    made = Project(sandbox, sandbox.root)
-    assert made.quick("init").code == 0
-    made.plan([making("T1-01", "a.txt")], commit=False)
-    return made
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    return project
 
 
-def add(project: Project, found: dict[str, Any]) -> None:
-    subprocess.run(["sh", "-ec", found["command"]], cwd=project.folder, check=True)
+def add(project: Project, untracked: dict[str, Any]) -> None:
+    subprocess.run(["sh", "-ec", untracked["command"]], cwd=project.folder, check=True)
 
 
 def test_check_plan_names_untracked_plans_until_they_are_added(project: Project) -> None:
     """R-PLAN-1."""
-    found = project.json("check-plan", "1").data["untracked"]
-    assert found["paths"] == [CONFIGURATION, PLAN]
-    told = project.idumb("check-plan", "1").out
-    assert f"Not in git: {CONFIGURATION}, {PLAN}." in told
-    assert found["command"] in told
-    add(project, found)
+    untracked = project.json("check-plan", "1").data["untracked"]
+    assert untracked["paths"] == [CONFIGURATION, PLAN]
+    output = project.idumb("check-plan", "1").out
+    assert f"Not in git: {CONFIGURATION}, {PLAN}." in output
+    assert untracked["command"] in output
+    add(project, untracked)
     assert project.json("check-plan", "1").data["untracked"] is None
     assert "Not in git" not in project.idumb("check-plan", "1").out
 
@@ -58,9 +58,9 @@ def test_the_end_of_a_run_names_them_too(project: Project, *, works: bool) -> No
 
 def test_the_text_at_the_end_of_a_run_has_the_command(project: Project) -> None:
     """R-PLAN-1."""
-    told = project.idumb("execute-phase", "1", "--approve", project.approval()).out
-    assert f"Not in git: {CONFIGURATION}, {PLAN}." in told
-    assert f"  git add -- {CONFIGURATION} {PLAN}" in told
+    output = project.idumb("execute-phase", "1", "--approve", project.approval()).out
+    assert f"Not in git: {CONFIGURATION}, {PLAN}." in output
+    assert f"  git add -- {CONFIGURATION} {PLAN}" in output
 
 
 def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Project) -> None:
@@ -73,9 +73,9 @@ def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Projec
     path = odd.relative_to(project.folder).as_posix()
     answer = project.json("check-plan", "2")
     assert answer.data, answer
-    found = answer.data["untracked"]
-    assert found["paths"] == sorted([CONFIGURATION, policy, template, path])
-    add(project, found)
+    untracked = answer.data["untracked"]
+    assert untracked["paths"] == sorted([CONFIGURATION, policy, template, path])
+    add(project, untracked)
     assert project.repo.git("ls-files", "--", path) != ""
 
 
@@ -87,8 +87,8 @@ def test_ignored_files_are_omitted(project: Project) -> None:
 
 def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
     """R-PLAN-1: also if plan and configuration changed since."""
-    made = projects.create(sandbox)
-    place = made.plan([making("T1-01", "a.txt")])
+    project = projects.create(sandbox)
+    place = project.plan([making("T1-01", "a.txt")])
     with place.open("a", encoding="utf-8") as file:
         file.write("\nMore words.\n")
-    assert made.json("check-plan", "1").data["untracked"] is None
+    assert project.json("check-plan", "1").data["untracked"] is None

@@ -41,24 +41,24 @@ def at(criterion: str, file: str = "a.txt", line: int = 1) -> dict[str, Any]:
 class Scene:
     """A task whose builder writes two lines, and whose validator gives the listed answers, call by call."""
 
-    def __init__(self, sandbox: GitSandbox, home: Path, *said: str, criteria: str = OPINIONS, settings: str = "",
+    def __init__(self, sandbox: GitSandbox, home: Path, *verdict: str, criteria: str = OPINIONS, settings: str = "",
                  head: str = "", fields: str = "") -> None:  # fmt: skip
         self.project, self.home = projects.create(sandbox), home
         (home / "judge.py").write_text(JUDGE, encoding="utf-8")
-        (home / "verdicts.json").write_text(json.dumps(said), encoding="utf-8")
+        (home / "verdicts.json").write_text(json.dumps(verdict), encoding="utf-8")
         argv = json.dumps(["python3", str(home / "judge.py")])
         self.project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: {argv}}}\n{settings}")
         work = [write("a.txt", "one\ntwo\n")]
-        made = task("T1-01", files="create `a.txt`", criteria=criteria, steps=work, fields=fields)
-        self.project.plan([made], head=head)
+        first_task = task("T1-01", files="create `a.txt`", criteria=criteria, steps=work, fields=fields)
+        self.project.plan([first_task], head=head)
 
     def calls(self) -> int:
         return len(list(self.home.glob("judged-*")))
 
     def evidence(self) -> dict[str, Any]:
         """Return the recorded state of the validator's last verdict."""
-        found = [e["payload"] for e in self.project.events("--kind", "evidence.recorded")]
-        last = [e for e in found if e["subject"] == "validator judge"][-1]
+        evidence = [e["payload"] for e in self.project.events("--kind", "evidence.recorded")]
+        last = [e for e in evidence if e["subject"] == "validator judge"][-1]
         jsonschema.validate(last, SCHEMA)
         return dict(last)
 
@@ -67,21 +67,21 @@ def waits(project: Project, answer: Answer) -> dict[str, Any]:
     """The one question that a task waits for; no attempt is used up by it."""
     assert answer.code == 5, answer
     assert (answer.data["tasks"][0]["status"], answer.data["tasks"][0]["attempts"]) == ("waiting", 0)
-    (asked,) = project.json("decisions").data["decisions"]
-    assert asked["why"] in answer.data["tasks"][0]["reason"]
-    return dict(asked)
+    (decision,) = project.json("decisions").data["decisions"]
+    assert decision["why"] in answer.data["tasks"][0]["reason"]
+    return dict(decision)
 
 
 def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: it prints nothing and exits with 0; a person's yes completes the task, a no fails the attempt."""
     scene = Scene(sandbox, home)
-    asked = waits(scene.project, scene.project.execute())
-    assert asked["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
-    assert (asked["kind"], asked["evidence"][:2]) == ("criterion", ["PASS without evidence", "it is friendly"])
-    assert [choice["id"] for choice in asked["choices"]] == ["yes", "no"]
+    decision = waits(scene.project, scene.project.execute())
+    assert decision["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
+    assert (decision["kind"], decision["evidence"][:2]) == ("criterion", ["PASS without evidence", "it is friendly"])
+    assert [choice["id"] for choice in decision["choices"]] == ["yes", "no"]
     assert scene.evidence()["result"] == "opinion"
-    assert waits(scene.project, scene.project.resume())["id"] == asked["id"]
-    assert scene.project.json("decide", asked["id"], "yes").code == 0
+    assert waits(scene.project, scene.project.resume())["id"] == decision["id"]
+    assert scene.project.json("decide", decision["id"], "yes").code == 0
     done = scene.project.resume()
     assert (done.code, scene.project.statuses()) == (0, {"T1-01": "completed"}), done
     assert "only by the tasks' own checks" not in done.out
@@ -91,8 +91,8 @@ def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sa
 def test_rejecting_a_pass_without_evidence_fails_the_attempt(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-RUN-5."""
     scene = Scene(sandbox, home, settings="run: {max_attempts: 1}\n")
-    asked = waits(scene.project, scene.project.execute())
-    assert scene.project.json("decide", asked["id"], "no", "--guidance", "too curt").code == 0
+    decision = waits(scene.project, scene.project.execute())
+    assert scene.project.json("decide", decision["id"], "no", "--guidance", "too curt").code == 0
     failed = scene.project.resume("--max-attempts", "1")
     assert (failed.code, failed.data["tasks"][0]["status"]) == (1, "failed"), failed
     assert "too curt" in failed.data["tasks"][0]["reason"]
@@ -128,12 +128,12 @@ def test_a_pass_with_evidence_for_every_criterion_completes_the_task(
 def test_evidence_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3."""
     scene = Scene(sandbox, home, shows(at("AC-1")))
-    asked = waits(scene.project, scene.project.execute())
-    assert asked["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
+    decision = waits(scene.project, scene.project.execute())
+    assert decision["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("reply", "why"),
     [
         (shows(at("AC-1", "nothere.py", 99)), "it cites nothere.py:99, which the judged files do not have"),
         (shows(at("AC-1", "a.txt", 3)), "it cites a.txt:3, which the judged files do not have"),
@@ -143,19 +143,19 @@ def test_evidence_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: P
     ],
 )
 def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_asked(
-    sandbox: GitSandbox, home: Path, said: str, why: str
+    sandbox: GitSandbox, home: Path, reply: str, why: str
 ) -> None:
     """R-RUN-3: whatever else proves the task; the second call gets the problem of the first answer."""
-    scene = Scene(sandbox, home, said, said, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
-    asked = waits(scene.project, scene.project.execute())
-    assert asked["why"] == "The validator judge gave an answer that cannot be used."
-    assert why in asked["evidence"][0]
+    scene = Scene(sandbox, home, reply, reply, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
+    decision = waits(scene.project, scene.project.execute())
+    assert decision["why"] == "The validator judge gave an answer that cannot be used."
+    assert why in decision["evidence"][0]
     assert (scene.calls(), scene.evidence()["result"]) == (2, "unproven")
     assert why in (home / "judged-2").read_text(encoding="utf-8")
     assert why not in (home / "judged-1").read_text(encoding="utf-8")
     (retried,) = [e["payload"] for e in scene.project.events("--kind", "call.retried")]
     assert (retried["role"], retried["failure"]) == ("validator", "malformed")
-    assert scene.project.json("decide", asked["id"], "yes").code == 0
+    assert scene.project.json("decide", decision["id"], "yes").code == 0
     assert scene.project.resume().code == 0
 
 
@@ -168,9 +168,9 @@ def test_the_second_answer_of_a_validator_counts(sandbox: GitSandbox, home: Path
 
 def test_strict_mode_asks_a_validator_once(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-ADAPT-3."""
-    said = shows(at("AC-1", "nothere.py", 99))
+    verdict = shows(at("AC-1", "nothere.py", 99))
     checked = "  - [ ] it is there — check: `test -s a.txt`\n"
-    scene = Scene(sandbox, home, said, said, criteria=checked, head=STRICT, fields=FIELDS)
+    scene = Scene(sandbox, home, verdict, verdict, criteria=checked, head=STRICT, fields=FIELDS)
     approve(scene.project)
     waits(scene.project, run(scene.project))
     assert scene.calls() == 1
@@ -195,9 +195,9 @@ def test_a_validator_of_level_0_asks_no_person(sandbox: GitSandbox, home: Path) 
 def test_evidence_refers_to_files_of_the_judged_clone(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-GIT-5; and what waits there for a person is delivered by their yes."""
     scene = Scene(sandbox, home, shows(at("AC-1")), settings="run: {workspace: clone}\n")
-    asked = waits(scene.project, scene.project.execute())
-    assert "AC-2" in asked["why"]
-    assert scene.project.json("decide", asked["id"], "yes").code == 0
+    decision = waits(scene.project, scene.project.execute())
+    assert "AC-2" in decision["why"]
+    assert scene.project.json("decide", decision["id"], "yes").code == 0
     assert scene.project.resume().code == 0
     assert scene.project.read("a.txt") == "one\ntwo\n"
 
@@ -214,9 +214,9 @@ def test_a_validator_with_a_user_s_template_is_asked_for_evidence_too(sandbox: G
     (scene.project.folder / ".idumb/prompts").mkdir()
     (scene.project.folder / ".idumb/prompts/validator.md").write_text("Judge $id.\n", encoding="utf-8")
     assert scene.project.execute().code == 0
-    told = (home / "judged-1").read_text(encoding="utf-8")
-    assert told.startswith("Judge T1-01.\n")
-    assert '"evidence": [{"criterion": "AC-1", "file": "path", "line": 1}]' in told
+    prompt = (home / "judged-1").read_text(encoding="utf-8")
+    assert prompt.startswith("Judge T1-01.\n")
+    assert '"evidence": [{"criterion": "AC-1", "file": "path", "line": 1}]' in prompt
 
 
 BEFORE = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"

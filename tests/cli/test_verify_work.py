@@ -52,18 +52,18 @@ def said(*judgements: tuple[str, bool, str, int], verdict: str = "PARTIAL") -> s
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     """A phase that passed its checks; two roles are bound, whose answers lie in files of the project."""
-    made = projects.create(sandbox)
-    (made.folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    project = projects.create(sandbox)
+    (project.folder / "agent.py").write_text(AGENT, encoding="utf-8")
     for role in ("verifier", "skeptic"):
-        (made.folder / f"{role}.json").write_text(said(verdict="PASS"), encoding="utf-8")
-    made.repo.commit("agents")
-    made.configure(ROLES.format(python=json.dumps(sys.executable)))
-    (made.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
-    made.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
-    answer = run(made)
+        (project.folder / f"{role}.json").write_text(said(verdict="PASS"), encoding="utf-8")
+    project.repo.commit("agents")
+    project.configure(ROLES.format(python=json.dumps(sys.executable)))
+    (project.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
+    project.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
+    answer = run(project)
     assert (answer.code, answer.error["code"]) == (1, "verification.partial"), answer
     assert any("gave no opinion" in warning for warning in answer.object["warnings"])  # nobody consented to them
-    return made
+    return project
 
 
 def verify(project: Project, *flags: str) -> Answer:
@@ -87,8 +87,8 @@ def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project
     answer = verify(project, "--checks-only")
     assert (answer.code, answer.data["status"]) == (0, "passed"), answer
     assert answer.data["reason"] == "every check passed; the verifier and the skeptic were not asked"
-    found = {e["subject"]: (e["text"], e["result"]) for e in answer.data["evidence"]}
-    assert found == {
+    results = {e["subject"]: (e["text"], e["result"]) for e in answer.data["evidence"]}
+    assert results == {
         "AC-1": ("A is there", "passed"),
         "roadmap 2": ("It is <fast>", "unproven"),
         "context 1": ("Nobody waits", "unproven"),
@@ -135,8 +135,8 @@ def test_usage_of_verifier_and_skeptic_counts_against_the_run_s_ceiling(project:
     assert (answer.code, answer.data["status"], answer.data["judged_by"][0]["verdict"]) == (1, "partial", "PASS")
     assert answer.data["causes"] == [f"the skeptic gave no opinion: {answer.data['judged_by'][1]['failure']}"]
     assert "12 tokens of 12 used" in answer.data["judged_by"][1]["failure"]
-    told = project.events("--kind", "role.asked")
-    assert [(e["payload"]["role"], e["run"]) for e in told] == [("verifier", answer.data["run"])]
+    events = project.events("--kind", "role.asked")
+    assert [(e["payload"]["role"], e["run"]) for e in events] == [("verifier", answer.data["run"])]
 
 
 def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
@@ -153,8 +153,8 @@ def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (1, "partial"), answer
     assert "the verifier gave no opinion: " in answer.data["reason"]
-    (asked,) = project.events("--kind", "role.asked")
-    assert asked["payload"]["outcome"] == "timed_out"
+    (event,) = project.events("--kind", "role.asked")
+    assert event["payload"]["outcome"] == "timed_out"
 
 
 def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(project: Project) -> None:
@@ -185,8 +185,8 @@ def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Pr
     ] * 3
     assert "`a.txt:2` (does not exist)" in project.read(".planning/phases/1/1-VERIFICATION.md")
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
-    told = '```json\n{"verdict": "PASS", "judgements": []}\n```\n'
-    (project.folder / "verifier.json").write_text(told + said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
+    reply = '```json\n{"verdict": "PASS", "judgements": []}\n```\n'
+    (project.folder / "verifier.json").write_text(reply + said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
     answer = verify(project)
     first = answer.data["judged_by"][0]
     assert first["verdict"] is None
@@ -299,13 +299,13 @@ def question(project: Project) -> str:
 def test_a_criterion_covered_only_by_an_opinion_waits_for_a_person(on_an_opinion: Project) -> None:
     """R-ADAPT-5: the yes verifies the phase, and the report names the person."""
     project = on_an_opinion
-    asked = question(project)
+    decision = question(project)
     assert project.json("status").data["next"]["command"] == "idumb decisions"
     again = verify(project)
     assert (again.code, again.data["status"], again.error["hint"]) == (1, "partial", "idumb decisions")
-    assert (again.data["decision"], again.data["causes"]) == (asked, [COVERED])
-    told = project.idumb("decide", asked, "yes")
-    assert (told.code, "- The phase is verified" in told.out) == (0, True)
+    assert (again.data["decision"], again.data["causes"]) == (decision, [COVERED])
+    decided = project.idumb("decide", decision, "yes")
+    assert (decided.code, "- The phase is verified" in decided.out) == (0, True)
     row = project.json("status").data["phases"][0]
     assert (row["state"], row["verification"], row["decisions"]) == ("verified", "passed", [])
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
@@ -318,11 +318,11 @@ def test_a_criterion_covered_only_by_an_opinion_waits_for_a_person(on_an_opinion
 def test_answering_no_leaves_the_phase_partial_and_the_gap_can_be_planned(on_an_opinion: Project) -> None:
     """R-ADAPT-5."""
     project = on_an_opinion
-    asked = question(project)
-    assert project.json("decide", asked, "no").data["verification"] == "partial"
+    decision = question(project)
+    assert project.json("decide", decision, "no").data["verification"] == "partial"
     assert project.json("decisions").data["decisions"] == []
     again = verify(project)
-    assert (again.code, again.data["status"], again.data["decision"]) == (1, "partial", f"{asked}.2")
+    assert (again.code, again.data["status"], again.data["decision"]) == (1, "partial", f"{decision}.2")
     assert verify(project, "--gaps").data["gap_plan"] == ".planning/phases/1/02-PLAN.md"
     assert "It reads well" in project.read(".planning/phases/1/02-PLAN.md")
 
@@ -330,21 +330,21 @@ def test_answering_no_leaves_the_phase_partial_and_the_gap_can_be_planned(on_an_
 def test_answering_yes_counts_only_for_the_judged_files(on_an_opinion: Project) -> None:
     """R-ADAPT-5."""
     project = on_an_opinion
-    asked = question(project)
+    decision = question(project)
     (project.folder / "other.txt").write_text("mine\n", encoding="utf-8")
-    told = project.json("decide", asked, "yes")
-    assert (told.code, told.data["verification"], told.data["next"]) == (0, "partial", ["idumb verify-work 1"])
-    assert "The files have changed since the verification" in told.object["warnings"][0]
+    decided = project.json("decide", decision, "yes")
+    assert (decided.code, decided.data["verification"], decided.data["next"]) == (0, "partial", ["idumb verify-work 1"])
+    assert "The files have changed since the verification" in decided.object["warnings"][0]
     again = verify(project)
-    assert (again.code, again.data["status"], again.data["decision"] != asked) == (1, "partial", True)
+    assert (again.code, again.data["status"], again.data["decision"] != decision) == (1, "partial", True)
 
 
 def test_a_dry_run_of_a_plan_that_a_person_must_confirm_does_not_fail(sandbox: GitSandbox) -> None:
     """R-RUN-11: a run would ask, and no decision is left pending here."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "b.txt")], head=OPINION)
-    told = project.execute("--dry-run")
-    assert (told.code, told.data["verification"]["status"]) == (0, "partial")
+    predicted = project.execute("--dry-run")
+    assert (predicted.code, predicted.data["verification"]["status"]) == (0, "partial")
     assert project.json("decisions").data["decisions"] == []
 
 
@@ -424,6 +424,6 @@ def test_a_partly_verified_run_continues_and_is_judged_again(in_part: Project) -
     assert project.json("status").data["next"]["command"] == "idumb verify-work 1"
     waiting = verify(project)
     assert (waiting.code, waiting.data["status"]) == (5, "waiting")
-    (asked,) = project.json("decisions").data["decisions"]
-    assert project.json("decide", asked["id"], "yes").code == 0
+    (decision,) = project.json("decisions").data["decisions"]
+    assert project.json("decide", decision["id"], "yes").code == 0
     assert verify(project).data["status"] == "passed"

@@ -15,11 +15,11 @@ from tests.support.project import Project, edit, task
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox, files={"app.txt": "one\ntwo\n", ".gitignore": "*.log\n"})
-    made.plan(
+    project = projects.create(sandbox, files={"app.txt": "one\ntwo\n", ".gitignore": "*.log\n"})
+    project.plan(
         [task("T1-01", files="modify `app.txt`", check="grep -q TWO app.txt", steps=[edit("app.txt", "two", "TWO")])]
     )
-    return made
+    return project
 
 
 def leave_out(project: Project) -> None:
@@ -36,8 +36,8 @@ def test_files_outside_all_snapshots_are_in_the_warnings(project: Project) -> No
     leave_out(project)
     answer = project.json("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0, answer
-    told = "\n".join(answer.object["warnings"])
-    assert [words for words in NAMED if words not in told] == []
+    warnings = "\n".join(answer.object["warnings"])
+    assert [words for words in NAMED if words not in warnings] == []
     assert project.json("resume", "1").object["warnings"] == []
 
 
@@ -45,8 +45,8 @@ def test_files_outside_all_snapshots_are_a_note_among_the_events(project: Projec
     leave_out(project)
     answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--events")
     lines = [json.loads(line) for line in answer.out.splitlines()]
-    told = "\n".join(line["payload"]["text"] for line in lines if line["kind"] == "note")
-    assert [words for words in NAMED if words not in told] == []
+    notes = "\n".join(line["payload"]["text"] for line in lines if line["kind"] == "note")
+    assert [words for words in NAMED if words not in notes] == []
     assert next(line["seq"] for line in lines if line["kind"] != "note") == 1
 
 

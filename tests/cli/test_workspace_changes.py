@@ -16,10 +16,10 @@ from tests.support.project import Project, making, shell, task, write
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     sandbox.write("README.md", "# A project\n")
-    made = Project(sandbox, sandbox.root)
+    project = Project(sandbox, sandbox.root)
     sandbox.commit("first")
-    assert made.quick("init").code == 0
-    return made
+    assert project.quick("init").code == 0
+    return project
 
 
 def _reports(project: Project) -> int:
@@ -137,10 +137,10 @@ def test_the_next_resume_finishes_a_partial_delivery(
         project.quick("execute-phase", "1", "--approve", approval, "--workspace", "clone", "--json")
     assert project.exists("a.txt")
     assert not project.exists("b.txt")
-    made = project.read("a.txt")
+    delivered = project.read("a.txt")
     answer = _resume(project)
     assert answer.code == 0, answer.out
-    assert (project.read("a.txt"), project.read("b.txt")) == (made, made)
+    assert (project.read("a.txt"), project.read("b.txt")) == (delivered, delivered)
 
 
 def test_a_resume_that_changes_nothing_commits_no_reports(project: Project) -> None:
@@ -167,12 +167,12 @@ def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
     os.mkfifo(door)
     with project.running("execute-phase", "1", "--approve", project.approval()) as run:
         run.wait_for("attempt.started", "T1-01")
-        said = project.quick("next", "--json").data["next"]
+        suggestion = project.quick("next", "--json").data["next"]
         shown = project.quick("status").out
         door.write_text("done\n", encoding="utf-8")
         assert run.end() == 0
-    assert said["command"] is None
-    assert "wait for it, or stop it with idumb cancel" in said["why"]
+    assert suggestion["command"] is None
+    assert "wait for it, or stop it with idumb cancel" in suggestion["why"]
     assert "idumb resume" not in shown
     assert "idumb cancel" in shown
 

@@ -50,8 +50,8 @@ class Served:
     model: str
 
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
-        said = Said(b"", silent=True) if says is None else chat_server.text(says, usage=None)
-        server = stack.enter_context(ChatServer(said).serving())
+        reply = Said(b"", silent=True) if says is None else chat_server.text(says, usage=None)
+        server = stack.enter_context(ChatServer(reply).serving())
         options = {"base_url": server.url, **({"output": "native"} if self.name == "model" else {})}
         return Binding("one", self.name, options=options, model=self.model)
 
@@ -77,9 +77,9 @@ class Handoff:
         return Binding("one", "handoff", options={"wait": 0 if says is not None else 60})
 
     def answer(self, root: Path, says: str | None) -> None:
-        for asked in () if says is None else list((root / "handoffs").glob("*.md")):
-            text = f"---\nhandoff: {asked.stem}\noutcome: done\n---\n{says}\nEND OF ANSWER\n"
-            asked.with_name(f"{asked.stem}.answer.md").write_text(text, encoding="utf-8")
+        for requests in () if says is None else list((root / "handoffs").glob("*.md")):
+            text = f"---\nhandoff: {requests.stem}\noutcome: done\n---\n{says}\nEND OF ANSWER\n"
+            requests.with_name(f"{requests.stem}.answer.md").write_text(text, encoding="utf-8")
 
 
 class Replay:
@@ -110,8 +110,8 @@ class Reporting:
         program = preset_stand_in.made(root / "programs", self.name, work, says=says or "", scene=self.scene)
         report = program.with_suffix(".out")
         if self.leaks:
-            known = preset_stand_in.session(self.name).encode()
-            report.write_bytes(report.read_bytes().replace(known, SECRET.encode()))
+            session = preset_stand_in.session(self.name).encode()
+            report.write_bytes(report.read_bytes().replace(session, SECRET.encode()))
         if not self.ends:
             report.write_bytes(b"".join(report.read_bytes().splitlines(keepends=True)[:-1]))
             program.write_text(f"{program.read_text(encoding='utf-8')}kill -9 $$\n", encoding="utf-8")
@@ -153,8 +153,8 @@ class OneRecording:
         return run == "r"
 
     def find(self, run: str, task: str, number: int) -> RecordedAttempt | None:
-        said = AgentResult(outcome.COMPLETED, output=VERDICT, reply=VERDICT)
-        return RecordedAttempt(contract.task_digest(TASK), said, said, ("t",), ())
+        result = AgentResult(outcome.COMPLETED, output=VERDICT, reply=VERDICT)
+        return RecordedAttempt(contract.task_digest(TASK), result, result, ("t",), ())
 
     def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...]:
         return ()
@@ -174,10 +174,10 @@ def stack() -> Iterator[ExitStack]:
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    if found.name == "model" and importlib.util.find_spec("pydantic_ai") is None:
+    kind_under_test: Kind = request.param
+    if kind_under_test.name == "model" and importlib.util.find_spec("pydantic_ai") is None:
         pytest.skip("the extra `models` is not installed: pip install -e '.[models]'")
-    return found
+    return kind_under_test
 
 
 def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
@@ -231,9 +231,9 @@ def test_every_role_gets_an_outcome_and_a_kind_and_never_an_exception(
 
 def test_a_verdict_other_than_pass_never_completes(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
     for says in ('{"verdict": "PARTIAL", "findings": []}', "It looks good to me."):
-        found = tmp_path / str(len(says))
-        found.mkdir()
-        result = ask(kind, found, says, stack, a_request(VALIDATOR))
+        place = tmp_path / str(len(says))
+        place.mkdir()
+        result = ask(kind, place, says, stack, a_request(VALIDATOR))
         assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
 
 

@@ -59,8 +59,8 @@ def redact(text: str) -> str:
 
 def adapters(settings: Settings, root: Path) -> registry.AgentRegistry:
     beside = str(root.with_name(f"{root.name}-homes") / "run-7")
-    known = dataclasses.replace(settings, environment=ALLOWED)
-    return registry.build(Equipment(known, str(root), no_patch, redact, homes=beside))
+    allowed = dataclasses.replace(settings, environment=ALLOWED)
+    return registry.build(Equipment(allowed, str(root), no_patch, redact, homes=beside))
 
 
 class Steps:
@@ -158,7 +158,7 @@ def setting(request: pytest.FixtureRequest) -> Setting:
 
 
 def holds(setting: Setting, promise: str) -> bool:
-    name = next(name for name, known in SETTINGS.items() if known is setting)
+    name = next(name for name, binding in SETTINGS.items() if binding is setting)
     return (name, promise) not in EXCEPT
 
 

@@ -49,8 +49,8 @@ class ShellPlace:
 
 @pytest.fixture(params=[MemoryPlace, ShellPlace], ids=["memory", "shell"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    made: Place = request.param(tmp_path)
-    return made
+    checked_place: Place = request.param(tmp_path)
+    return checked_place
 
 
 def check(place: Place, command: str) -> Evidence:

@@ -47,8 +47,8 @@ class FileContest:
 
 @pytest.fixture(params=[MemoryContest, FileContest], ids=["memory", "file"])
 def contest(request: pytest.FixtureRequest, tmp_path: Path) -> Contest:
-    made: Contest = request.param(tmp_path)
-    return made
+    pair: Contest = request.param(tmp_path)
+    return pair
 
 
 def refused(owner: Ownership, *, force: bool = False) -> str:

@@ -67,8 +67,8 @@ class GitFolder:
 
     def files(self) -> dict[str, bytes]:
         tree = self.sandbox.root
-        found = (p for p in tree.rglob("*") if p.is_file() and ".git" not in p.relative_to(tree).parts)
-        return {p.relative_to(tree).as_posix(): p.read_bytes() for p in found}
+        paths = (p for p in tree.rglob("*") if p.is_file() and ".git" not in p.relative_to(tree).parts)
+        return {p.relative_to(tree).as_posix(): p.read_bytes() for p in paths}
 
     def ignore(self, path: str) -> None:
         with (self.sandbox.git_dir / "info/exclude").open("a") as rules:
@@ -81,8 +81,8 @@ class GitFolder:
 @pytest.fixture(params=[MemoryFolder, GitFolder], ids=["memory", "git"])
 def folder(request: pytest.FixtureRequest, sandbox: GitSandbox) -> Folder:
     (sandbox.git_dir / "info").mkdir(exist_ok=True)
-    made: Folder = request.param(sandbox)
-    return made
+    implementation: Folder = request.param(sandbox)
+    return implementation
 
 
 def kinds(folder: Folder, old: str, new: str) -> dict[str, str]:
@@ -182,8 +182,8 @@ def test_after_a_snapshot_and_changes_restore_brings_every_byte_back(folder: Fol
     folder.write("a", b"9")
     folder.write("new/deep", b"n")
     folder.remove("gone/deep")
-    left = folder.trees.scan()
-    assert folder.trees.restore(base, left, [c.path for c in folder.trees.changes(base, left)]) == ()
+    tree = folder.trees.scan()
+    assert folder.trees.restore(base, tree, [c.path for c in folder.trees.changes(base, tree)]) == ()
     assert folder.files() == before
     assert folder.trees.scan() == base
 
@@ -194,12 +194,12 @@ def test_restore_writes_nothing_if_one_path_is_not_as_expected(folder: Folder) -
     base = folder.trees.scan()
     for path in ("a", "b", "c", "new"):
         folder.write(path, b"2")
-    left = folder.trees.scan()
+    tree = folder.trees.scan()
     folder.write("b", b"mine")
     folder.remove("c")
     folder.write("new", b"mine")
     before = folder.files()
-    assert folder.trees.restore(base, left, ["a", "b", "c", "new"]) == (
+    assert folder.trees.restore(base, tree, ["a", "b", "c", "new"]) == (
         Conflict("b", "was changed since"),
         Conflict("c", "was deleted since"),
         Conflict("new", "was changed since"),
@@ -211,9 +211,9 @@ def test_restore_refuses_a_path_that_somebody_created_again(folder: Folder) -> N
     folder.write("a", b"1")
     base = folder.trees.scan()
     folder.remove("a")
-    left = folder.trees.scan()
+    tree = folder.trees.scan()
     folder.write("a", b"mine")
-    assert folder.trees.restore(base, left, ["a"]) == (Conflict("a", "was created since"),)
+    assert folder.trees.restore(base, tree, ["a"]) == (Conflict("a", "was created since"),)
 
 
 def test_restore_can_be_repeated_and_a_path_that_is_restored_is_no_conflict(folder: Folder) -> None:
@@ -222,10 +222,10 @@ def test_restore_can_be_repeated_and_a_path_that_is_restored_is_no_conflict(fold
     base = folder.trees.scan()
     folder.write("a", b"2")
     folder.write("b", b"2")
-    left = folder.trees.scan()
+    tree = folder.trees.scan()
     folder.write("a", b"1")
-    assert folder.trees.restore(base, left, ["a", "b"]) == ()
-    assert folder.trees.restore(base, left, ["a", "b"]) == ()
+    assert folder.trees.restore(base, tree, ["a", "b"]) == ()
+    assert folder.trees.restore(base, tree, ["a", "b"]) == ()
     assert folder.files() == {"a": b"1", "b": b"1"}
 
 
@@ -281,8 +281,8 @@ def test_uncommitted_paths_are_those_that_differ_from_head_and_fit_the_globs(fol
 
 
 def commit(folder: Folder, *paths: str, head: str | None, message: str = "T1", allow_empty: bool = True) -> str | None:
-    made = folder.history.commit(paths, message, expected_head=head, hooks=False, allow_empty=allow_empty)
-    return made.commit
+    result = folder.history.commit(paths, message, expected_head=head, hooks=False, allow_empty=allow_empty)
+    return result.commit
 
 
 def test_a_commit_has_exactly_the_named_paths_as_they_are_in_the_working_tree(folder: Folder) -> None:
@@ -293,13 +293,13 @@ def test_a_commit_has_exactly_the_named_paths_as_they_are_in_the_working_tree(fo
     folder.write("a", b"2")
     folder.write("b", b"2")
     folder.remove("gone")
-    made = commit(folder, "a", "gone", head=head)
-    assert made is not None
-    assert kinds(folder, folder.history.tree_of(head), folder.history.tree_of(made)) == {
+    result = commit(folder, "a", "gone", head=head)
+    assert result is not None
+    assert kinds(folder, folder.history.tree_of(head), folder.history.tree_of(result)) == {
         "a": "modified",
         "gone": "deleted",
     }
-    assert folder.history.head().commit == made
+    assert folder.history.head().commit == result
     assert folder.history.uncommitted(["**"]) == ("b",)
 
 
@@ -309,9 +309,9 @@ def test_a_commit_is_refused_if_head_is_not_the_expected_one(folder: Folder) -> 
     folder.write("a", b"2")
     head = folder.commit()
     folder.write("a", b"3")
-    made = folder.history.commit(["a"], "T1", expected_head=old, hooks=False, allow_empty=True)
-    assert made.commit is None
-    assert made.words
+    result = folder.history.commit(["a"], "T1", expected_head=old, hooks=False, allow_empty=True)
+    assert result.commit is None
+    assert result.words
     assert folder.history.head().commit == head
 
 

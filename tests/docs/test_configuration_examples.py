@@ -20,10 +20,10 @@ _POLICY = re.compile(r"^(allow|deny):", re.MULTILINE)
 def examples() -> list[tuple[str, str]]:
     """(page and line, text) of every example."""
     return [
-        (f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}", found["text"])
+        (f"{page.name}:{text.count(chr(10), 0, example.start()) + 1}", example["text"])
         for page in PAGES
         for text in (page.read_text(encoding="utf-8"),)
-        for found in _EXAMPLE.finditer(text)
+        for example in _EXAMPLE.finditer(text)
     ]
 
 
@@ -31,9 +31,9 @@ def examples() -> list[tuple[str, str]]:
 def test_every_example_of_a_page_can_be_copied_unchanged(place: str, text: str) -> None:
     """R-OPS-4."""
     read = policy.read if _POLICY.search(text) else configuration.read
-    made, findings = read(text.encode(), place)
+    settings, findings = read(text.encode(), place)
     assert findings == ()
-    assert made is not None
+    assert settings is not None
 
 
 def test_the_examples_are_collected() -> None:

@@ -14,5 +14,5 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/doctor.md").read_text(encodi
 
 def test_the_table_has_exactly_one_row_per_check(sandbox: GitSandbox) -> None:
     answer = Project(sandbox, sandbox.root).quick("doctor", "--json")
-    made = {check["code"] for check in json.loads(answer.out)["data"]["checks"]}
-    assert set(re.findall(r"^\| `([a-z.-]+)` \|", PAGE, re.MULTILINE)) == made
+    codes = {check["code"] for check in json.loads(answer.out)["data"]["checks"]}
+    assert set(re.findall(r"^\| `([a-z.-]+)` \|", PAGE, re.MULTILINE)) == codes

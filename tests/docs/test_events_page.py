@@ -23,15 +23,15 @@ SCHEMA = json.loads((source.ROOT / "docs/schemas/event.json").read_text(encoding
 
 def documented() -> dict[str, set[str]]:
     """Kind to the names of its payload's fields: the code before the colon of each point of the kind's list."""
-    found: dict[str, set[str]] = {}
+    fields: dict[str, set[str]] = {}
     for section in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]:
         heading, _, rest = section.partition("\n")
         body = re.split(r"^## ", rest, flags=re.MULTILINE)[0]
         points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", body, flags=re.MULTILINE | re.DOTALL)
-        found[heading.strip("`")] = {
+        fields[heading.strip("`")] = {
             name for point in points for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point) for name in words(lead)
         }
-    return found
+    return fields
 
 
 def words(text: str) -> list[str]:
@@ -57,22 +57,22 @@ def test_the_page_has_exactly_one_section_per_event_kind() -> None:
 
 def test_every_written_field_is_explained() -> None:
     pages = documented()
-    found = list(written())
-    assert len(found) > 40
-    assert [(place, kind, field) for place, kind, field in found if field not in pages[kind]] == []
+    written_fields = list(written())
+    assert len(written_fields) > 40
+    assert [(place, kind, field) for place, kind, field in written_fields if field not in pages[kind]] == []
 
 
 def test_names_of_other_engines_map_to_kinds_of_idumb() -> None:
     """The table has the kinds and required payload fields of the program."""
     table = PAGE.split("## Names from other workflow engines")[1]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
-    found = {words(left)[0]: re.findall(r"`([\w.]+)`", right) for left, right in rows}
+    page_names = {words(names)[0]: re.findall(r"`([\w.]+)`", right) for names, right in rows}
     ours = {
-        name: [word for one in known for word in (one.kind, *([one.name] if one.name else []), *one.values)]
-        for name, known in ALIASES.items()
+        name: [word for one in kinds for word in (one.kind, *([one.name] if one.name else []), *one.values)]
+        for name, kinds in ALIASES.items()
     }
-    assert found == ours
-    assert {one.kind for known in ALIASES.values() for one in known} <= set(KINDS)
+    assert page_names == ours
+    assert {one.kind for kinds in ALIASES.values() for one in kinds} <= set(KINDS)
 
 
 def test_the_schema_knows_every_kind() -> None:
@@ -102,8 +102,8 @@ BROKEN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_the_schema_rejects(rows: list[dict[str, Any]], what: str) -> None:
-    broken = {**rows[2], **BROKEN[what]}
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_the_schema_rejects(rows: list[dict[str, Any]], mistake: str) -> None:
+    broken = {**rows[2], **BROKEN[mistake]}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, SCHEMA, cls=jsonschema.Draft202012Validator)

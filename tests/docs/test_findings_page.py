@@ -35,19 +35,21 @@ def _generator() -> ModuleType:
 generator = _generator()
 
 
-def codes(found: tuple[Finding, ...]) -> set[str]:
-    return {one.code for one in found}
+def codes(findings: tuple[Finding, ...]) -> set[str]:
+    return {one.code for one in findings}
 
 
 @pytest.mark.parametrize("rule", registry.RULES, ids=lambda rule: rule.code)
 def test_the_example_of_a_check_has_its_finding_with_the_documented_severity(rule: Rule) -> None:
     """R-LOCK-1."""
     for mode, severity in ((GUIDED, rule.guided), (STRICT, rule.strict)):
-        found = {
+        severities = {
             one.severity for one in generator.of_example(generator.EXAMPLES[rule.code], mode) if one.code == rule.code
         }
-        found -= {"warning"} if "error" in found else set()  # the parser tells of it too, by the mode of the plan
-        assert found == (set() if severity == SILENT else {severity})
+        severities -= (
+            {"warning"} if "error" in severities else set()
+        )  # the parser tells of it too, by the mode of the plan
+        assert severities == (set() if severity == SILENT else {severity})
 
 
 @pytest.mark.parametrize("code", generator.TOGETHER)
@@ -78,6 +80,6 @@ def test_every_finding_code_is_on_the_page() -> None:
 
 
 def test_each_code_has_one_rule() -> None:
-    known = [rule.code for rule in registry.RULES]
-    assert len(known) == len(set(known))
-    assert known == list(generator.EXAMPLES)
+    codes = [rule.code for rule in registry.RULES]
+    assert len(codes) == len(set(codes))
+    assert codes == list(generator.EXAMPLES)

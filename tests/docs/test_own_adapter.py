@@ -17,9 +17,9 @@ SECTION = (source.ROOT / "docs" / "agents.md").read_text(encoding="utf-8").parti
 
 def shown(word: str) -> str:
     """Return the fenced block of this language in the section."""
-    found = re.search(rf"^```{word}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
+    block = re.search(rf"^```{word}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    return block[1]
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ def test_the_example_adapter_of_the_page_builds_a_task(sandbox: GitSandbox, site
     project = projects.create(sandbox)
     project.configure(shown("yaml"))
     project.plan([task("T1-01", files="create `a.txt`", check="grep -qx 'T1-01: Task T1-01' a.txt")])
-    there = {"PYTHONPATH": f"{site}:{source.ROOT}"}
-    refused = project.idumb("execute-phase", "1", "--json", environment=there).object
+    environment = {"PYTHONPATH": f"{site}:{source.ROOT}"}
+    refused = project.idumb("execute-phase", "1", "--json", environment=environment).object
     consent = refused["error"]["details"]["contract_hash"]
     absent = project.quick("execute-phase", "1", "--json", "--approve", consent)
     assert (absent.code, project.exists("a.txt")) == (4, False)
     assert "templater" in absent.error["message"]
-    ended = project.idumb("execute-phase", "1", "--json", "--approve", consent, environment=there)
+    ended = project.idumb("execute-phase", "1", "--json", "--approve", consent, environment=environment)
     assert ended.code == 0, ended.out + ended.err
     assert project.read("a.txt") == "T1-01: Task T1-01\n"

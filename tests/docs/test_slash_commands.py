@@ -36,8 +36,8 @@ def problem(line: str) -> str | None:
     command = main.group.get_command(click.Context(main.group), name)
     if command is None:
         return f"there is no command {name}"
-    known = {option for p in command.params if isinstance(p, click.Option) for option in (*p.opts, *p.secondary_opts)}
-    unknown = [word for word in words if word.startswith("-") and word not in known]
+    options = {option for p in command.params if isinstance(p, click.Option) for option in (*p.opts, *p.secondary_opts)}
+    unknown = [word for word in words if word.startswith("-") and word not in options]
     return f"{name} has no {', '.join(unknown)}" if unknown else None
 
 
@@ -50,7 +50,7 @@ def test_the_folder_has_exactly_these_commands() -> None:
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_a_slash_command_names_only_existing_commands_and_options(command: hosts.Command) -> None:
     assert spans(command)
-    assert {line: found for line in spans(command) if (found := problem(line)) is not None} == {}
+    assert {line: problems for line in spans(command) if (problems := problem(line)) is not None} == {}
 
 
 def test_an_option_that_does_not_exist_is_detected() -> None:
@@ -112,6 +112,6 @@ def answered(line: str) -> set[str]:
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_every_field_that_a_slash_command_reads_is_in_the_answer(command: hosts.Command) -> None:
-    known = {key for line in spans(command) for key in answered(line)}
-    assert set(re.findall(r"`data\.(\w+)", command.body)) <= known
+    fields = {key for line in spans(command) for key in answered(line)}
+    assert set(re.findall(r"`data\.(\w+)", command.body)) <= fields
     assert set(re.findall(r"`error\.(\w+)", command.body)) <= {"code", "message", "hint", "details"}

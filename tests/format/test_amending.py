@@ -53,8 +53,8 @@ def plan_of(data: bytes) -> Plan:
 
 
 def changed_lines(before: bytes, after: bytes) -> list[str]:
-    found = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0, lineterm="")
-    return [line for line in found if line[0] in "+-" and line[:3] not in ("+++", "---")]
+    diff = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0, lineterm="")
+    return [line for line in diff if line[0] in "+-" and line[:3] not in ("+++", "---")]
 
 
 def digests(plan: Plan) -> dict[str, str]:
@@ -69,10 +69,10 @@ def test_a_file_is_added_in_every_notation_of_files(form: str, ends: str, verb: 
     data = (HEAD + FORMS[form]).replace("\n", ends).encode()
     claim = FileClaim(verb, "src/new file.py")
     before = plan_of(data).tasks[0].files or ()
-    made = amendment_writer.amend(data, "case.md", [Amendment(amendment.WIDEN, "T1-01", claim=claim)])
-    assert set(plan_of(made).tasks[0].files or ()) == {*before, claim}
-    assert len([line for line in changed_lines(data, made) if line[0] == "-"]) <= 1
-    assert made.count(b"\r\n") == (made.count(b"\n") if ends == "\r\n" else 0)
+    amended = amendment_writer.amend(data, "case.md", [Amendment(amendment.WIDEN, "T1-01", claim=claim)])
+    assert set(plan_of(amended).tasks[0].files or ()) == {*before, claim}
+    assert len([line for line in changed_lines(data, amended) if line[0] == "-"]) <= 1
+    assert amended.count(b"\r\n") == (amended.count(b"\n") if ends == "\r\n" else 0)
 
 
 @pytest.mark.parametrize("form", NEEDS)
@@ -82,9 +82,9 @@ def test_a_dependency_is_removed_in_every_notation(form: str) -> None:
     others = "".join(f"### T1-0{n}: A\n\n- **Depends on:** none\n{acceptance}" for n in (1, 2))
     data = f"{HEAD}{others}### T1-03: C\n\n{NEEDS[form]}{acceptance}".encode()
     before = plan_of(data).tasks[2].depends_on
-    made = amendment_writer.amend(data, "case.md", [Amendment(amendment.DROP, "T1-03", "T1-02")])
-    assert plan_of(made).tasks[2].depends_on == tuple(d for d in before if d != "T1-02")
-    assert len(changed_lines(data, made)) <= 2
+    amended = amendment_writer.amend(data, "case.md", [Amendment(amendment.DROP, "T1-03", "T1-02")])
+    assert plan_of(amended).tasks[2].depends_on == tuple(d for d in before if d != "T1-02")
+    assert len(changed_lines(data, amended)) <= 2
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -98,13 +98,13 @@ def test_a_decision_changes_no_task_of_any_plan(path: Path) -> None:
             amendment_writer.amend(data, "case.md", [line])
         return
     try:
-        made = amendment_writer.amend(data, "case.md", [line])
+        amended = amendment_writer.amend(data, "case.md", [line])
     except InputError:  # an unclosed fence at the end would swallow it
         return
-    assert made.startswith(data)
-    assert digests(plan_of(made)) == digests(before)
-    again = amendment_writer.amend(made, "case.md", [line])
-    assert again.count(amendment_writer.SECTION.encode()) == made.count(amendment_writer.SECTION.encode())
+    assert amended.startswith(data)
+    assert digests(plan_of(amended)) == digests(before)
+    again = amendment_writer.amend(amended, "case.md", [line])
+    assert again.count(amendment_writer.SECTION.encode()) == amended.count(amendment_writer.SECTION.encode())
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -116,12 +116,12 @@ def test_an_added_task_follows_the_others_or_is_refused(path: Path) -> None:
         return
     task = TASK.replace("T1-90", f"T{before.phase}-90")
     try:
-        made = plan_of(amendment_writer.amend(data, "case.md", [Amendment(amendment.ADD, None, task)]))
+        amended = plan_of(amendment_writer.amend(data, "case.md", [Amendment(amendment.ADD, None, task)]))
     except InputError:
         return
-    assert digests(made).items() >= digests(before).items()
-    assert [t.id for t in made.tasks][: len(before.tasks)] == [t.id for t in before.tasks]
-    assert made.tasks[-1].id.endswith("-90")
+    assert digests(amended).items() >= digests(before).items()
+    assert [t.id for t in amended.tasks][: len(before.tasks)] == [t.id for t in before.tasks]
+    assert amended.tasks[-1].id.endswith("-90")
 
 
 def test_an_unreadable_plan_is_not_written() -> None:
@@ -132,5 +132,5 @@ def test_an_unreadable_plan_is_not_written() -> None:
 
 def test_a_very_long_answer_is_truncated_so_that_its_line_fits_into_a_plan() -> None:
     data = (HEAD + FORMS["inline"]).encode()
-    made = amendment_writer.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
-    assert len(made) < len(data) + 3 * amendment_writer.MOST
+    amended = amendment_writer.amend(data, "case.md", [Amendment(amendment.DECIDE, "x", "*" * 200_000)])
+    assert len(amended) < len(data) + 3 * amendment_writer.MOST

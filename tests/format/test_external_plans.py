@@ -19,8 +19,8 @@ DECIDED: dict[str, Any] = json.loads((Path(__file__).parent / "handed_cases.json
 def test_an_external_plan_gives_the_expected_result(name: str) -> None:
     """R-PLAN-5. Counts are those of criteria, declared paths and steps, by task."""
     parsed = plan_parser.parse((HANDED / f"{name}.md").read_bytes(), name)
-    found: dict[str, Any] = {"findings": [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]}
+    summary: dict[str, Any] = {"findings": [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]}
     if parsed.plan:
         tasks = parsed.plan.tasks
-        found["tasks"] = {t.id: [len(t.acceptance), len(t.files or ()), len(t.steps)] for t in tasks}
-    assert found == DECIDED[name]
+        summary["tasks"] = {t.id: [len(t.acceptance), len(t.files or ()), len(t.steps)] for t in tasks}
+    assert summary == DECIDED[name]

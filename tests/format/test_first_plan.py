@@ -27,8 +27,8 @@ words = st.text(
 @example("Task 3: x", "~", "`````")
 def test_the_template_is_a_plan_of_one_task_with_any_roadmap_text(title: str, goal: str, roadmap: str) -> None:
     """R-PLAN-10."""
-    known = {"phase": "1", "title": title, "goal": goal, "roadmap": roadmap, "builder": "human"}
-    text = plan_files.first_plan(TEMPLATE, known)
+    fields = {"phase": "1", "title": title, "goal": goal, "roadmap": roadmap, "builder": "human"}
+    text = plan_files.first_plan(TEMPLATE, fields)
     parsed = plan_parser.parse(text.encode("utf-8", "surrogateescape"), ".planning/phases/1/01-PLAN.md")
     assert [f.message for f in parsed.findings if f.severity == ERROR] == []
     assert parsed.plan is not None
@@ -43,8 +43,8 @@ def test_the_template_is_a_plan_of_one_task_with_any_roadmap_text(title: str, go
 def test_research_is_read_as_written_and_hides_nothing(body: str) -> None:
     """R-ADAPT-4."""
     text = plan_files.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
-    bundle, said = report_frontmatter.research(text)
+    bundle, findings = report_frontmatter.research(text)
     assert bundle == "ab" * 32
-    assert "<!--" not in said
+    assert "<!--" not in findings
     assert "\x1b" not in text
-    assert said.strip() in text
+    assert findings.strip() in text

@@ -14,9 +14,9 @@ TASK = "### T1-01: Write\n\n- **Files:** create `a`\n- **Acceptance:**\n  - [ ] 
 
 
 def parsed(text: str) -> Plan:
-    found = plan_parser.parse(text.encode(), "p")
-    assert found.plan is not None, found.findings
-    return found.plan
+    result = plan_parser.parse(text.encode(), "p")
+    assert result.plan is not None, result.findings
+    return result.plan
 
 
 def test_names_that_are_not_utf_8_can_be_declared_in_a_yaml_task() -> None:
@@ -38,13 +38,13 @@ def test_a_step_may_be_longer_than_a_line_of_a_plan(kind: str) -> None:
 
 
 def test_a_long_line_elsewhere_is_named() -> None:
-    found = plan_parser.parse(f"{HEAD}{TASK}{'x' * 70_000}\n".encode(), "p")
-    assert [finding.code for finding in found.findings] == ["plan.line-too-long"]
+    result = plan_parser.parse(f"{HEAD}{TASK}{'x' * 70_000}\n".encode(), "p")
+    assert [finding.code for finding in result.findings] == ["plan.line-too-long"]
 
 
 def test_the_proof_that_a_file_changed_is_only_for_tasks() -> None:
     """R-RUN-3: a phase has no files that could have changed."""
     goal = "  - text: it is done\n    changed: true\n"
     text = f"---\ntype: plan\nphase: 1\nplan: 01\ntitle: t\ngoal: g\nsuccess_criteria:\n{goal}---\n\n## Tasks\n"
-    found = plan_parser.parse(text.encode(), "01-PLAN.md").findings
-    assert "criterion.bad-proof" in {f.code for f in found}
+    findings = plan_parser.parse(text.encode(), "01-PLAN.md").findings
+    assert "criterion.bad-proof" in {f.code for f in findings}

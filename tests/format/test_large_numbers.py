@@ -219,9 +219,9 @@ def test_a_large_number_used_as_a_count_or_id_is_an_error_with_its_line(old: str
     new = re.sub(r"\d+(?=\D*$)", DIGITS, old)
     text = HEAD + HEADING
     line = text[: text.index(old)].count("\n") + 1
-    found = plan_parser.parse(text.replace(old, new, 1).encode(), "p").findings
-    assert (code, line) in [(f.code, f.line) for f in found], found
-    assert all("set_int_max" not in f.message and len(f.found) < 200 for f in found)
+    findings = plan_parser.parse(text.replace(old, new, 1).encode(), "p").findings
+    assert (code, line) in [(f.code, f.line) for f in findings], findings
+    assert all("set_int_max" not in f.message and len(f.found) < 200 for f in findings)
 
 
 def test_numbers_of_any_length_are_sorted_numerically() -> None:

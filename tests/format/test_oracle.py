@@ -79,8 +79,8 @@ def comparable(data: bytes) -> str | None:
         return None
     source = Source(text, "x")
     problems = Problems(source)
-    found = blocks.scan(source, 0, problems, fast=False)
-    return None if problems.findings or any(isinstance(b, YamlItem) for b in found) else text
+    scanned = blocks.scan(source, 0, problems, fast=False)
+    return None if problems.findings or any(isinstance(b, YamlItem) for b in scanned) else text
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

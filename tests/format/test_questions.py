@@ -42,12 +42,12 @@ def test_an_answer_replaces_its_placeholder_and_nothing_else_changes() -> None:
     assert context_questions.written(text, "T", (), {"Q-1": "me\nand you"}) == f"{before}> me{end}> and you{after}"
 
 
-@pytest.mark.parametrize("said", ["by hand", "> quoted", "- a list\n- of two", "#### deeper\n\nstill the answer"])
-def test_an_answer_written_by_hand_counts(said: str) -> None:
+@pytest.mark.parametrize("answer", ["by hand", "> quoted", "- a list\n- of two", "#### deeper\n\nstill the answer"])
+def test_an_answer_written_by_hand_counts(answer: str) -> None:
     """R-ADAPT-4."""
-    text = context_questions.written("", "T", ASKED, {}).replace(context_questions.OPEN, said, 1)
+    text = context_questions.written("", "T", ASKED, {}).replace(context_questions.OPEN, answer, 1)
     first, second = context_questions.read(text)
-    assert first.answer == said.removeprefix("> ")
+    assert first.answer == answer.removeprefix("> ")
     assert not second.answer
 
 
@@ -64,20 +64,20 @@ def test_the_planner_reads_answered_questions_but_no_open_ones() -> None:
 @given(text=words, why=words, answer=words)
 def test_no_question_or_answer_text_becomes_another_question(text: str, why: str, answer: str) -> None:
     """R-ADAPT-4: text stays text, whatever Markdown it looks like."""
-    asked = Question("Q-1", text, why)
+    question = Question("Q-1", text, why)
     tail = "\n## Mine\n\nmy words\n"
-    made = context_questions.written(
-        context_questions.written("", "T", [asked], {}) + tail, "T", [ASKED[1]], {"Q-1": answer}
+    page = context_questions.written(
+        context_questions.written("", "T", [question], {}) + tail, "T", [ASKED[1]], {"Q-1": answer}
     )
-    assert made.endswith(tail)
-    assert [q.id for q in context_questions.read(made)][-1] == "Q-2"
-    assert "<!--" not in made
-    assert "\x1b" not in made
+    assert page.endswith(tail)
+    assert [q.id for q in context_questions.read(page)][-1] == "Q-2"
+    assert "<!--" not in page
+    assert "\x1b" not in page
 
 
 def test_a_question_is_not_repeated_and_numbers_continue() -> None:
-    found = number_questions(ASKED, [("what  FOR?", ""), ("New?", "why"), ("New?", ""), (" ", "")])
-    assert found == (Question("Q-3", "New?", "why"),)
+    numbered = number_questions(ASKED, [("what  FOR?", ""), ("New?", "why"), ("New?", ""), (" ", "")])
+    assert numbered == (Question("Q-3", "New?", "why"),)
 
 
 def test_the_default_questions_omit_what_the_texts_answer() -> None:

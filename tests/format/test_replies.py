@@ -58,9 +58,9 @@ def test_two_plans_are_recognized_as_two() -> None:
 
 def test_the_planner_s_example_is_a_plan_without_errors() -> None:
     """R-ADAPT-4, R-PLAN-10: the planner learns exactly the format that the parser reads."""
-    found = plan_replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
-    assert len(found) == 1
-    parsed = plan_parser.parse(found[0].encode(), ".planning/phases/1/01-PLAN.md")
+    plans = plan_replies.plans_in((PROMPTS / "planner.md").read_text().partition("## An example")[2])
+    assert len(plans) == 1
+    parsed = plan_parser.parse(plans[0].encode(), ".planning/phases/1/01-PLAN.md")
     assert parsed.plan is not None
     assert [f for f in parsed.findings if f.severity == ERROR] == []
     assert len(parsed.plan.tasks) == 2

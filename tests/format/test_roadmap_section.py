@@ -36,7 +36,7 @@ Look out.
 
 
 @pytest.mark.parametrize(
-    ("phase", "said"),
+    ("phase", "section"),
     [
         ("1", "### Phase 1: Ground\n\nDig.\n\n```\n### Phase 9: in a fence\n```\n\n#### How\n\nDeep."),
         ("01", "### Phase 1: Ground\n\nDig.\n\n```\n### Phase 9: in a fence\n```\n\n#### How\n\nDeep."),
@@ -45,9 +45,9 @@ Look out.
         ("9", ""),
     ],
 )
-def test_a_section_is_the_heading_with_everything_below_or_the_item(phase: str, said: str) -> None:
+def test_a_section_is_the_heading_with_everything_below_or_the_item(phase: str, section: str) -> None:
     """R-ADAPT-4."""
-    assert roadmap.section(TEXT, phase) == said
+    assert roadmap.section(TEXT, phase) == section
 
 
 def test_an_item_includes_its_indented_lines() -> None:
@@ -58,10 +58,10 @@ def test_an_item_includes_its_indented_lines() -> None:
 @pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])
 def test_a_phase_is_appended_and_read_back(text: str) -> None:
     """R-PLAN-11."""
-    found = roadmap.with_phase(text, "10", "A garden", "Something grows")
-    assert found.startswith(text)
-    assert roadmap.read(found)[-1].title == "A garden"
-    assert roadmap.section(found, "10").endswith("Something grows")
+    extended = roadmap.with_phase(text, "10", "A garden", "Something grows")
+    assert extended.startswith(text)
+    assert roadmap.read(extended)[-1].title == "A garden"
+    assert roadmap.section(extended, "10").endswith("Something grows")
 
 
 LIST = """# Roadmap
@@ -78,9 +78,9 @@ def test_a_phase_is_inserted_after_another_heading_and_its_earlier_insertions(en
     """R-PLAN-11."""
     once = roadmap.with_phase(text, "01.1", "Ditch", "It holds", "1")
     twice = roadmap.with_phase(once, "01.2", "Drain", "", "1")
-    wanted = end.join(["Deep.", "", "### Phase 01.1: Ditch", "", "It holds", "", "### Phase 01.2: Drain", "", ""])
-    assert wanted + "### Phase 02: Windows" in twice
-    assert twice.replace(wanted.removeprefix(f"Deep.{end}{end}"), "") == text
+    expected = end.join(["Deep.", "", "### Phase 01.1: Ditch", "", "It holds", "", "### Phase 01.2: Drain", "", ""])
+    assert expected + "### Phase 02: Windows" in twice
+    assert twice.replace(expected.removeprefix(f"Deep.{end}{end}"), "") == text
     last = roadmap.with_phase(text, "02.1", "Glass", "", "2")
     assert last == f"{text}{end}### Phase 02.1: Glass{end}"
 

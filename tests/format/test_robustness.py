@@ -183,14 +183,14 @@ def test_ten_thousand_tasks_are_read_and_one_more_is_refused() -> None:
 
 def test_at_most_a_hundred_findings_of_a_code_are_shown_and_the_rest_counted() -> None:
     plan = HEAD + "### T1-01: A\n\n- **Estimate:** 30m\n" + "- unheard of: x\n" * 350
-    told = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
-    assert len(told) == 100
-    assert "and 250 more of task.unknown-label below" in told[-1].message
-    assert "more of" not in told[-2].message
+    findings = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
+    assert len(findings) == 100
+    assert "and 250 more of task.unknown-label below" in findings[-1].message
+    assert "more of" not in findings[-2].message
 
 
 def test_a_message_quotes_a_readable_amount_of_a_plan() -> None:
     plan = HEAD + "### T1-01: A\n\n- **" + "unheard of " * 5000 + ":** x\n"
-    found = plan_parser.parse(plan.encode(), "p").findings
-    assert found
-    assert all(len(f.message) <= 700 for f in found)
+    findings = plan_parser.parse(plan.encode(), "p").findings
+    assert findings
+    assert all(len(f.message) <= 700 for f in findings)

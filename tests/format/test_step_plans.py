@@ -35,21 +35,21 @@ def read(text: str | bytes, path: str = "plan.yaml") -> ParsedPlan:
 
 
 def good(text: str | bytes, path: str = "plan.yaml") -> Plan:
-    found = read(text, path)
-    assert found.plan is not None, found.findings
-    assert found.findings == ()
-    return found.plan
+    result = read(text, path)
+    assert result.plan is not None, result.findings
+    assert result.findings == ()
+    return result.plan
 
 
 def wrong(text: str | bytes, path: str = "plan.yaml") -> list[tuple[str, int]]:
     """Return (code, line) of every error; there is no plan then."""
-    found = read(text, path)
-    assert found.plan is None
-    for one in found.findings:
+    result = read(text, path)
+    assert result.plan is None
+    for one in result.findings:
         assert one.path == path
         assert one.field or one.code in {"plan.not-utf-8", "plan.nul", "plan.too-large"}
         assert one.message
-    return [(one.code, one.line) for one in found.findings]
+    return [(one.code, one.line) for one in result.findings]
 
 
 def as_json(*steps: dict[str, Any], **more: Any) -> str:
@@ -129,8 +129,8 @@ def test_json_and_yaml_give_the_same_plan() -> None:
 def test_an_invalid_step_is_named_with_its_line(change: dict[str, Any], code: str) -> None:
     """R-PLAN-7, R-LOCK-7: nothing is inferred, and no unknown key is accepted."""
     step = {k: v for k, v in {**STEP, **change}.items() if v is not None}
-    found = wrong('{"steps": [\n' + json.dumps(STEP) + ",\n" + json.dumps(step) + "\n]}", "p.json")
-    assert found == [(code, 3)]
+    findings = wrong('{"steps": [\n' + json.dumps(STEP) + ",\n" + json.dumps(step) + "\n]}", "p.json")
+    assert findings == [(code, 3)]
 
 
 def test_several_mistakes_are_reported_together_each_at_its_line() -> None:
@@ -202,7 +202,7 @@ version: 2
 )
 def test_an_invalid_step_plan_is_an_error_and_never_partly_loaded(text: str | bytes, path: str, code: str) -> None:
     """R-PLAN-7."""
-    assert code in [found for found, _ in wrong(text, path)]
+    assert code in [finding for finding, _ in wrong(text, path)]
 
 
 @pytest.mark.parametrize("path", ["p.yaml", "p.json"])
@@ -266,8 +266,8 @@ def test_a_large_file_in_one_step_costs_only_its_size() -> None:
 @hypothesis.settings(max_examples=300)
 def test_any_file_content_gives_a_plan_or_errors(text: str, path: str) -> None:
     """R-PLAN-7."""
-    found = read(text, path)
-    assert (found.plan is None) == bool(found.findings)
+    result = read(text, path)
+    assert (result.plan is None) == bool(result.findings)
 
 
 _VALUES = strategies.recursive(

@@ -97,10 +97,10 @@ def test_a_tab_that_breaks_a_plan_is_named(body: str, indent: str) -> None:
     """Every line of the plan in turn."""
     tried = 0
     for changed in indented(HEAD + body, indent):
-        found = found_in(changed, head="")
-        if errors(found) and not unowned(found):
+        findings = found_in(changed, head="")
+        if errors(findings) and not unowned(findings):
             tried += 1
-            assert re.search(r"\btab\b", said(found)), changed
+            assert re.search(r"\btab\b", said(findings)), changed
     assert tried > 8
 
 
@@ -110,10 +110,10 @@ def test_wrong_indentation_that_breaks_a_plan_is_named(body: str, width: int) ->
     """Every line of the plan in turn."""
     tried = 0
     for changed in indented(HEAD + body, " " * width):
-        found = found_in(changed, head="")
-        if errors(found) and not unowned(found):
+        findings = found_in(changed, head="")
+        if errors(findings) and not unowned(findings):
             tried += 1
-            assert SIGNS_OF_INDENTATION.search(said(found)), changed
+            assert SIGNS_OF_INDENTATION.search(said(findings)), changed
     assert tried > 2
 
 
@@ -124,21 +124,21 @@ def indented(text: str, indent: str) -> list[str]:
     return ["\n".join([*lines[:n], line, *lines[n + 1 :], ""]) for n, line in changes]
 
 
-def unowned(found: list[Finding]) -> bool:
+def unowned(findings: list[Finding]) -> bool:
     """What indentation made part of the value above, and so of another meaning: only its absence shows."""
-    return {f.code for f in errors(found)} <= {"task.no-acceptance", "criterion.unproven"}
+    return {f.code for f in errors(findings)} <= {"task.no-acceptance", "criterion.unproven"}
 
 
 def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
-    found = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
-    codes = [f.code for f in errors(found)]
+    findings = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
+    codes = [f.code for f in errors(findings)]
     assert codes == ["task.no-acceptance", "field.misplaced", "field.misplaced"]
-    assert found[1].mend == "indent it by 2 spaces instead of 0, below the task"
+    assert findings[1].mend == "indent it by 2 spaces instead of 0, below the task"
 
 
 def test_a_checkbox_that_is_not_indented_belongs_below_its_field() -> None:
-    found = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
-    assert [(f.code, f.mend.partition(",")[0]) for f in errors(found)] == [
+    findings = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
+    assert [(f.code, f.mend.partition(",")[0]) for f in errors(findings)] == [
         ("field.empty", "on line 21 it is indented by 0 spaces: indent it by 2"),
         ("task.box-without-id", "indent it by 2 spaces below Acceptance"),
     ]
@@ -153,8 +153,8 @@ def test_a_checkbox_that_is_not_indented_belongs_below_its_field() -> None:
 )
 def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, mend: str) -> None:
     head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
-    (found,) = errors(found_in(HEADINGS, head))
-    assert (found.code, found.mend.partition(",")[0]) == ("plan.unknown-key", mend.partition(",")[0])
+    (finding,) = errors(found_in(HEADINGS, head))
+    assert (finding.code, finding.mend.partition(",")[0]) == ("plan.unknown-key", mend.partition(",")[0])
 
 
 GSD = "---\nphase: 01-a\nplan: 01\ntype: execute\nwave: 1\nfiles_modified: [a]\nautonomous: true\n---\n"
@@ -175,16 +175,16 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_of_another_tool_is_its_only_finding(name: str) -> None:
-    (found,) = found_in(FOREIGN[name], head="")
+    (finding,) = found_in(FOREIGN[name], head="")
     tool = re.sub(r" with.*", "", name)
-    assert (found.code, found.severity) == ("plan.foreign-format", ERROR)
-    assert found.message == f"This file is in the format of {tool}, which idumb does not read"
-    assert found.found == FOREIGN[name].split("\n")[found.line - 1].strip()
+    assert (finding.code, finding.severity) == ("plan.foreign-format", ERROR)
+    assert finding.message == f"This file is in the format of {tool}, which idumb does not read"
+    assert finding.found == FOREIGN[name].split("\n")[finding.line - 1].strip()
 
 
 def test_a_step_plan_without_steps_may_belong_to_another_tool() -> None:
-    (found,) = step_plan.parse(b'{"master": {"tasks": [{"id": 1}]}}', "tasks.json").findings
-    assert (found.code, "Task Master" in found.message) == ("plan.foreign-format", True)
+    (finding,) = step_plan.parse(b'{"master": {"tasks": [{"id": 1}]}}', "tasks.json").findings
+    assert (finding.code, "Task Master" in finding.message) == ("plan.foreign-format", True)
     (other,) = step_plan.parse(b'{"scope": {}}', "tasks.json").findings
     assert other.code == "plan.missing-key"
 
@@ -199,7 +199,7 @@ def test_an_idumb_plan_with_mistakes_is_not_taken_for_another_tool_s_file(wrong:
 def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> None:
     """The line is looked for once, however many tasks stand outside."""
     tasks = "".join(f"- [ ] T2-{number:02d} A\n" for number in range(1, 9000))
-    found = errors(found_in(f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"))
-    outside = [f for f in found if f.code == "task.outside-section"]
+    findings = errors(found_in(f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"))
+    outside = [f for f in findings if f.code == "task.outside-section"]
     assert len(outside) == 100
     assert {f.mend for f in outside} == {"remove the tab before ## Tasks on line 18"}

@@ -210,9 +210,9 @@ def test_no_changed_heading_marker_or_id_loses_a_task_silently(name: str) -> Non
     assert whole is not None
     tried, lost = 0, []
     for line, other, text in changed(PLANS[name], only="#" if name == "headings alone" else ""):
-        found = plan_parser.parse((HEAD + text).encode(), "p")
+        result = plan_parser.parse((HEAD + text).encode(), "p")
         tried += 1
-        if found.plan is not None and len(found.plan.tasks) < len(whole.tasks):
+        if result.plan is not None and len(result.plan.tasks) < len(whole.tasks):
             lost.append((line, other))
     assert tried > 90
     assert not lost

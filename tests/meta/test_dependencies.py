@@ -33,13 +33,13 @@ def declared() -> set[str]:
 @cache
 def imported() -> dict[str, str]:
     """Top-level name of every imported module that is neither ours nor Python's, with one place."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for place in source.python_files("idumb"):
         for line, name in source.imports(place):
             top = name.partition(".")[0]
             if top != "idumb" and top not in sys.stdlib_module_names:
-                found.setdefault(top, f"{source.name_of(place)}:{line}")
-    return found
+                modules.setdefault(top, f"{source.name_of(place)}:{line}")
+    return modules
 
 
 def test_every_import_is_a_declared_dependency() -> None:

@@ -109,18 +109,18 @@ def _codes(module: str, tree: ast.Module, argument: ast.expr | None) -> tuple[st
         # click's UsageError takes words; its code is "usage"
         return (str(argument.value),) if CODE.fullmatch(str(argument.value)) else ()
     words = ast.unparse(argument)
-    if isinstance(argument, ast.Name) and argument.id in (known := _constants(tree)):
-        return (known[argument.id],)
+    if isinstance(argument, ast.Name) and argument.id in (constants := _constants(tree)):
+        return (constants[argument.id],)
     if words in PASSED_ON or module.startswith("idumb/cli/"):
         return COMPUTED.get(f"{module} {words}", ())
-    found = COMPUTED.get(words, COMPUTED.get(f"{module} {words}"))
-    assert found is not None, f"{module}: which codes can `{words}` be?"
-    return found
+    code = COMPUTED.get(words, COMPUTED.get(f"{module} {words}"))
+    assert code is not None, f"{module}: which codes can `{words}` be?"
+    return code
 
 
 def _constants(tree: ast.Module) -> dict[str, str]:
-    found = (node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant))
-    return {node.targets[0].id: str(node.value.value) for node in found if isinstance(node.targets[0], ast.Name)}  # type: ignore[attr-defined]
+    assignments = (node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant))
+    return {node.targets[0].id: str(node.value.value) for node in assignments if isinstance(node.targets[0], ast.Name)}  # type: ignore[attr-defined]
 
 
 def _keyword(node: ast.AST, name: str) -> ast.expr | None:
@@ -130,21 +130,21 @@ def _keyword(node: ast.AST, name: str) -> ast.expr | None:
 
 def _hint(node: ast.AST) -> str | None:
     """Return the hint with X for inserted values; None if there is none or it is computed."""
-    found = node.elts[2] if isinstance(node, ast.Tuple) else _keyword(node, "hint")
-    if isinstance(found, ast.Constant):
-        return found.value if isinstance(found.value, str) else None
-    if isinstance(found, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in found.values)
+    value = node.elts[2] if isinstance(node, ast.Tuple) else _keyword(node, "hint")
+    if isinstance(value, ast.Constant):
+        return value.value if isinstance(value.value, str) else None
+    if isinstance(value, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in value.values)
     return None
 
 
 def _details(node: ast.AST) -> frozenset[str] | None:
-    found = _keyword(node, "details")
-    if isinstance(node, ast.Tuple) or (found is not None and not isinstance(found, ast.Dict)):
+    value = _keyword(node, "details")
+    if isinstance(node, ast.Tuple) or (value is not None and not isinstance(value, ast.Dict)):
         return None
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "Forbidden":
         return None  # who raises it as a refusal tells more
-    keys = found.keys if isinstance(found, ast.Dict) else []
+    keys = value.keys if isinstance(value, ast.Dict) else []
     return None if None in keys else frozenset(str(key.value) for key in keys if isinstance(key, ast.Constant))
 
 
@@ -171,7 +171,7 @@ def test_each_row_is_filled_from_the_details_of_its_errors() -> None:
 
 def test_a_hint_offered_as_a_command_is_a_command() -> None:
     """R-ASK-1: it can be pasted as it is."""
-    rows = {code for code, known in table.ROWS.items() if any(way.command == row.HINT for way in known.ways)}
+    rows = {code for code, entry in table.ROWS.items() if any(way.command == row.HINT for way in entry.ways)}
     hints = {(one.place, one.hint) for one in raised() if one.code in rows and "choices" not in (one.details or ())}
     assert [(place, hint) for place, hint in sorted(hints, key=str) if hint is not None and not _runs(hint)] == []
 
@@ -194,11 +194,11 @@ def _runs(command: str) -> bool:
     if words[0] != "idumb":
         return words[0] in {"git", "mkdir", "cd", "ls", "pip"} and command == command.strip(".")
     context = click.Context(main.group)
-    found = main.group.get_command(context, words[1])
-    if found is None:
+    subcommand = main.group.get_command(context, words[1])
+    if subcommand is None:
         return False
     try:
-        found.make_context(words[1], words[2:], parent=context)
+        subcommand.make_context(words[1], words[2:], parent=context)
     except click.exceptions.Exit:
         return True  # --help
     except click.UsageError:

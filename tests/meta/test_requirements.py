@@ -99,6 +99,6 @@ def test_a_working_clause_names_an_existing_test(row: Row) -> None:
 
 
 def test_tests_name_only_ids_that_exist() -> None:
-    known = {row.id for row in rows()}
+    ids = {row.id for row in rows()}
     named = {i for place in source.python_files("tests") for i in ID.findall(place.read_text(encoding="utf-8"))}
-    assert named - known == set()
+    assert named - ids == set()

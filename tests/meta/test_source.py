@@ -51,17 +51,17 @@ PLACES = {
 
 def forbidden_in(code: str) -> set[str]:
     text = source.without_docstrings(code)
-    return {what for what, pattern in FORBIDDEN.items() if re.search(pattern, text)}
+    return {rule for rule, pattern in FORBIDDEN.items() if re.search(pattern, text)}
 
 
 @pytest.mark.parametrize("place", source.python_files("idumb"), ids=source.name_of)
 def test_no_command_can_lose_work_or_bypass_the_argument_vector(place: Path) -> None:
-    found = forbidden_in(place.read_text(encoding="utf-8"))
-    assert found <= WITH_A_REASON.get(source.name_of(place), set())
+    violations = forbidden_in(place.read_text(encoding="utf-8"))
+    assert violations <= WITH_A_REASON.get(source.name_of(place), set())
 
 
 @pytest.mark.parametrize(
-    ("code", "what"),
+    ("code", "rule"),
     [
         ("run(['git', 'reset', '-q', '--hard', oid])", "a reset that throws work away"),
         ("git('clean', '-xfd')", "a clean"),
@@ -77,8 +77,8 @@ def test_no_command_can_lose_work_or_bypass_the_argument_vector(place: Path) -> 
         ("import pickle", "pickle"),
     ],
 )
-def test_the_rule_detects(code: str, what: str) -> None:
-    assert forbidden_in(code) == {what}
+def test_the_rule_detects(code: str, rule: str) -> None:
+    assert forbidden_in(code) == {rule}
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_the_rule_allows(code: str) -> None:
 
 @pytest.mark.parametrize("room", ["domain", "app"])
 def test_pure_packages_call_no_builtin_with_effects(room: str) -> None:
-    found = [
+    calls = [
         f"{source.name_of(place)}:{line} {name}"
         for place in source.python_files(f"idumb/{room}")
         for line, name in source.calls(place)
         if name in OPENS_WITHOUT_IMPORT
     ]
-    assert found == []
+    assert calls == []
 
 
 def test_every_room_is_a_package() -> None:
@@ -114,24 +114,24 @@ def test_every_room_is_a_package() -> None:
 
 
 def test_every_package_is_in_the_house_plan() -> None:
-    found = {place.parent.name for place in (source.ROOT / "idumb").glob("*/__init__.py")}
-    assert found <= set(source.ROOMS)
+    packages = {place.parent.name for place in (source.ROOT / "idumb").glob("*/__init__.py")}
+    assert packages <= set(source.ROOMS)
 
 
 def test_no_test_sleeps_or_reads_the_clock() -> None:
-    found = [
+    calls = [
         f"{source.name_of(place)}:{line} {name}"
         for place in source.python_files("tests")
         for line, name in source.calls(place)
         if name in REAL_CLOCK
     ]
-    assert found == []
+    assert calls == []
 
 
-@pytest.mark.parametrize("what", PLACES)
-def test_the_repository_names_no_private_place(what: str) -> None:
-    found = []
+@pytest.mark.parametrize("kind", PLACES)
+def test_the_repository_names_no_private_place(kind: str) -> None:
+    matches = []
     for place in source.files():
         text = place.read_bytes().decode("utf-8", "replace")
-        found += [f"{source.name_of(place)}: {match[0]}" for match in PLACES[what].finditer(text)]
-    assert found == []
+        matches += [f"{source.name_of(place)}: {match[0]}" for match in PLACES[kind].finditer(text)]
+    assert matches == []

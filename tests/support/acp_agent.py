@@ -37,8 +37,8 @@ def receive() -> dict[str, Any]:
     return message
 
 
-def update(**told: Any) -> None:
-    send(method="session/update", params={"sessionId": "s-1", "update": told})
+def update(**fields: Any) -> None:
+    send(method="session/update", params={"sessionId": "s-1", "update": fields})
 
 
 def ask(method: str, **params: Any) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def may(kind: str, title: str, **more: Any) -> bool:
         {"optionId": "n", "name": "Reject", "kind": "reject_once"},
     ]
     answer = ask("session/request_permission", toolCall=call, options=options)
-    said = answer["result"]["outcome"]
-    allowed: bool = said == {"outcome": "selected", "optionId": "y"}
+    granted = answer["result"]["outcome"]
+    allowed: bool = granted == {"outcome": "selected", "optionId": "y"}
     update(sessionUpdate="tool_call_update", toolCallId=title, status="completed" if allowed else "failed")
     return allowed
 

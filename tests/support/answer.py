@@ -32,17 +32,17 @@ class Answer:
 
     @property
     def data(self) -> dict[str, Any]:
-        found = self.object["data"]
-        assert isinstance(found, dict)
-        return found
+        data = self.object["data"]
+        assert isinstance(data, dict)
+        return data
 
     @property
     def error(self) -> dict[str, Any]:
-        found = self.object["error"]
-        assert isinstance(found, dict), self.out
-        assert set(found) == {"code", "message", "hint", "details"}
-        _stated(found["details"], failed=self.code in FAILURES)
-        return found
+        error = self.object["error"]
+        assert isinstance(error, dict), self.out
+        assert set(error) == {"code", "message", "hint", "details"}
+        _stated(error["details"], failed=self.code in FAILURES)
+        return error
 
 
 def _stated(details: dict[str, Any], *, failed: bool) -> None:

@@ -66,23 +66,23 @@ class _Handler(BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         self.told.asked.append(Asked(self.path, dict(self.headers), json.loads(data)))
         answers = self.told.answers
-        said = answers.pop(0) if len(answers) > 1 else answers[0]
-        if said.silent:
+        response = answers.pop(0) if len(answers) > 1 else answers[0]
+        if response.silent:
             self.told.over.wait(30)
             return
-        self.send_response(said.status)
-        for name, value in said.headers.items():
+        self.send_response(response.status)
+        for name, value in response.headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(said.body) if said.length is None else said.length))
-        if not said.drip:
+        self.send_header("Content-Length", str(len(response.body) if response.length is None else response.length))
+        if not response.drip:
             self.send_header("Connection", "close")
         self.end_headers()
-        if not said.drip:
+        if not response.drip:
             with contextlib.suppress(OSError):
-                self.wfile.write(said.body)
+                self.wfile.write(response.body)
             self.close_connection = True
             return
-        for piece in said.body:
+        for piece in response.body:
             if self.told.over.wait(0.02):
                 return
             try:
@@ -103,19 +103,19 @@ def text(words: str, usage: Mapping[str, int] | None = USAGE, **more: Any) -> Sa
     return _completion({"index": 0, "message": message, "finish_reason": "stop", **more}, usage)
 
 
-def calls(*made: tuple[str, Mapping[str, Any]]) -> Said:
+def calls(*tool_calls: tuple[str, Mapping[str, Any]]) -> Said:
     """A message that calls tools."""
     listed = [
         {"id": f"call-{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for i, (name, arguments) in enumerate(made)
+        for i, (name, arguments) in enumerate(tool_calls)
     ]
     message = {"role": "assistant", "content": None, "tool_calls": listed}
     return _completion({"index": 0, "message": message, "finish_reason": "tool_calls"}, USAGE)
 
 
 def _completion(choice: Mapping[str, Any], usage: Mapping[str, int] | None) -> Said:
-    said = {"id": "1", "object": "chat.completion", "created": 1, "model": "loop-1", "choices": [choice]}
-    return Said(json.dumps({**said, "usage": usage}).encode())
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "loop-1", "choices": [choice]}
+    return Said(json.dumps({**body, "usage": usage}).encode())
 
 
 def error(status: int, words: str = "", code: str = "", **headers: str) -> Said:

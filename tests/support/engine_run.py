@@ -94,7 +94,7 @@ class EngineRun:
         return replay(self.log.events(run=RUN))
 
     def status(self) -> dict[str, str]:
-        return {id: known.status for id, known in self.state.tasks.items()}
+        return {id: task_state.status for id, task_state in self.state.tasks.items()}
 
     def events(self, *kinds: str) -> list[Event]:
         return [event for event in self.log.events(run=RUN) if event.kind in kinds]
@@ -116,11 +116,11 @@ class EngineRun:
         here = SimpleNamespace(kind="here", trees=services.trees)
         agents = SimpleNamespace(get=lambda _: self.builder, forget=lambda: None)
         values = {"on_deviation": None, "max_attempts": 3, **fields}
-        made: Any = RunContext(
+        context: Any = RunContext(
             services, journal, self.contract, cast("Any", here), agents, self.checks, "task", pace=Pace(), **values
         )
-        made.locked.approval = "same.mark"  # a strict plan is approved
-        return cast("RunContext", made)
+        context.locked.approval = "same.mark"  # a strict plan is approved
+        return cast("RunContext", context)
 
     def run(self, **fields: Any) -> runner.Ending:
         """Recover and run in a new process."""
@@ -182,7 +182,7 @@ class EngineRun:
             redaction=SimpleNamespace(redact=str, redact_output=str, knows_secrets=lambda: False),
             reports=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
             documents=SimpleNamespace(
-                checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback
+                checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda questions: questions.feedback
             ),
             asker=self.asker,
             reporter=SimpleNamespace(note=self.notes.append, event=lambda _: None, begin=lambda *_: None),

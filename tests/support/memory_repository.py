@@ -157,16 +157,16 @@ class MemoryTrees:
     ) -> tuple[Conflict, ...]:
         named = tuple(paths)
         repository, present = self._repository, self._repository.present(named)
-        wanted, known = repository.trees[target], repository.trees[expected]
-        differing = [path for path in named if present.get(path) != wanted.get(path)]
-        changed = [path for path in differing if not force and present.get(path) != known.get(path)]
+        target_tree, expected_tree = repository.trees[target], repository.trees[expected]
+        differing = [path for path in named if present.get(path) != target_tree.get(path)]
+        changed = [path for path in differing if not force and present.get(path) != expected_tree.get(path)]
         if changed:
-            return tuple(Conflict(path, _why(path, known, present)) for path in sorted(changed))
+            return tuple(Conflict(path, _why(path, expected_tree, present)) for path in sorted(changed))
         for path in differing:
             repository.effect("restore")
             repository.files.pop(path, None)
-            if path in wanted:
-                repository.files[path] = repository.blobs[wanted[path]]
+            if path in target_tree:
+                repository.files[path] = repository.blobs[target_tree[path]]
         return ()
 
     def force(self, paths: Iterable[str]) -> None:
@@ -210,10 +210,10 @@ def _kind(path: str, before: Tree, after: Tree) -> str:
     return MODIFIED if path in after else DELETED
 
 
-def _why(path: str, known: Tree, present: Tree) -> str:
+def _why(path: str, expected: Tree, present: Tree) -> str:
     if path not in present:
         return "was deleted since"
-    return "was changed since" if path in known else "was created since"
+    return "was changed since" if path in expected else "was created since"
 
 
 class MemoryHistory:
@@ -288,8 +288,8 @@ class MemoryHistory:
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         hidden = set(self._repository.ancestors(base))
         newest = [one for one in self._repository.ancestors(self._repository.head) if one not in hidden][:limit]
-        found = ((one, _trailers(self._repository.commits[one].message)) for one in newest)
-        return tuple((one, trailers) for one, trailers in found if trailers)
+        newest_trailers = ((one, _trailers(self._repository.commits[one].message)) for one in newest)
+        return tuple((one, trailers) for one, trailers in newest_trailers if trailers)
 
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
         return {}
@@ -309,7 +309,7 @@ class MemoryHistory:
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return {}
 
-    def settle_index(self, made: str, paths: Sequence[str]) -> None:
+    def settle_index(self, commit_id: str, paths: Sequence[str]) -> None:
         """Nothing: there is no index."""
 
 

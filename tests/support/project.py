@@ -185,8 +185,8 @@ class Project:
 
     def statuses(self, phase: str = "1") -> dict[str, str]:
         """Task to status, as `graph` shows them."""
-        found = self.json("graph", phase).data["status"]
-        return {str(task): str(status) for task, status in found.items()}
+        status_of = self.json("graph", phase).data["status"]
+        return {str(task): str(status) for task, status in status_of.items()}
 
     def trailers(self, name: str) -> list[str]:
         """The values of a trailer over all commits of HEAD, oldest first."""
@@ -300,11 +300,11 @@ def _files_of_new(files: tuple[tuple[str, str | bytes], ...]) -> list[tuple[str,
 
 def _contents(root: Path) -> list[tuple[str, int, bytes]]:
     """(path, permissions, bytes) of every file, `.git` included; of a link, the bytes are its target's name."""
-    found = []
+    contents = []
     for folder, folders, files in os.walk(root):
         places = [Path(folder, name) for name in (*files, *folders)]
-        found += [(str(p.relative_to(root)), *_content(p)) for p in places if p.is_symlink() or not p.is_dir()]
-    return sorted(found)
+        contents += [(str(p.relative_to(root)), *_content(p)) for p in places if p.is_symlink() or not p.is_dir()]
+    return sorted(contents)
 
 
 def _content(place: Path) -> tuple[int, bytes]:

@@ -42,7 +42,9 @@ class Desk:
 
     def answers(self, **replies: Sequence[str | None]) -> None:
         """By role, `_` for `-`; a role without replies is not bound. None is an exit with a failure."""
-        named: Mapping[str, Sequence[str | None]] = {role.replace("_", "-"): said for role, said in replies.items()}
+        named: Mapping[str, Sequence[str | None]] = {
+            role.replace("_", "-"): replies_of for role, replies_of in replies.items()
+        }
         (self.place / "replies.json").write_text(json.dumps(named))
         argv = json.dumps([sys.executable, str(self.place / "agent.py"), str(self.place)])
         roles = "".join(f"  {role}: {{binding: scripted}}\n" for role in named)

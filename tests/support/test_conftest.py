@@ -72,8 +72,8 @@ def test_loopback_and_unix_sockets_work(tmp_path: Path) -> None:
         server.listen()
         with socket.create_connection(server.getsockname(), timeout=5):
             pass
-    left, right = socket.socketpair()
-    with left, right, socket.socket(socket.AF_UNIX) as named:
+    one_end, right = socket.socketpair()
+    with one_end, right, socket.socket(socket.AF_UNIX) as named:
         named.bind(os.path.relpath(tmp_path / "s"))
-        left.sendall(b"x")
+        one_end.sendall(b"x")
         assert right.recv(1) == b"x"

@@ -43,9 +43,9 @@ _IMPORTED_LATE = (
 def _import_everything() -> None:
     import idumb
 
-    for found in pkgutil.walk_packages(idumb.__path__, "idumb."):
-        if not found.name.endswith("__main__"):
-            importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(idumb.__path__, "idumb."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
 

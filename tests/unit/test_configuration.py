@@ -159,17 +159,17 @@ def test_an_unknown_key_gets_the_nearest_one_suggested() -> None:
 
 
 def test_every_mistake_is_reported_at_once_with_its_line() -> None:
-    found = problems(
+    findings = problems(
         "git:\n  commit: tsak\n  hooks: yes\nrun:\n  max_attempts: 0\n  check_timeout: soon\nnonsense: 1\n"
     )
-    assert [line.split(" ")[0] for line in found] == [
+    assert [line.split(" ")[0] for line in findings] == [
         ".idumb/config.yaml:2:11",
         ".idumb/config.yaml:3:10",
         ".idumb/config.yaml:5:17",
         ".idumb/config.yaml:6:18",
         ".idumb/config.yaml:7:1",
     ]
-    assert "Did you mean `task`?" in found[0]
+    assert "Did you mean `task`?" in findings[0]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_version_is_read_from_program_output(words: str, expected: tuple[int, 
 
 
 @pytest.mark.parametrize(
-    ("found", "fixed"),
+    ("version", "fixed"),
     [
         ((2, 39, 5), False),
         ((2, 43, 6), False),
@@ -43,9 +43,9 @@ def test_a_version_is_read_from_program_output(words: str, expected: tuple[int, 
         ((3, 0), True),
     ],
 )
-def test_a_release_is_fixed_from_the_fix_of_its_own_line_on(found: tuple[int, ...], fixed: bool) -> None:  # noqa: FBT001
+def test_a_release_is_fixed_from_the_fix_of_its_own_line_on(version: tuple[int, ...], fixed: bool) -> None:  # noqa: FBT001
     """S24."""
-    assert doctor_checks.has_fix(found, doctor_checks.FIXED) is fixed
+    assert doctor_checks.has_fix(version, doctor_checks.FIXED) is fixed
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ KEYS = st.sampled_from(["completed", "failed", "history", "anchors", "task_id", 
 @given(st.sampled_from((*NAMES, "brain/execution/1/checkpoint-T1-02.md")), st.binary(max_size=200))
 def test_any_file_content_is_understood_or_named(name: str, data: bytes) -> None:
     """R-LOG-9: the migrated data can be written into the log."""
-    found = old_idumb.read(f".idumb/{name}", data)
-    assert found is None or canonical_json.encode(legacy.import_payload((found,)))
+    facts = old_idumb.read(f".idumb/{name}", data)
+    assert facts is None or canonical_json.encode(legacy.import_payload((facts,)))
 
 
 @given(st.sampled_from(NAMES), st.dictionaries(KEYS | st.text(max_size=5), JSON, max_size=6))
 def test_any_json_content_is_understood_or_named(name: str, value: dict[str, object]) -> None:
     """R-LOG-9."""
-    found = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
-    assert found is None or canonical_json.encode(legacy.import_payload((found,)))
+    facts = old_idumb.read(f".idumb/{name}", json.dumps(value).encode())
+    assert facts is None or canonical_json.encode(legacy.import_payload((facts,)))
 
 
 def test_progress_and_checkpoints_of_idumb_do_not_count_as_old() -> None:
@@ -125,5 +125,5 @@ def test_commits_show_completed_work_after_rollbacks_and_their_undo(
     oldest_first: list[dict[str, str]], done: int
 ) -> None:
     """R-LOG-9."""
-    found = outside_work.from_commits(reversed(oldest_first))
-    assert found.get("1", {"counts": {"completed": 0}})["counts"]["completed"] == done
+    completed = outside_work.from_commits(reversed(oldest_first))
+    assert completed.get("1", {"counts": {"completed": 0}})["counts"]["completed"] == done

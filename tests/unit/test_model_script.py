@@ -25,9 +25,15 @@ answers:
     tool: {name: ask, arguments: {n: 1, deep: {yes: true}}}
     tokens: {in: 5, out: 6}
   - {fault: drip, seconds: 1.5, data: {verdict: PASS}}"""
-    [made] = scripted(rule).rules
-    assert (made.title, made.when, made.after, made.times, made.tools) == ("Rule 1", ("one", "two"), 3, 2, False)
-    first, second = made.answers
+    [parsed] = scripted(rule).rules
+    assert (parsed.title, parsed.when, parsed.after, parsed.times, parsed.tools) == (
+        "Rule 1",
+        ("one", "two"),
+        3,
+        2,
+        False,
+    )
+    first, second = parsed.answers
     assert first.calls == (
         Call("write", {"path": "a", "content": ""}),
         Call("write", {"path": "b", "content": "x"}),
@@ -84,8 +90,8 @@ def test_the_first_matching_rule_decides() -> None:
 
 def test_an_auxiliary_request_is_recognized_by_its_lack_of_tools() -> None:
     script = scripted("{tools: true, answers: [{say: work}]}", "{tools: false, answers: [{say: title}]}")
-    said = [
+    answers = [
         model_script.choose(script, model_script.ModelRequest("x", tools=tools), {}).answer.say
         for tools in (True, False)
     ]
-    assert said == ["work", "title"]
+    assert answers == ["work", "title"]

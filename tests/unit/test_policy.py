@@ -15,9 +15,9 @@ from idumb.system.files import user_folders
 
 
 def one(text: str) -> Policy:
-    made, findings = policy.read(text.encode())
-    assert made is not None, findings
-    return made
+    policy_read, findings = policy.read(text.encode())
+    assert policy_read is not None, findings
+    return policy_read
 
 
 def file(place: Path, text: str) -> Path:
@@ -48,10 +48,10 @@ def test_a_file_lists_allowed_or_forbidden_tools(text: str, allowed: set[str]) -
 
 
 def test_an_empty_policy_allows_everything_and_is_bound_all_the_same() -> None:
-    made = one("# nothing yet\n")
-    assert made.tools is None
-    assert made.sources == ((policy.PATH, hashlib.sha256(b"# nothing yet\n").hexdigest()),)
-    assert made.digest
+    empty = one("# nothing yet\n")
+    assert empty.tools is None
+    assert empty.sources == ((policy.PATH, hashlib.sha256(b"# nothing yet\n").hexdigest()),)
+    assert empty.digest
 
 
 def test_the_digest_changes_with_each_byte_of_a_file() -> None:
@@ -73,8 +73,8 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
 )
 def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, mend: str) -> None:
     """R-LOCK-5."""
-    made, findings = policy.read(text.encode())
-    assert made is None
+    policy_read, findings = policy.read(text.encode())
+    assert policy_read is None
     assert (findings[0].code, findings[0].line) == (code, line)
     assert mend in findings[0].mend
 
@@ -102,9 +102,9 @@ def test_the_system_wide_policy_comes_first_and_the_repository_cannot_relax_it(t
     """R-LOCK-5."""
     system = file(tmp_path / "etc/tools.yaml", "allow: [write_file, edit_file]\n")
     file(tmp_path / "repo" / policy.PATH, "allow: [write_file, run]\n")
-    made = policy.load(str(tmp_path / "repo"), [(str(system), True)])
-    assert made.tools == frozenset({"write_file"})
-    assert [path for path, _ in made.sources] == [str(system), policy.PATH]
+    policies = policy.load(str(tmp_path / "repo"), [(str(system), True)])
+    assert policies.tools == frozenset({"write_file"})
+    assert [path for path, _ in policies.sources] == [str(system), policy.PATH]
 
 
 def test_an_explicitly_named_policy_file_must_exist(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from idumb.markdown.documents import report_frontmatter
 
 
 def test_the_frontmatter_of_a_report_is_read() -> None:
-    found = report_frontmatter.metadata(b"---\ntype: summary\ntasks_completed: 5\n---\n\n# Text\n", "SUMMARY")
-    assert found == {"type": "summary", "tasks_completed": 5}
+    fields = report_frontmatter.metadata(b"---\ntype: summary\ntasks_completed: 5\n---\n\n# Text\n", "SUMMARY")
+    assert fields == {"type": "summary", "tasks_completed": 5}
 
 
 @pytest.mark.parametrize(

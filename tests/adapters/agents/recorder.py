@@ -82,18 +82,18 @@ def record(name: str, program: str) -> None:
     preset: Preset = importlib.import_module(f"idumb.agents.presets.{name}").PRESET
     folder = PLACE / name / installed_version(program)
     folder.mkdir(parents=True, exist_ok=True)
-    found = {}
+    recordings = {}
     for scene in sys.argv[3:] or SCENES:
         with tempfile.TemporaryDirectory() as place:
             result, printed = _run(preset, program, scene, Path(place))
         output, errors = (neutral(data) for data in printed)
         (folder / f"{scene}.out").write_bytes(output)
         (folder / f"{scene}.err").write_bytes(errors)
-        found[scene] = {"exit": result.exit_code, "cause": result.cause}
+        recordings[scene] = {"exit": result.exit_code, "cause": result.cause}
         print(scene, result.outcome, result.failure, result.exit_code, f"{result.seconds:.1f} s", result.message[:300])  # noqa: T201
     index = folder / "exits.json"
-    known = json.loads(index.read_text(encoding="utf-8")) if index.exists() else {}
-    index.write_text(json.dumps({**known, **found}, indent=1) + "\n", encoding="utf-8")
+    exits = json.loads(index.read_text(encoding="utf-8")) if index.exists() else {}
+    index.write_text(json.dumps({**exits, **recordings}, indent=1) + "\n", encoding="utf-8")
 
 
 def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentResult, tuple[bytes, bytes]]:
@@ -119,10 +119,10 @@ def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentRe
             environment=lambda _: environment,
             homes=str(place / "homes"),
         )
-        asked = AgentRequest(
+        request = AgentRequest(
             BUILDER, plan.Task("T1-01", "Greet"), PROMPT, str(work), ("greeting.txt",), deadline=60, idle_timeout=35
         )
-        result = PresetAgent(binding, equipment, dataclasses.replace(preset, read=read)).run(asked)
+        result = PresetAgent(binding, equipment, dataclasses.replace(preset, read=read)).run(request)
         print([(n.get("path"), n.get("rule"), n.get("calls"), n.get("status")) for n in served.notes][:6])  # noqa: T201
     print(sorted(p.name for p in work.iterdir() if p.name != ".git"), (place / "outside.txt").exists())  # noqa: T201
     return result, (_shorter(printed[0]), printed[1])
@@ -133,11 +133,11 @@ def _shorter(output: bytes) -> bytes:
     lines = []
     for line in output.splitlines(keepends=True):
         try:
-            found = json.loads(line)
+            message = json.loads(line)
         except ValueError:
             lines.append(line)
             continue
-        lines.append(json.dumps(_cut(found), ensure_ascii=False).encode() + b"\n")
+        lines.append(json.dumps(_cut(message), ensure_ascii=False).encode() + b"\n")
     return b"".join(lines)
 
 

@@ -46,8 +46,8 @@ def test_declared_files_are_written_and_undeclared_writes_are_vetoed(tmp_path: P
     more = ["write", "away/d.txt", "write", "src/link/e.txt", "run", "touch f.txt", "say", "Done."]
     result = ask(tmp_path, *script, *more)
     assert result.outcome == outcome.COMPLETED
-    found = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    assert found == {"a.txt", "src/b.txt"}
+    paths = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert paths == {"a.txt", "src/b.txt"}
     assert not (tmp_path.parent / "d.txt").exists()
     assert [s.ok for s in result.steps] == [True, True, False, False, False, False, False]
     assert "not a file of this task" in result.steps[2].response
@@ -102,12 +102,12 @@ def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path:
     assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
 
 
-@pytest.mark.parametrize(("choices", "said"), [(("reject_once",), "selected"), ((), "cancelled")])
-def test_permissions_are_never_granted_for_always(tmp_path: Path, choices: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize(("choices", "option"), [(("reject_once",), "selected"), ((), "cancelled")])
+def test_permissions_are_never_granted_for_always(tmp_path: Path, choices: tuple[str, ...], option: str) -> None:
     """R-ADAPT-2."""
     client = held_to(tmp_path)
     answer = permission(client, "edit", "allow_always", *choices, locations=[{"path": str(tmp_path / "a.txt")}])
-    assert (answer["outcome"], answer.get("optionId")) == (said, choices[0] if choices else None)
+    assert (answer["outcome"], answer.get("optionId")) == (option, choices[0] if choices else None)
     assert client.calls["1"].why == "it offers no option to allow this call once"
 
 
@@ -125,9 +125,9 @@ def test_the_agent_has_a_private_home_that_lasts_for_the_run(tmp_path: Path, hom
     script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
     ask(tmp_path, *script, options={"commands": "allow"}, homes=tmp_path / "homes")
     own = tmp_path / "homes/home-editor-builder"
-    found = seen(tmp_path / "a.txt")
-    assert found["HOME"] == str(own)
-    assert {found[name].startswith(f"{own}/") for name in found if name.startswith("XDG_")} == {True}
+    environment = seen(tmp_path / "a.txt")
+    assert environment["HOME"] == str(own)
+    assert {environment[name].startswith(f"{own}/") for name in environment if name.startswith("XDG_")} == {True}
     assert ((own / "kept").exists(), (own / "tmp/here").exists(), (home / "kept").exists()) == (True, True, False)
     ask(tmp_path, *script, options={"commands": "allow"})
     assert not Path(seen(tmp_path / "a.txt")["HOME"]).exists()
@@ -172,11 +172,13 @@ def test_the_prompt_arrives_whole_at_any_length(tmp_path: Path) -> None:
     assert result.reply == "mode plan;" + prompt
 
 
-@pytest.mark.parametrize(("way", "said"), [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")])
-def test_the_model_is_selected_in_the_way_the_agent_offers(tmp_path: Path, way: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "notice"), [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")]
+)
+def test_the_model_is_selected_in_the_way_the_agent_offers(tmp_path: Path, way: str, notice: str) -> None:
     """R-ADAPT-1."""
     result = ask(tmp_path, way, "say", "Done.", model="big", options={"mode": "plan"})
-    assert (result.reply, result.model) == (f"{said}Done.", "big")
+    assert (result.reply, result.model) == (f"{notice}Done.", "big")
 
 
 def test_an_agent_without_a_choice_of_models_is_not_asked_for_one(tmp_path: Path) -> None:
@@ -255,10 +257,10 @@ def test_a_hanging_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None
         assert not process_tree.is_alive(int(result.reply))
 
 
-@pytest.mark.parametrize("said", ["connection to the model was cut", "cancelled"])
-def test_a_last_message_of_a_stalled_agent_is_not_another_failure(tmp_path: Path, said: str) -> None:
+@pytest.mark.parametrize("script", ["connection to the model was cut", "cancelled"])
+def test_a_last_message_of_a_stalled_agent_is_not_another_failure(tmp_path: Path, script: str) -> None:
     """R-ADAPT-2."""
-    result = ask(tmp_path, "protest", said, idle_timeout=0.5)
+    result = ask(tmp_path, "protest", script, idle_timeout=0.5)
     assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
     assert "of silence" in result.message
 
@@ -271,8 +273,8 @@ def test_no_process_of_an_agent_outlives_its_answer(tmp_path: Path) -> None:
 
 
 def test_a_validator_answers_with_its_verdict(tmp_path: Path) -> None:
-    said = '{"verdict": "PARTIAL", "findings": [{"file": "a", "line": 2, "message": "no"}]}'
-    assert ask(tmp_path, "say", said, role=VALIDATOR).message == "PARTIAL: a:2: no"
+    verdict = '{"verdict": "PARTIAL", "findings": [{"file": "a", "line": 2, "message": "no"}]}'
+    assert ask(tmp_path, "say", verdict, role=VALIDATOR).message == "PARTIAL: a:2: no"
     assert ask(tmp_path, "say", "fine", role=VALIDATOR).outcome == outcome.ERRORED
 
 
@@ -326,8 +328,8 @@ def test_no_message_breaks_the_client(line: bytes) -> None:
 
 def test_messages_may_be_split_anywhere() -> None:
     client = a_client()
-    said = b'{"id": 1, "result": {"protocolVersion": 1}}\n{"id": 2, "result": {"sessionId": "s"}}\n'
-    answers = b"".join(client.heard(said[i : i + 1]) for i in range(len(said)))
+    messages = b'{"id": 1, "result": {"protocolVersion": 1}}\n{"id": 2, "result": {"sessionId": "s"}}\n'
+    answers = b"".join(client.heard(messages[i : i + 1]) for i in range(len(messages)))
     assert answers.count(b"\n") == 2
     assert b'"session/prompt"' in answers
 
@@ -357,7 +359,7 @@ def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "usage",
     [
         {"inputTokens": -5, "outputTokens": -5, "cost": {"currency": "USD", "amount": -100}},
         {"inputTokens": 10**400, "outputTokens": True, "cost": {"currency": "USD", "amount": 10**400}},
@@ -365,12 +367,12 @@ def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None
         {"inputTokens": None, "outputTokens": [], "cost": {"currency": "USD", "amount": float("inf")}},
     ],
 )
-def test_impossible_usage_is_unknown(said: dict[str, Any]) -> None:
+def test_impossible_usage_is_unknown(usage: dict[str, Any]) -> None:
     """R-ADAPT-3: an agent cannot raise a ceiling by its report."""
-    assert acp.usage_of(said) == agent.Usage()
+    assert acp.usage_of(usage) == agent.Usage()
 
 
 def test_cached_input_tokens_are_counted() -> None:
     """R-ADAPT-3."""
-    said = {"inputTokens": 5, "cachedReadTokens": 700, "cachedWriteTokens": 30, "outputTokens": 2, "totalTokens": 737}
-    assert acp.usage_of(said) == agent.Usage(735, 2)
+    usage = {"inputTokens": 5, "cachedReadTokens": 700, "cachedWriteTokens": 30, "outputTokens": 2, "totalTokens": 737}
+    assert acp.usage_of(usage) == agent.Usage(735, 2)

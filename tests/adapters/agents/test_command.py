@@ -62,7 +62,7 @@ def test_inputs_are_in_their_folder_and_those_of_a_killed_executor_are_removed(t
     """S14: private files of idumb's own folder; a killed executor could not remove them."""
     papers = tmp_path / "state" / "papers"
     (papers / "idumb-left").mkdir(parents=True)
-    made = registry.build(
+    builder = registry.build(
         Equipment(
             Settings(bindings={"it": Binding("it", "command", ("cat", "{prompt_file}"), "file")}),
             str(tmp_path / "work"),
@@ -74,7 +74,7 @@ def test_inputs_are_in_their_folder_and_those_of_a_killed_executor_are_removed(t
     assert not papers.exists()
     (tmp_path / "work").mkdir()
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
-    assert made.get("it").run(request).output == "the prompt: é"
+    assert builder.get("it").run(request).output == "the prompt: é"
     assert os.listdir(papers) == []
     assert stat.S_IMODE(papers.stat().st_mode) == 0o700
 
@@ -107,9 +107,9 @@ def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -
     equipment = dataclasses.replace(
         equipped(tmp_path, redactor.redact), transcripts=str(tmp_path / "kept/run-1"), stream=redactor.stream
     )
-    made = CommandAgent(binding, equipment)
+    builder = CommandAgent(binding, equipment)
     request = dataclasses.replace(REQUEST, workspace=str(tmp_path), attempt=2, budget=Budget(output_bytes=200_005))
-    result = made.run(request)
+    result = builder.run(request)
     assert result.truncated
     assert result.transcript == str(tmp_path / "kept/run-1/T1-01-2-builder.log")
     kept = Path(result.transcript).read_bytes()
@@ -201,10 +201,10 @@ def test_consent_shows_the_program_that_will_run(tmp_path: Path) -> None:
     a_program(repository / "bin/tool")
     outside = a_program(tmp_path / "bin/tool")
     path = f"{repository}/bin:relative::{tmp_path}/bin"
-    made = agent(repository, "tool", "bin/script", path=path)
-    assert made.describe() == (str(outside), "bin/script")
+    builder = agent(repository, "tool", "bin/script", path=path)
+    assert builder.describe() == (str(outside), "bin/script")
     outside.unlink()
-    assert made.describe() == (str(outside), "bin/script")
+    assert builder.describe() == (str(outside), "bin/script")
 
 
 @pytest.mark.parametrize("name", ["bin/tool", "{root}/bin/tool", "{outside}/link"])

@@ -47,13 +47,13 @@ def asked(root: Path, index: int = -1) -> Path:
     return [p for p in sorted((root / "handoffs").glob("*.md")) if not p.name.endswith(".answer.md")][index]
 
 
-def answer(request: Path, body: str, said: str = "done") -> None:
-    text = f"---\ntype: answer\nhandoff: {request.stem}\noutcome: {said}\n---\n{body}\nEND OF ANSWER\n"
+def answer(request: Path, body: str, ending: str = "done") -> None:
+    text = f"---\ntype: answer\nhandoff: {request.stem}\noutcome: {ending}\n---\n{body}\nEND OF ANSWER\n"
     request.with_name(f"{request.stem}.answer.md").write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("role", "body", "said", "ended", "words"),
+    ("role", "body", "ending", "ended", "words"),
     [
         (BUILDER, EDITS % "a.txt", "done", outcome.COMPLETED, ""),
         (BUILDER, EDITS % "b.txt", "done", outcome.FAILED, "not a file of this task"),
@@ -69,11 +69,11 @@ def answer(request: Path, body: str, said: str = "done") -> None:
     ],
 )
 def test_an_answer_is_judged_by_its_content(
-    tmp_path: Path, role: str, body: str, said: str, ended: str, words: str
+    tmp_path: Path, role: str, body: str, ending: str, ended: str, words: str
 ) -> None:
     who, request = away(tmp_path), a_request(tmp_path, role)
     assert who.run(request).outcome == outcome.WAITING
-    answer(asked(tmp_path), body, said)
+    answer(asked(tmp_path), body, ending)
     result = who.run(request)
     assert result.outcome == ended
     assert words in result.message

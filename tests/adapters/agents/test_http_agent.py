@@ -107,9 +107,9 @@ def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
     (root / "outside").symlink_to(tmp_path / "secret")
     before = sorted(p.name for p in root.rglob("*"))
     result = ask(server, root, BUILDER, chat_server.calls((name, arguments)), chat_server.text("I could not."))
-    told = server.asked[1].body["messages"][-1]["content"]
-    assert told.startswith("error: ")
-    assert word in told
+    tool_result = server.asked[1].body["messages"][-1]["content"]
+    assert tool_result.startswith("error: ")
+    assert word in tool_result
     assert sorted(p.name for p in root.rglob("*")) == before
     assert (root / "src/b.txt").read_text(encoding="utf-8") == "b\n"
     assert result.claimed_files == ()
@@ -118,7 +118,7 @@ def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
 def test_only_builders_get_tools_that_write(server: ChatServer, tmp_path: Path) -> None:
     ask(server, tmp_path, BUILDER)
     ask(server, tmp_path, PLANNER)
-    offered = [{t["function"]["name"] for t in asked.body["tools"]} for asked in server.asked]
+    offered = [{t["function"]["name"] for t in received.body["tools"]} for received in server.asked]
     assert offered[1] == {"list_files", "read_file"}
     assert offered[0] > offered[1]
     assert server.asked[0].body["model"] == "m-1"
@@ -144,7 +144,7 @@ def test_without_tools_the_model_gets_the_files_and_answers_with_edits(server: C
 
 
 @pytest.mark.parametrize(
-    ("said", "ended", "failure"),
+    ("reply_text", "ended", "failure"),
     [
         ('{"verdict": "PASS", "findings": []}', outcome.COMPLETED, None),
         ('Well.\n```json\n{"verdict": "PASS",\n "findings": []}\n```\n', outcome.COMPLETED, None),
@@ -155,14 +155,14 @@ def test_without_tools_the_model_gets_the_files_and_answers_with_edits(server: C
     ],
 )
 def test_only_a_clear_pass_of_a_validator_counts(
-    server: ChatServer, tmp_path: Path, said: str, ended: str, failure: str | None
+    server: ChatServer, tmp_path: Path, reply_text: str, ended: str, failure: str | None
 ) -> None:
-    result = ask(server, tmp_path, VALIDATOR, chat_server.text(said))
+    result = ask(server, tmp_path, VALIDATOR, chat_server.text(reply_text))
     assert (result.outcome, result.failure) == (ended, failure)
-    if "PARTIAL" in said:
+    if "PARTIAL" in reply_text:
         assert result.message == "PARTIAL: a:1: no"
-    wanted = server.asked[0].body["response_format"]["json_schema"]["schema"]
-    assert "verdict" in wanted["required"]
+    schema = server.asked[0].body["response_format"]["json_schema"]["schema"]
+    assert "verdict" in schema["required"]
 
 
 def test_a_required_answer_format_is_requested_and_checked(server: ChatServer, tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_has_a_kind(server: ChatServer, tmp_path: Path, fault: str, monkeypatch: Any) -> None:
     monkeypatch.setenv("MODEL_KEY", "sk-secret")
-    said, ended, failure = FAULTS[fault]
-    result = ask(server, tmp_path, BUILDER, said, environment=("MODEL_KEY",))
+    response, ended, failure = FAULTS[fault]
+    result = ask(server, tmp_path, BUILDER, response, environment=("MODEL_KEY",))
     assert (result.outcome, result.failure) == (ended, failure)
     assert result.message
     assert "sk-secret" not in repr(result)
@@ -215,15 +215,15 @@ def test_a_closed_server_is_a_network_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         pytest.param(Said(b"", silent=True), id="silence"),
         pytest.param(Said(b" " * 4000, drip=True), id="slow drip"),
         pytest.param(Said(b" " * 4000, drip=True, headers={"Connection": "close"}), id="slow drip, closed at its end"),
     ],
 )
-def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_path: Path, said: Said) -> None:
-    server.answers = [said]
+def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_path: Path, response: Said) -> None:
+    server.answers = [response]
     result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, deadline=0.3))
     assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
     assert result.seconds < 5

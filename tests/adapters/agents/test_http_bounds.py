@@ -50,14 +50,14 @@ def test_the_deadline_is_checked_before_every_call(
     tmp_path: Path, *, tools: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-2."""
-    made: list[str] = []
-    monkeypatch.setattr(model_tools.ModelTools, "is_late", lambda _: len(made) >= 2)
-    monkeypatch.setattr(model_tools.ModelTools, "call", lambda _, name, __: (not made.append(name), "words"))  # type: ignore[func-returns-value]
+    calls: list[str] = []
+    monkeypatch.setattr(model_tools.ModelTools, "is_late", lambda _: len(calls) >= 2)
+    monkeypatch.setattr(model_tools.ModelTools, "call", lambda _, name, __: (not calls.append(name), "words"))  # type: ignore[func-returns-value]
     edits = json.dumps({"edits": [{"tool": "delete_file", "path": "a.txt"}] * 5})
     answer = chat_server.calls(*[READ] * 5) if tools else chat_server.text(edits)
     result, server = ask(tmp_path, answer, chat_server.text("Done."), tools=tools)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
-    assert (len(made), len(server.asked)) == (2, 1)
+    assert (len(calls), len(server.asked)) == (2, 1)
 
 
 def test_an_endlessly_growing_conversation_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

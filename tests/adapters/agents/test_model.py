@@ -77,12 +77,12 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
     assert server.asked[0].headers[
         "authorization" if "authorization" in server.asked[0].headers else "Authorization"
     ] == ("Bearer sk-secret")
-    told = json.dumps(server.asked[1].body["messages"])
-    assert "not a file of this task" in told
+    sent = json.dumps(server.asked[1].body["messages"])
+    assert "not a file of this task" in sent
 
 
 @pytest.mark.parametrize(
-    ("model", "failure", "told"),
+    ("model", "failure", "has_hint"),
     [
         ("openai:m-1", agent.NETWORK, True),
         ("openai:m-1", agent.MISSING, True),
@@ -92,25 +92,25 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
     ],
 )
 def test_a_server_without_the_responses_api_gets_a_hint_with_the_right_model_name(
-    model: str, failure: str, *, told: bool
+    model: str, failure: str, *, has_hint: bool
 ) -> None:
     """R-ADAPT-2."""
     options = models._Options((model,), "http://127.0.0.1:8080/v1", None, 1, "tool", {}, proxies=False)
     talk = models._Talk(options, AgentRequest(BUILDER, None, "p", "/", ()), None)  # type: ignore[arg-type]
-    said = talk._with_interface(Ended(outcome.ERRORED, "it said no", failure=failure))
-    assert ("openai-chat:m-1" in said.message) is told
-    assert (said.outcome, said.failure) == (outcome.ERRORED, failure)
+    result = talk._with_interface(Ended(outcome.ERRORED, "it said no", failure=failure))
+    assert ("openai-chat:m-1" in result.message) is has_hint
+    assert (result.outcome, result.failure) == (outcome.ERRORED, failure)
 
 
 @needs_extra
 @pytest.mark.parametrize(
-    "said", [chat_server.error(404, "no such path"), chat_server.Said(b"{}"), chat_server.error(501)]
+    "response", [chat_server.error(404, "no such path"), chat_server.Said(b"{}"), chat_server.error(501)]
 )
 def test_a_server_with_only_chat_completions_gets_a_hint_what_to_configure(
-    server: ChatServer, tmp_path: Path, said: chat_server.Said
+    server: ChatServer, tmp_path: Path, response: chat_server.Said
 ) -> None:
     """R-ADAPT-2: the library reads any answer as if it were sound."""
-    result = ask(server, tmp_path, said, model="openai:m-1")
+    result = ask(server, tmp_path, response, model="openai:m-1")
     assert server.asked[0].path.endswith("/responses")
     assert result.failure in {agent.MISSING, agent.MALFORMED}
     assert "openai-chat:m-1" in result.message
@@ -121,17 +121,17 @@ def test_a_proxy_of_the_environment_is_used_only_if_the_binding_allows_it(server
     """R-ADAPT-2: prompts and keys go only to the configured server."""
     others = Binding("model", "model", environment=("MODEL_KEY",), model="deepseek:m-1")
     for options, code in (({}, "agent.proxy"), ({"proxy": "http://127.0.0.1:9"}, "agent.bad-option")):
-        made = registry.build(
+        built = registry.build(
             Equipment(
                 Settings(bindings={"model": dataclasses.replace(others, options=options)}), str(tmp_path), no_patch, str
             )
         )
         with pytest.raises(AdapterError) as caught:
-            made.get("model").describe()
+            built.get("model").describe()
         assert caught.value.code == code
-    told = dataclasses.replace(others, options={"proxy": "environment"})
+    allowed = dataclasses.replace(others, options={"proxy": "environment"})
     assert (
-        registry.build(Equipment(Settings(bindings={"model": told}), str(tmp_path), no_patch, str))
+        registry.build(Equipment(Settings(bindings={"model": allowed}), str(tmp_path), no_patch, str))
         .get("model")
         .describe()
         == ()
@@ -173,9 +173,16 @@ def test_a_malformed_verdict_is_requested_again(server: ChatServer, tmp_path: Pa
 @needs_extra
 def test_other_roles_read_files_and_answer_in_the_required_format(server: ChatServer, tmp_path: Path) -> None:
     schema = {"type": "object", "required": ["plan"], "properties": {"plan": {"type": "string"}}}
-    said = chat_server.text('{"plan": "x"}')
+    response = chat_server.text('{"plan": "x"}')
     result = ask(
-        server, tmp_path, said, role=PLANNER, task=None, about="phase-1", schema=schema, options={"output": "native"}
+        server,
+        tmp_path,
+        response,
+        role=PLANNER,
+        task=None,
+        about="phase-1",
+        schema=schema,
+        options={"output": "native"},
     )
     assert json.loads(result.reply) == {"plan": "x"}
     assert {t["function"]["name"] for t in server.asked[0].body["tools"]} == {"list_files", "read_file"}
@@ -195,8 +202,8 @@ FAULTS = {
 @needs_extra
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_has_a_kind_and_is_not_retried_silently(server: ChatServer, tmp_path: Path, fault: str) -> None:
-    said, ended, failure = FAULTS[fault]
-    result = ask(server, tmp_path, said)
+    response, ended, failure = FAULTS[fault]
+    result = ask(server, tmp_path, response)
     assert result.outcome in {outcome.ERRORED, outcome.FAILED}
     assert result.failure in agent.FAILURES
     assert ended in {None, result.outcome}
@@ -220,7 +227,7 @@ def test_a_fallback_model_replaces_the_first(server: ChatServer, tmp_path: Path)
     answers = (chat_server.error(500, "oops"), chat_server.text("Done."))
     result = ask(server, tmp_path, *answers, options={"fallback": ["openai-chat:m-2"]})
     assert result.outcome == outcome.COMPLETED
-    assert [asked.body["model"] for asked in server.asked] == ["m-1", "m-2"]
+    assert [received.body["model"] for received in server.asked] == ["m-1", "m-2"]
 
 
 def test_without_the_extra_the_error_has_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

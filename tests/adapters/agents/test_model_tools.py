@@ -43,9 +43,9 @@ def at_work(root: Path, **more: Any) -> model_tools.ModelTools:
 
 @pytest.fixture
 def work(root: Path) -> Iterator[model_tools.ModelTools]:
-    made = at_work(root)
-    yield made
-    made.close()
+    tools = at_work(root)
+    yield tools
+    tools.close()
 
 
 def test_a_redaction_mark_is_not_written_back_as_content(root: Path, work: model_tools.ModelTools) -> None:
@@ -60,8 +60,8 @@ def test_a_redaction_mark_is_not_written_back_as_content(root: Path, work: model
         ("apply_patch", {"patch": f"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+{mark}\n"}),
     ]
     for name, arguments in edits:
-        made, words = work.call(name, arguments)
-        assert (made, "use edit_file" in words) == (False, True), name
+        succeeded, words = work.call(name, arguments)
+        assert (succeeded, "use edit_file" in words) == (False, True), name
     assert (root / "conf.json").read_text(encoding="utf-8") == SECRET
     assert not (root / "new.txt").exists()
     assert work.call("edit_file", {"path": "conf.json", "find": "false", "replace": "true"})[0]
@@ -102,8 +102,8 @@ def test_only_the_start_of_a_large_file_is_read(
     assert len(seen) < 300_000
     assert seen.endswith(f"[only the beginning of {1 << 40} bytes is shown]")
     monkeypatch.setattr(workspace_files, "LARGEST", 1000)
-    made, words = work.call("edit_file", {"path": "conf.json", "find": "a", "replace": "b"})
-    assert (made, "larger than 1000 bytes" in words) == (False, True)
+    succeeded, words = work.call("edit_file", {"path": "conf.json", "find": "a", "replace": "b"})
+    assert (succeeded, "larger than 1000 bytes" in words) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_a_file_that_was_shown_altered_is_not_overwritten_as_a_whole(
     """R-ADAPT-2: content that the model did not see would be lost."""
     (root / "conf.json").write_bytes(old)
     _, seen = work.call("read_file", {"path": "conf.json"})
-    made, words = work.call("write_file", {"path": "conf.json", "content": seen, "intent": "more"})
-    assert not made
+    succeeded, words = work.call("write_file", {"path": "conf.json", "content": seen, "intent": "more"})
+    assert not succeeded
     assert "edit_file" in words
     assert (root / "conf.json").read_bytes() == old
 
@@ -147,13 +147,13 @@ def test_a_declared_file_that_was_truncated_is_not_overwritten(root: Path) -> No
     (root / "new.txt").write_text("b" * 150_000, encoding="utf-8")
     work = at_work(root)
     try:
-        told = work.declared_files()
-        assert "[only a part of this file is shown]" in told
+        listing = work.declared_files()
+        assert "[only a part of this file is shown]" in listing
         assert work.call("write_file", {"path": "conf.json", "content": "all seen", "intent": "x"})[0]
-        made, words = work.call("write_file", {"path": "new.txt", "content": "b", "intent": "x"})
+        succeeded, words = work.call("write_file", {"path": "new.txt", "content": "b", "intent": "x"})
     finally:
         work.close()
-    assert (made, "only a part of it was shown" in words) == (False, True)
+    assert (succeeded, "only a part of it was shown" in words) == (False, True)
 
 
 def test_reads_and_edits_of_one_request_are_bounded(
@@ -249,11 +249,11 @@ def test_ignored_files_are_shown_only_if_the_task_names_them(root: Path) -> None
         plan.FileClaim("modify", "own/named"),
         plan.FileClaim("read", "own/read"),
     )
-    asked = AgentRequest(
+    request = AgentRequest(
         BUILDER, plan.Task("T1-01", "Work", files=claims), "", str(root), ("own/**", "own/named"),
         unsaved=("own/", "a.log"),
     )  # fmt: skip
-    work = model_tools.ModelTools(asked, str)
+    work = model_tools.ModelTools(request, str)
     assert work.call("list_files", {})[1].splitlines() == ["conf.json", "own/named", "own/read", "src/a.py"]
     assert "ignored by git" in work.call("write_file", {"path": "own/read", "content": "x"})[1]
     assert "ignored by git" in work.call("read_file", {"path": "own/key"})[1]

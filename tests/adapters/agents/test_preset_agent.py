@@ -172,8 +172,8 @@ def test_a_judging_role_sees_nothing_of_a_builder_s_or_earlier_home(tmp_path: Pa
 
 
 def test_the_user_s_home_is_used_only_on_request(tmp_path: Path) -> None:
-    made = claude(tmp_path, f"env > seen; {says()}", home="user")
-    made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
+    builder = claude(tmp_path, f"env > seen; {says()}", home="user")
+    builder.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
     seen = (tmp_path / "work/seen").read_text(encoding="utf-8").splitlines()
     assert {"HOME=/home/me", "CLAUDE_CONFIG_DIR=named"} <= set(seen)
     assert not (tmp_path / "homes").exists()
@@ -190,9 +190,9 @@ def test_a_role_outside_a_run_uses_and_leaves_nothing_of_the_run(tmp_path: Path)
     for name in ("run", "aside"):
         (tmp_path / "homes" / name).mkdir(parents=True)
     own = str(tmp_path / "homes/aside")
-    made = registry.build(Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own), aside=True)
+    built = registry.build(Equipment(Settings(), str(tmp_path), lambda *_: (False, ""), str, homes=own), aside=True)
     assert sorted(os.listdir(tmp_path / "homes")) == ["aside", "run"]
-    made.forget()
+    built.forget()
     assert os.listdir(tmp_path / "homes") == ["run"]
 
 
@@ -216,12 +216,12 @@ def test_each_agent_that_lost_its_conversation_begins_a_new_one(name: str, tmp_p
     unknown = f'case "$*" in *old*) echo asked >> asked; cat {tmp_path}/words{stream}; exit {code};; esac'
     program = preset_stand_in.made(tmp_path / "programs", name, unknown)
     (tmp_path / "work").mkdir()
-    made = PresetAgent(Binding("it", name, (str(program),), options={"resume": True}), equipped(tmp_path))
-    result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="old"))
+    builder = PresetAgent(Binding("it", name, (str(program),), options={"resume": True}), equipped(tmp_path))
+    result = builder.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="old"))
     assert (result.outcome, result.resumed, result.session) == (outcome.COMPLETED, False, preset_stand_in.session(name))
     assert (tmp_path / "work/asked").read_text(encoding="utf-8") == "asked\n"
-    known = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="known"))
-    assert (known.outcome, known.resumed) == (outcome.COMPLETED, True)
+    resumed = builder.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="known"))
+    assert (resumed.outcome, resumed.resumed) == (outcome.COMPLETED, True)
 
 
 def as_one(
@@ -239,8 +239,8 @@ def as_one(
     program.chmod(0o755)
     (folder / "work").mkdir(exist_ok=True)
     equipment = dataclasses.replace(equipped(folder, environment), unpacked=str(folder / "unpacked"))
-    made = PresetAgent(Binding("it", name, (str(program),)), equipment)
-    return made.run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
+    builder = PresetAgent(Binding("it", name, (str(program),)), equipment)
+    return builder.run(dataclasses.replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
 WITHOUT_A_KEY = {
@@ -453,11 +453,11 @@ def test_long_output_is_read_to_the_end(tmp_path: Path) -> None:
 
 
 def test_a_missing_agent_is_reported_with_its_install_command(tmp_path: Path) -> None:
-    made = claude(tmp_path, says())
+    builder = claude(tmp_path, says())
     (tmp_path / "bin/claude").unlink()
     (tmp_path / "none").mkdir()
-    made._environment = {"PATH": str(tmp_path / "none")}
-    result = made.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
+    builder._environment = {"PATH": str(tmp_path / "none")}
+    result = builder.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work")))
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.MISSING)
     assert "npm install -g @anthropic-ai/claude-code" in result.message
 
@@ -485,7 +485,7 @@ def test_each_preset_is_built_from_a_binding_and_shows_its_command(name: str, tm
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{PATH}")
     settings = Settings(bindings={"it": Binding("it", name, (name, "--more"), model="m")})
-    made = registry.build(Equipment(settings, str(tmp_path / "work"), lambda *_: (False, ""), str)).get("it")
-    shown = made.describe()
+    builder = registry.build(Equipment(settings, str(tmp_path / "work"), lambda *_: (False, ""), str)).get("it")
+    shown = builder.describe()
     assert (shown[0], shown[-1]) == (str(program), "--more")
-    assert made.name == name
+    assert builder.name == name

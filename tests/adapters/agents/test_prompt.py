@@ -111,8 +111,8 @@ def test_empty_sections_are_omitted() -> None:
 
 
 def test_the_validator_sees_criteria_evidence_and_change_but_not_the_feedback() -> None:
-    found = Evidence("verify 1", "pytest -q", "passed")
-    text = prompt.render(PromptRequest(VALIDATOR, TASK, PLAN, (), "what was said", 2, (found,), "+```\n+x\n"))
+    evidence = Evidence("verify 1", "pytest -q", "passed")
+    text = prompt.render(PromptRequest(VALIDATOR, TASK, PLAN, (), "what was said", 2, (evidence,), "+```\n+x\n"))
     assert "AC-1: it works" in text
     assert "verify 1: passed (pytest -q)" in text
     assert "````diff\n+```\n+x\n````" in text
@@ -134,11 +134,11 @@ def test_a_template_keeps_unknown_names_and_needs_no_frontmatter() -> None:
 def test_assumptions_and_decisions_reach_the_builder_with_any_template() -> None:
     """R-RUN-4, R-ASK-3."""
     plan = dataclasses.replace(PLAN, assumptions=("Titles are short", "The site is static"))
-    asked = dataclasses.replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))
+    request = dataclasses.replace(REQUEST, plan=plan, decided=("Which colour?: blue (the cold one)",))
     for template in (None, "Do it.\n", "Do it.\n\n## Known\n\n$assumptions\n"):
-        text = prompt.render(dataclasses.replace(asked, template=template))
+        text = prompt.render(dataclasses.replace(request, template=template))
         for words in ("- Titles are short\n- The site is static", "- Which colour?: blue (the cold one)"):
             assert text.count(words) == 1
-    assert "Titles are short" not in prompt.render(dataclasses.replace(asked, role=VALIDATOR))
+    assert "Titles are short" not in prompt.render(dataclasses.replace(request, role=VALIDATOR))
     assert "assumes" not in prompt.render(REQUEST)
     assert "Decided" not in prompt.render(REQUEST)

@@ -52,41 +52,41 @@ def shown(place: Path) -> str:
 
 
 def exit_code(place: Path) -> int | None:
-    found: int | None = json.loads((place.parent / "exits.json").read_text(encoding="utf-8"))[place.stem]["exit"]
-    return found
+    exit_status: int | None = json.loads((place.parent / "exits.json").read_text(encoding="utf-8"))[place.stem]["exit"]
+    return exit_status
 
 
 def test_two_versions_of_each_are_recorded() -> None:
-    found = [place.parts[-2] for place in versions()]
-    assert {name: found.count(name) for name in registry.PRESETS} == dict.fromkeys(registry.PRESETS, 2)
+    names = [place.parts[-2] for place in versions()]
+    assert {name: names.count(name) for name in registry.PRESETS} == dict.fromkeys(registry.PRESETS, 2)
 
 
 @pytest.mark.parametrize("place", recordings("success"), ids=shown)
 def test_a_success_has_reply_session_and_usage(place: Path) -> None:
-    said = read(place)
-    assert (said.reply, said.ended, said.error, said.failure) == ("The greeting is written.", True, "", None)
-    assert said.session
-    assert said.usage.tokens_out is not None or place.parts[-3] == "copilot"  # newer ones tell of no tokens
+    report = read(place)
+    assert (report.reply, report.ended, report.error, report.failure) == ("The greeting is written.", True, "", None)
+    assert report.session
+    assert report.usage.tokens_out is not None or place.parts[-3] == "copilot"  # newer ones tell of no tokens
     assert exit_code(place) == 0
 
 
 @pytest.mark.parametrize("place", recordings("denied"), ids=shown)
 def test_a_refused_permission_is_not_a_failure_of_the_agent(place: Path) -> None:
     """The agent skips the denied action, says so and ends normally; its claim is judged by the files."""
-    said = read(place)
-    assert (said.reply, said.failure) == ("It was not permitted.", None)
+    report = read(place)
+    assert (report.reply, report.failure) == ("It was not permitted.", None)
     if place.parts[-3] in {"claude", "copilot"}:
-        assert said.denied
+        assert report.denied
 
 
 @pytest.mark.parametrize("place", recordings(*KINDS), ids=shown)
 def test_the_kind_of_a_failure_does_not_depend_on_the_exit_code(place: Path) -> None:
-    said = read(place)
+    report = read(place)
     if (place.parts[-3], place.stem) in SILENT and exit_code(place) is None:
-        assert not said.ended or said.error
+        assert not report.ended or report.error
         return
-    assert said.failure in KINDS[place.stem], said
-    assert said.error
+    assert report.failure in KINDS[place.stem], report
+    assert report.error
 
 
 def test_a_server_error_is_recognized_with_exit_code_zero() -> None:

@@ -105,9 +105,9 @@ def test_an_installed_adapter_is_loaded_by_name(tmp_path: Path, installed: Path)
     agents = made(tmp_path, settings)
     agents.get("steps")
     assert "their_adapter" not in sys.modules
-    found = agents.get("mine")
-    assert found.name == "scripted"
-    assert found.run(request(tmp_path)).outcome == outcome.COMPLETED
+    builder = agents.get("mine")
+    assert builder.name == "scripted"
+    assert builder.run(request(tmp_path)).outcome == outcome.COMPLETED
     del sys.modules["their_adapter"]
 
 
@@ -154,9 +154,9 @@ def test_a_person_s_answer_is_the_outcome(tmp_path: Path, question: Decision, ch
 
 
 def test_a_recorded_answer_is_not_asked_for_again(tmp_path: Path) -> None:
-    known = Answer("T1-01.work", "yes", "kim")
-    result = human(tmp_path, Person("no")).run(request(tmp_path, QUESTION, known))
-    assert (result.outcome, result.answer) == (outcome.COMPLETED, known)
+    recorded = Answer("T1-01.work", "yes", "kim")
+    result = human(tmp_path, Person("no")).run(request(tmp_path, QUESTION, recorded))
+    assert (result.outcome, result.answer) == (outcome.COMPLETED, recorded)
 
 
 def test_work_for_a_person_waits_if_there_is_no_terminal(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ PASS = '{"verdict": "PASS", "findings": []}'
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "blocks"),
     [
         ("```json\n{}\n```\n", [("json", "{}\n")]),
         ("~~~ JSON \r\n{}\r\n~~~\r\n", [("json", "{}\r\n")]),
@@ -28,9 +28,9 @@ PASS = '{"verdict": "PASS", "findings": []}'
         ("", []),
     ],
 )
-def test_blocks_between_their_marks_are_read(text: str, found: list[tuple[str, str]]) -> None:
+def test_blocks_between_their_marks_are_read(text: str, blocks: list[tuple[str, str]]) -> None:
     """R-ADAPT-2."""
-    assert list(answers.fences(text)) == found
+    assert list(answers.fences(text)) == blocks
 
 
 @pytest.mark.timeout(20)

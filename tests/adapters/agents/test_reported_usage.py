@@ -31,14 +31,14 @@ def test_a_fraction_of_a_token_is_not_a_count() -> None:
     assert answers.total(None) is None
 
 
-def _swollen(found: Any, key: str = "") -> Any:
+def _swollen(content: Any, key: str = "") -> Any:
     """The same, with every number of tokens and money as large as JSON may have it."""
-    if isinstance(found, dict):
-        return {name: _swollen(value, f"{key} {name}".lower()) for name, value in found.items()}
-    if isinstance(found, list):
-        return [_swollen(value, key) for value in found]
-    wanted = type(found) in {int, float} and any(word in key for word in ("token", "cost", "usage", "stats"))
-    return HUGE if wanted else found
+    if isinstance(content, dict):
+        return {name: _swollen(value, f"{key} {name}".lower()) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_swollen(value, key) for value in content]
+    is_amount = type(content) in {int, float} and any(word in key for word in ("token", "cost", "usage", "stats"))
+    return HUGE if is_amount else content
 
 
 @pytest.mark.parametrize("place", recorded.recordings("success"), ids=recorded.shown)
@@ -53,14 +53,14 @@ def test_no_agent_report_yields_an_impossible_amount(place: Path, tmp_path: Path
     copy.parent.mkdir(parents=True)
     copy.write_text("\n".join(lines), encoding="utf-8")
     copy.with_suffix(".err").write_bytes(b"")
-    said = recorded.read(copy)
-    assert said.usage == Usage()
-    assert said.reply == "The greeting is written."
+    report = recorded.read(copy)
+    assert report.usage == Usage()
+    assert report.reply == "The greeting is written."
 
 
 def test_no_program_report_yields_an_impossible_amount(tmp_path: Path) -> None:
     place = tmp_path / "state.json"
     used = {"tokens_in": HUGE, "tokens_out": -3, "cost_usd": 1e300}
     place.write_text(json.dumps({"usage": used, "message": "kept"}), encoding="utf-8")
-    said = state_file.read(str(place), str)
-    assert (said.usage, said.message) == (Usage(), "kept")
+    report = state_file.read(str(place), str)
+    assert (report.usage, report.message) == (Usage(), "kept")

@@ -34,9 +34,9 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
         binding = Binding("it", adapter, ("sh", "-c", SAY + script))
     else:
         binding = Binding("it", adapter, (str(preset_stand_in.made(root / "programs", adapter, SAY + script)),))
-    known = Settings(bindings={"it": binding}, environment=("PATH",))
-    made = registry.build(
-        Equipment(known, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
+    settings = Settings(bindings={"it": binding}, environment=("PATH",))
+    builder = registry.build(
+        Equipment(settings, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
     )
     claims: list[Claim] = []
 
@@ -44,7 +44,7 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
         claims.append(claim)
         (root / "work" / f"heard-{len(claims)}").touch()
 
-    who = made.get("it")
+    who = builder.get("it")
     request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", str(root / "work"), (), **fields)  # type: ignore[arg-type]
     reporting: ReportingAgent = who  # type: ignore[assignment]
     assert capabilities(who).reports_progress
@@ -54,13 +54,13 @@ def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[Agen
 @pytest.mark.parametrize("adapter", ["command", *registry.PRESETS])
 def test_each_state_is_reported_while_the_agent_works(tmp_path: Path, adapter: str) -> None:
     """The agent writes each state only after the one before was read."""
-    said = [Claim("working", "reads"), Claim("waiting", "for [redacted]"), Claim("working", "writes"), Claim("done")]
+    claims = [Claim("working", "reads"), Claim("waiting", "for [redacted]"), Claim("working", "writes"), Claim("done")]
     script = "".join(
         f"say '{json.dumps({'state': claim.state, 'message': message})}'\nn={n}; {HEARD}"
-        for n, (claim, message) in enumerate(zip(said, ("reads", "for s3cret", "writes", ""), strict=True), 1)
+        for n, (claim, message) in enumerate(zip(claims, ("reads", "for s3cret", "writes", ""), strict=True), 1)
     )
     result, heard = asked(tmp_path, adapter, script)
-    assert heard == said
+    assert heard == claims
     assert result.outcome == outcome.COMPLETED
 
 

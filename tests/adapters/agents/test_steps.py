@@ -77,14 +77,14 @@ def refused(work: Path, *steps: plan.Step, **options: Any) -> str:
 
 def tree(folder: Path) -> dict[str, bytes | str]:
     """Every path below `folder` with its bytes, link target or kind."""
-    found: dict[str, bytes | str] = {}
+    entries: dict[str, bytes | str] = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_symlink():
-            found[name] = "-> " + os.readlink(path)
+            entries[name] = "-> " + os.readlink(path)
         else:
-            found[name] = path.read_bytes() if path.is_file() else "folder"
-    return found
+            entries[name] = path.read_bytes() if path.is_file() else "folder"
+    return entries
 
 
 def test_files_are_written_with_their_folders(work: Path) -> None:
@@ -272,9 +272,9 @@ def test_a_file_outside_all_snapshots_is_not_changed(work: Path, bad: plan.Step)
 def test_an_ignored_file_that_the_steps_made_can_be_changed_again(work: Path) -> None:
     """R-GIT-1."""
     (work / "out").mkdir()
-    made = (step("make_directory", path="out"), step("write_file", path="out/new", content="x"))
+    creation = (step("make_directory", path="out"), step("write_file", path="out/new", content="x"))
     more = (step("write_file", path="out/new", content="y"), step("delete_file", path="out/new"))
-    completed(work, *made, *more, allowed=("out/**",), unsaved=IGNORED)
+    completed(work, *creation, *more, allowed=("out/**",), unsaved=IGNORED)
 
 
 def test_a_patch_is_checked_for_files_outside_all_snapshots(work: Path) -> None:
@@ -448,14 +448,14 @@ def test_the_task_s_deadline_ends_all_steps(work: Path) -> None:
 
 
 def test_patches_are_applied_by_the_caller_who_gets_the_writable_paths(work: Path) -> None:
-    asked: list[str | None] = []
+    calls: list[str | None] = []
 
     def apply(patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        asked.extend(allowed(path) for path in ("src/a.py", ".git/config", "../x"))
+        calls.extend(allowed(path) for path in ("src/a.py", ".git/config", "../x"))
         return patch == "the patch", "applied"
 
     completed(work, step("apply_patch", patch="the patch"), apply_patch=apply)
-    assert asked == [None, "is protected by .git", "leads out of the workspace (..)"]
+    assert calls == [None, "is protected by .git", "leads out of the workspace (..)"]
     assert run(work, step("apply_patch", patch="other"), apply_patch=apply).outcome == outcome.FAILED
 
 

@@ -33,13 +33,13 @@ def condition(root: Path, kind: str, subject: str, text: str | None = None, path
 
 
 def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
-    found = command(tmp_path, "echo fine; pwd -P")
+    record = command(tmp_path, "echo fine; pwd -P")
     output = f"fine\n{os.path.realpath(tmp_path)}\n"
-    assert found.passed
-    assert (found.subject, found.text, found.command) == ("AC-1", "it holds", "echo fine; pwd -P")
-    assert found.argv == ("/bin/sh", "-c", "echo fine; pwd -P")
-    assert (found.exit_code, found.tree, found.output) == (0, "t" * 40, output)
-    assert found.output_sha256 == hashlib.sha256(output.encode()).hexdigest()
+    assert record.passed
+    assert (record.subject, record.text, record.command) == ("AC-1", "it holds", "echo fine; pwd -P")
+    assert record.argv == ("/bin/sh", "-c", "echo fine; pwd -P")
+    assert (record.exit_code, record.tree, record.output) == (0, "t" * 40, output)
+    assert record.output_sha256 == hashlib.sha256(output.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -56,31 +56,31 @@ def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
     ],
 )
 def test_only_exit_code_zero_passes(tmp_path: Path, text: str, result: str, words: str) -> None:
-    found = command(tmp_path, text)
-    assert found.result == result
-    assert words in found.output
-    assert "s3cret" not in found.output
+    record = command(tmp_path, text)
+    assert record.result == result
+    assert words in record.output
+    assert "s3cret" not in record.output
 
 
 def test_a_timed_out_check_proves_nothing(tmp_path: Path) -> None:
-    found = command(tmp_path, "echo began; sleep 1000", timeout=0.5)
-    assert (found.result, found.exit_code) == (evidence.TIMED_OUT, None)
-    assert found.output.startswith("began\n[stopped after 0.5 s (")
-    assert found.cause is not None
+    record = command(tmp_path, "echo began; sleep 1000", timeout=0.5)
+    assert (record.result, record.exit_code) == (evidence.TIMED_OUT, None)
+    assert record.output.startswith("began\n[stopped after 0.5 s (")
+    assert record.cause is not None
 
 
 def test_a_check_in_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    found = command(tmp_path / "gone", "true")
-    assert found.result == evidence.ERRORED
-    assert "could not be started" in found.output
+    record = command(tmp_path / "gone", "true")
+    assert record.result == evidence.ERRORED
+    assert "could not be started" in record.output
 
 
 def test_checks_see_the_allowed_variables_and_the_run_s_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """S5: the builder's keys never reach a check."""
     monkeypatch.setenv("API_KEY", "leaked")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
-    found = command(tmp_path, f"exec {sys.executable} -I -c 'import os; print(*sorted(os.environ))'")
-    assert set(found.output.split()) - {"LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"} == {
+    record = command(tmp_path, f"exec {sys.executable} -I -c 'import os; print(*sorted(os.environ))'")
+    assert set(record.output.split()) - {"LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"} == {
         "HOME",
         "IDUMB_PLACE",
         "IDUMB_PROCESS",
@@ -90,10 +90,10 @@ def test_checks_see_the_allowed_variables_and_the_run_s_ids(tmp_path: Path, monk
 
 
 def test_the_output_of_a_check_is_bounded(tmp_path: Path) -> None:
-    found = command(tmp_path, "head -c 5000000 /dev/zero | tr '\\0' x")
-    assert found.truncated
-    assert len(found.output) < 50_000
-    assert found.output_sha256 == hashlib.sha256(b"x" * 5_000_000).hexdigest()
+    record = command(tmp_path, "head -c 5000000 /dev/zero | tr '\\0' x")
+    assert record.truncated
+    assert len(record.output) < 50_000
+    assert record.output_sha256 == hashlib.sha256(b"x" * 5_000_000).hexdigest()
 
 
 @pytest.fixture
@@ -154,14 +154,14 @@ def test_conditions_hold_or_fail(
     """R-RUN-14, R-RUN-14, R-RUN-14, R-RUN-14."""
     monkeypatch.setenv("IDUMB_TEST_GIVEN", "s3cret")
     monkeypatch.setenv("IDUMB_TEST_EMPTY", "")
-    found = condition(tree, kind, subject, text, path)
-    assert found.result == result
-    assert "s3cret" not in repr(found)
+    record = condition(tree, kind, subject, text, path)
+    assert record.result == result
+    assert "s3cret" not in repr(record)
 
 
 def test_a_condition_reports_the_actual_state(tree: Path) -> None:
-    found = condition(tree, "file-contains", "src/a.py", "class Slag")
-    assert (found.text, found.output) == (
+    record = condition(tree, "file-contains", "src/a.py", "class Slag")
+    assert (record.text, record.output) == (
         'file contains src/a.py "class Slag"',
         "src/a.py does not contain 'class Slag'",
     )
@@ -190,7 +190,7 @@ def function():
 
 
 @pytest.mark.parametrize(
-    ("name", "there"),
+    ("name", "is_defined"),
     [
         ("p", True),
         ("sys", True),
@@ -210,8 +210,8 @@ def function():
         ("function.local", False),
     ],
 )
-def test_python_symbols_are_the_definitions_of_a_module(name: str, *, there: bool) -> None:
-    assert conditions.defines(PYTHON, name) is there
+def test_python_symbols_are_the_definitions_of_a_module(name: str, *, is_defined: bool) -> None:
+    assert conditions.defines(PYTHON, name) is is_defined
 
 
 @pytest.mark.parametrize("source", ["def broken(:", "x = \0", "(" * 5000])
@@ -223,14 +223,14 @@ def test_invalid_python_defines_nothing(source: str) -> None:
 def test_orphaned_processes_of_a_killed_executor_are_ended(tmp_path: Path) -> None:
     name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
     environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path}"}
-    with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as left:
-        while not process_tree.variable(left.pid, b"PATH"):
+    with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as orphan:
+        while not process_tree.variable(orphan.pid, b"PATH"):
             pass  # a program that has only just been executed shows no environment for a moment
-        found = checks(tmp_path, name)
-        assert found.end_processes() == (left.pid,)
-        left.wait()
-        assert not process_tree.is_alive(left.pid)
-    assert found.end_processes() == ()
+        ended = checks(tmp_path, name)
+        assert ended.end_processes() == (orphan.pid,)
+        orphan.wait()
+        assert not process_tree.is_alive(orphan.pid)
+    assert ended.end_processes() == ()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")

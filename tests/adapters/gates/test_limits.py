@@ -29,9 +29,9 @@ COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
 )
 def test_changes_are_compared_with_each_limit(declared: Limits, results: list[str], words: str) -> None:
     """R-PLAN-3, R-RUN-3."""
-    found = registry.check(declared, CHANGES, COUNTS)
-    assert [e.result for e in found] == results
-    assert words in "".join(e.output for e in found)
+    violations = registry.check(declared, CHANGES, COUNTS)
+    assert [e.result for e in violations] == results
+    assert words in "".join(e.output for e in violations)
 
 
 def test_binary_files_count_as_files_and_not_as_lines() -> None:
@@ -40,8 +40,8 @@ def test_binary_files_count_as_files_and_not_as_lines() -> None:
 
 def test_many_undeclared_files_are_summarized() -> None:
     many = [Change(f"x/{i}", CREATED, None, None) for i in range(9)]
-    (found,) = registry.check(Limits(paths=("src/**",)), many, {})
-    assert found.output == "outside: x/0, x/1, x/2, x/3, x/4 and 4 more"
+    (violation,) = registry.check(Limits(paths=("src/**",)), many, {})
+    assert violation.output == "outside: x/0, x/1, x/2, x/3, x/4 and 4 more"
 
 
 def test_the_task_s_limits_override_the_plan_s() -> None:

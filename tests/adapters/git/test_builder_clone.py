@@ -19,7 +19,7 @@ REF = "refs/idumb/worktrees/main/runs/r1/T1/1/commits"
 PLAIN = "echo one > a.txt; git add a.txt; git commit -qm 'Add a'"
 
 
-class Made:
+class CloneScene:
     """A clone for builders on a repository with two commits."""
 
     def __init__(self, sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -40,8 +40,8 @@ class Made:
 
 
 @pytest.fixture
-def made(sandbox: GitSandbox, trees: GitTrees) -> Made:
-    return Made(sandbox, trees)
+def scene(sandbox: GitSandbox, trees: GitTrees) -> CloneScene:
+    return CloneScene(sandbox, trees)
 
 
 RAW = (
@@ -109,70 +109,72 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_commits_that_cannot_be_taken_are_refused_with_a_reason(sandbox: GitSandbox, made: Made, what: str) -> None:
-    script, words = REFUSED[what]
+@pytest.mark.parametrize("history", REFUSED)
+def test_commits_that_cannot_be_taken_are_refused_with_a_reason(
+    sandbox: GitSandbox, scene: CloneScene, history: str
+) -> None:
+    script, words = REFUSED[history]
     before = sandbox.ledger()
-    offered = made.offered(script)
+    offered = scene.offered(script)
     if words:
         assert words in offered.problem
         assert offered.tip is None
-    candidate = made.clone.trees.scan()  # by a git folder of idumb's own
-    assert made.clone.trees.entry(candidate, "kept.txt") is not None
-    made.commits.drop()
-    assert made.clone.trees.scan() == candidate
+    candidate = scene.clone.trees.scan()  # by a git folder of idumb's own
+    assert scene.clone.trees.entry(candidate, "kept.txt") is not None
+    scene.commits.drop()
+    assert scene.clone.trees.scan() == candidate
     assert sandbox.ledger() == before
     assert sandbox.refs("refs/idumb/") == {}
-    made.clone.close()
-    assert not list(made.root.parent.glob("r1*"))
+    scene.clone.close()
+    assert not list(scene.root.parent.glob("r1*"))
 
 
-def test_too_many_commits_are_refused(made: Made) -> None:
+def test_too_many_commits_are_refused(scene: CloneScene) -> None:
     script = (
         "{ i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> '$i;"
         " printf ' +0000\\ndata 1\\nx\\n'; [ $i = 1 ] && printf 'from refs/heads/idumb^0\\n'; done; }"
         " | git fast-import --quiet"
     )
-    assert "more than 100 commits" in made.offered(script).problem
+    assert "more than 100 commits" in scene.offered(script).problem
 
 
-def test_valid_commits_are_fetched_as_objects_and_nothing_else_is(sandbox: GitSandbox, made: Made) -> None:
+def test_valid_commits_are_fetched_as_objects_and_nothing_else_is(sandbox: GitSandbox, scene: CloneScene) -> None:
     script = (
         PLAIN + "; mkdir d; echo two > d/b.txt; git add d; git commit -qm 'Add b'; git tag mine; git branch other;"
         " git gc -q; echo loose | git hash-object -w --stdin"
     )
     refs = sandbox.refs()
-    offered = made.offered(script)
+    offered = scene.offered(script)
     assert (offered.problem, [one.subject for one in offered.commits]) == ("", ["Add a", "Add b"])
     assert [[change.path for change in one.changes] for one in offered.commits] == [["a.txt"], ["d/b.txt"]]
-    base, candidate = sandbox.git("rev-parse", "HEAD^{tree}"), made.clone.trees.scan()
-    assert made.commits.uncommitted(offered, base, candidate) == ()
-    assert made.commits.keep(offered, REF) == ""
+    base, candidate = sandbox.git("rev-parse", "HEAD^{tree}"), scene.clone.trees.scan()
+    assert scene.commits.uncommitted(offered, base, candidate) == ()
+    assert scene.commits.keep(offered, REF) == ""
     assert sandbox.refs() == {**refs, REF: offered.tip}
     assert sandbox.git("ls-tree", "-r", "--name-only", str(offered.tip)) == "a.txt\nd/b.txt\nkept.txt"
     assert sandbox.try_git("cat-file", "-e", sandbox.git("hash-object", "--stdin", given=b"loose\n")).returncode != 0
     sandbox.git("fsck", "--strict", "--no-dangling")
-    again = made.offered("echo three > c.txt; git add c.txt; git commit -qm 'Add c'")
+    again = scene.offered("echo three > c.txt; git add c.txt; git commit -qm 'Add c'")
     assert [one.subject for one in again.commits] == ["Add a", "Add b", "Add c"]
 
 
-def test_a_file_that_only_a_lost_commit_has_leaves_nothing_fetched(sandbox: GitSandbox, made: Made) -> None:
+def test_a_file_that_only_a_lost_commit_has_leaves_nothing_fetched(sandbox: GitSandbox, scene: CloneScene) -> None:
     early = "echo early > a.txt; git add a.txt; git commit -qm 'Early'; o=$(git rev-parse HEAD:a.txt);"
-    offered = made.offered(early + " rm -f .git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); " + PLAIN)
+    offered = scene.offered(early + " rm -f .git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); " + PLAIN)
     assert offered.problem == ""
-    assert "missing or damaged" in made.commits.keep(offered, REF)
-    made.commits.drop()
+    assert "missing or damaged" in scene.commits.keep(offered, REF)
+    scene.commits.drop()
     assert sandbox.refs("refs/idumb/") == {}
 
 
-def test_a_link_in_place_of_the_clone_is_not_followed(sandbox: GitSandbox, made: Made) -> None:
+def test_a_link_in_place_of_the_clone_is_not_followed(sandbox: GitSandbox, scene: CloneScene) -> None:
     before = sandbox.ledger()
-    offered = made.offered(f"cd ..; rm -rf r1; ln -s {sandbox.root} r1")
+    offered = scene.offered(f"cd ..; rm -rf r1; ln -s {sandbox.root} r1")
     assert "removed its clone" in offered.problem
-    assert made.clone.trees.entry(made.clone.trees.scan(), "kept.txt") is not None
-    made.clone.close()
+    assert scene.clone.trees.entry(scene.clone.trees.scan(), "kept.txt") is not None
+    scene.clone.close()
     assert sandbox.ledger() == before
-    assert not made.root.is_symlink()
+    assert not scene.root.is_symlink()
 
 
 def test_objects_borrowed_by_a_relative_path_are_available(sandbox: GitSandbox, tmp_path: Path) -> None:

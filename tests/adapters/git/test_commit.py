@@ -43,8 +43,8 @@ def test_a_commit_holds_exactly_the_given_paths(sandbox: GitSandbox, history: Gi
     sandbox.git("add", "mine")
     sandbox.write_all({"mod": "2\n", "new/file": "1\n"})
     sandbox.remove("gone")
-    made = commit(history, ["mod", "gone", "new/file"])
-    assert made.commit == sandbox.head()
+    result = commit(history, ["mod", "gone", "new/file"])
+    assert result.commit == sandbox.head()
     assert changed(sandbox) == ["A new/file", "D gone", "M mod"]
     assert sandbox.status() == ["A  mine", " M other", "MM staged"]
 
@@ -63,12 +63,12 @@ def test_an_index_that_git_could_not_write_follows_its_commit(
     stale = (sandbox.git_dir / "index").read_bytes()
     sandbox.write_all({"a": "2\n", "new": "1\n"})
     sandbox.remove("gone")
-    made = commit(history, ["a", "new", "gone"])
+    result = commit(history, ["a", "new", "gone"])
     (sandbox.git_dir / "index").write_bytes(stale)
     sandbox.write("mine", "2\n")
     sandbox.git("add", "mine")
-    assert made.commit is not None
-    history.settle_index(made.commit, ("a", "new", "gone"))
+    assert result.commit is not None
+    history.settle_index(result.commit, ("a", "new", "gone"))
     assert sandbox.status() == ["M  mine"]
 
 
@@ -110,8 +110,8 @@ def test_a_file_can_become_a_folder_and_a_folder_a_file(sandbox: GitSandbox, his
     sandbox.remove("a")
     sandbox.remove("b")
     sandbox.write_all({"a/x": "1", "b": "1"})
-    made = commit(history, ["a", "a/x", "b", "b/x", "b/y"])
-    assert made.commit, made.words
+    result = commit(history, ["a", "a/x", "b", "b/x", "b/y"])
+    assert result.commit, result.words
     assert sorted(sandbox.tree()) == ["a/x", "b"]
     assert sandbox.status() == []
 
@@ -156,9 +156,9 @@ def test_if_git_refuses_the_index_is_unchanged(sandbox: GitSandbox, history: Git
     sandbox.write_all({"a": "2", "new": "1", "d": "1"})
     _refuse(sandbox, refuser)
     before = (sandbox.git_dir / "index").read_bytes()
-    made = commit(history, ["a", "new", "d", "d/x"])
-    assert made.commit is None
-    assert made.words
+    result = commit(history, ["a", "new", "d", "d/x"])
+    assert result.commit is None
+    assert result.words
     assert sandbox.head() == head
     assert (sandbox.git_dir / "index").read_bytes() == before
     assert not (sandbox.git_dir / "index.lock").exists()
@@ -225,8 +225,8 @@ def test_hooks_see_no_variable_of_idumb_that_changes_their_git(sandbox: GitSandb
     sandbox.write("a.py", "2")
     hook = "#!/bin/sh\ntest \"$(git diff --cached --name-only -- '*.py')\" = a.py\n"
     sandbox.write(".git/hooks/pre-commit", hook, mode=0o755)
-    made = commit(history, ["a.py"])
-    assert made.commit, made.words
+    result = commit(history, ["a.py"])
+    assert result.commit, result.words
 
 
 def test_an_empty_commit_includes_nothing_staged(sandbox: GitSandbox, history: GitHistory) -> None:
@@ -243,9 +243,9 @@ def test_an_empty_commit_includes_nothing_staged(sandbox: GitSandbox, history: G
 def test_the_message_is_kept_unchanged(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     message = "T1-01: do it\n\n# not a comment\n\nIdumb-Task: T1-01\nIdumb-Run: r1\n"
-    made = commit(history, ["a"], message=message)
+    result = commit(history, ["a"], message=message)
     assert sandbox.git("log", "-1", "--format=%B") == message
-    assert history.trailers_since(None) == ((made.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
+    assert history.trailers_since(None) == ((result.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
 
 
 def test_a_commit_on_an_unexpected_head_is_refused(sandbox: GitSandbox, history: GitHistory) -> None:
@@ -253,18 +253,18 @@ def test_a_commit_on_an_unexpected_head_is_refused(sandbox: GitSandbox, history:
     first = sandbox.commit()
     sandbox.commit("the user's")
     sandbox.write("a", "1")
-    made = history.commit(["a"], "T1", expected_head=first, hooks=True, allow_empty=False)
-    assert made.commit is None
-    assert "another commit was made" in made.words
+    result = history.commit(["a"], "T1", expected_head=first, hooks=True, allow_empty=False)
+    assert result.commit is None
+    assert "another commit was made" in result.words
 
 
 def test_a_locked_index_is_refused_with_git_s_message(sandbox: GitSandbox, history: GitHistory) -> None:
     """M10."""
     sandbox.write("a", "1")
     lock = sandbox.write(".git/index.lock")
-    made = commit(history, ["a"])
-    assert made.commit is None
-    assert "index.lock" in made.words
+    result = commit(history, ["a"])
+    assert result.commit is None
+    assert "index.lock" in result.words
     assert lock.exists()
 
 
@@ -280,9 +280,9 @@ def test_many_paths_can_be_committed(sandbox: GitSandbox, history: GitHistory) -
 def test_nothing_to_commit_is_reported(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("a", "1")
     sandbox.commit()
-    made = commit(history, ["a"])
-    assert made.commit is None
-    assert made.words
+    result = commit(history, ["a"])
+    assert result.commit is None
+    assert result.words
 
 
 def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -292,8 +292,8 @@ def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox,
     first = sandbox.commit()
     sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
     (tmp_path / "side/a").write_text("1")
-    made = commit(GitHistory(discover.find(str(tmp_path / "side"))), ["a"])
-    assert sandbox.refs("refs/heads/") == {"refs/heads/main": first, "refs/heads/side": made.commit}
+    result = commit(GitHistory(discover.find(str(tmp_path / "side"))), ["a"])
+    assert sandbox.refs("refs/heads/") == {"refs/heads/main": first, "refs/heads/side": result.commit}
 
 
 @pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
@@ -336,9 +336,9 @@ def test_a_head_that_moves_during_a_commit_is_reported(
         return add(*arguments)
 
     monkeypatch.setattr(index_file, "announce", late)
-    made = commit(history, ["a"])
-    assert made.commit == sandbox.head()
-    assert "HEAD moved" in made.words
+    result = commit(history, ["a"])
+    assert result.commit == sandbox.head()
+    assert "HEAD moved" in result.words
 
 
 def test_an_interrupted_commit_leaves_neither_lock_nor_index_entry(

@@ -24,9 +24,9 @@ def lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
     monkeypatch.setattr(process_tree, "may_be_at_work", lambda *_: False)
     sandbox.commit()
-    made = sandbox.git_dir / "index.lock"
-    made.touch()
-    return made
+    lock_file = sandbox.git_dir / "index.lock"
+    lock_file.touch()
+    return lock_file
 
 
 def cleared(sandbox: GitSandbox, before: str | None) -> tuple[str, ...]:
@@ -62,10 +62,10 @@ def test_objects_that_another_container_is_writing_stay(
 ) -> None:
     monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
     sandbox.commit()
-    left = sandbox.common_dir / "idumb/incoming" / f"{2**22 + 1}-00000000-{space}"
-    (left / "new").mkdir(parents=True)
+    incoming = sandbox.common_dir / "idumb/incoming" / f"{2**22 + 1}-00000000-{space}"
+    (incoming / "new").mkdir(parents=True)
     trees = GitTrees(discover.find(str(sandbox.root)))
     sandbox.write("a", "new")
     trees.scan()
     trees.close()
-    assert (os.listdir(left) if left.exists() else []) == stays
+    assert (os.listdir(incoming) if incoming.exists() else []) == stays

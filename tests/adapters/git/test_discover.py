@@ -17,22 +17,22 @@ from tests.support.gitrepo import GitSandbox
 def test_find_walks_up_to_the_working_tree(sandbox: GitSandbox) -> None:
     folder = sandbox.root / "a/b"
     folder.mkdir(parents=True)
-    found = discover.find(str(folder))
-    assert (found.root, found.git_dir, found.common_dir) == (
+    place = discover.find(str(folder))
+    assert (place.root, place.git_dir, place.common_dir) == (
         str(sandbox.root),
         str(sandbox.git_dir),
         str(sandbox.git_dir),
     )
-    assert found.worktree_id == "main"
+    assert place.worktree_id == "main"
 
 
 def test_find_names_a_linked_worktree_and_shares_the_common_folder(sandbox: GitSandbox, tmp_path: Path) -> None:
     sandbox.commit()
     sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
-    found = discover.find(str(tmp_path / "side"))
-    assert found.worktree_id == "side"
-    assert found.common_dir == str(sandbox.git_dir)
-    assert found.git_dir == str(sandbox.git_dir / "worktrees/side")
+    place = discover.find(str(tmp_path / "side"))
+    assert place.worktree_id == "side"
+    assert place.common_dir == str(sandbox.git_dir)
+    assert place.git_dir == str(sandbox.git_dir / "worktrees/side")
 
 
 def test_a_linked_worktree_called_main_is_not_the_main_one(sandbox: GitSandbox, tmp_path: Path) -> None:

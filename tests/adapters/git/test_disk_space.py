@@ -28,9 +28,9 @@ def test_a_scan_that_does_not_fit_is_refused_before_any_object_is_written(
     sandbox.write_all({"small": "1", "large": os.urandom(40_000)})
     before = objects(sandbox)
     leave(monkeypatch, pages=9)
-    with pytest.raises(errors.Refusal, match=r"2 new or changed files need 44096 bytes.*large \(/.*36864") as told:
+    with pytest.raises(errors.Refusal, match=r"2 new or changed files need 44096 bytes.*large \(/.*36864") as refusal:
         trees.scan()
-    assert told.value.code == "system.full"
+    assert refusal.value.code == "system.full"
     assert objects(sandbox) == before
     leave(monkeypatch, pages=11)
     trees.scan()
@@ -41,9 +41,9 @@ def test_a_scan_that_needs_more_inodes_than_are_left_is_refused(
 ) -> None:
     sandbox.write_all({"a": "1", "b": "2"})
     leave(monkeypatch, pages=1000, files=1)
-    with pytest.raises(errors.Refusal, match="1 files") as told:
+    with pytest.raises(errors.Refusal, match="1 files") as refusal:
         trees.scan()
-    assert told.value.details["files"] == 2
+    assert refusal.value.details["files"] == 2
 
 
 def test_objects_that_git_already_has_need_no_space(

@@ -77,13 +77,13 @@ def test_no_cache_remembers_objects_that_were_not_stored(
     """F34: the next process finds them missing, and writes them."""
     sandbox.write_all({f"new/{n}.txt": f"{n}\n" for n in range(9)})
     trees = GitTrees(discover.find(str(sandbox.root)))
-    made: list[str] = []
+    stored: list[str] = []
     real = os.makedirs
 
     def failing(path: str, **options: Any) -> None:
         if "/.git/objects/" in path:
-            made.append(path)
-            if len(made) == nth:
+            stored.append(path)
+            if len(stored) == nth:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         real(path, **options)
 

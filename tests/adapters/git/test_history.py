@@ -144,11 +144,11 @@ def test_an_operation_in_progress_is_an_obstacle(
     """F6: libgit2 calls the state after a conflicting `stash apply` clean."""
     _two_sides(sandbox)
     begin(sandbox)
-    found = history.obstacle()
-    assert found is not None
-    assert found[0] == code
-    assert "\n" not in found[1]
-    assert not any(word in found[1] for word in ("--abort", "--hard", "clean -", "checkout -f", "rm "))
+    obstacle = history.obstacle()
+    assert obstacle is not None
+    assert obstacle[0] == code
+    assert "\n" not in obstacle[1]
+    assert not any(word in obstacle[1] for word in ("--abort", "--hard", "clean -", "checkout -f", "rm "))
 
 
 def test_an_operation_in_another_worktree_is_not_an_obstacle_here(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -165,10 +165,10 @@ def test_unreadable_formats_are_refused_in_one_line(sandbox: GitSandbox, setting
     sandbox.git("config", "core.repositoryFormatVersion", "1")
     sandbox.git("config", "extensions.unheardOf", "true")
     place = discover.find(str(sandbox.root))
-    found = GitHistory(place).obstacle()
-    assert found is not None
-    assert found[0] == "git.unsupported-format"
-    assert "\n" not in found[1]
+    obstacle = GitHistory(place).obstacle()
+    assert obstacle is not None
+    assert obstacle[0] == "git.unsupported-format"
+    assert "\n" not in obstacle[1]
     with pytest.raises(errors.Refusal) as caught:
         GitTrees(place).scan()
     assert caught.value.code == "git.unsupported-format"
@@ -177,9 +177,9 @@ def test_unreadable_formats_are_refused_in_one_line(sandbox: GitSandbox, setting
 def test_sha256_is_refused_in_one_line(tmp_path: Path) -> None:
     """F15."""
     sandbox = GitSandbox.create(tmp_path / "sha256", options=("--object-format=sha256",))
-    found = GitHistory(discover.find(str(sandbox.root))).obstacle()
-    assert found is not None
-    assert found[0] == "git.unsupported-format"
+    obstacle = GitHistory(discover.find(str(sandbox.root))).obstacle()
+    assert obstacle is not None
+    assert obstacle[0] == "git.unsupported-format"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
@@ -187,10 +187,10 @@ def test_a_repository_of_another_user_is_refused_in_one_line(sandbox: GitSandbox
     """F25: idumb honours safe.directory and never sets it."""
     for place in (sandbox.root / ".git", sandbox.root):
         os.chown(place, 12345, 12345)
-    found = GitHistory(discover.find(str(sandbox.root))).obstacle()
-    assert found is not None
-    assert found[0] == "git.ownership"
-    assert "\n" not in found[1]
+    obstacle = GitHistory(discover.find(str(sandbox.root))).obstacle()
+    assert obstacle is not None
+    assert obstacle[0] == "git.ownership"
+    assert "\n" not in obstacle[1]
 
 
 def test_a_missing_identity_is_reported_before_work_begins(sandbox: GitSandbox, history: GitHistory) -> None:

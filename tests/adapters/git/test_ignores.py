@@ -44,8 +44,8 @@ def test_an_ignore_file_in_an_ignored_folder_is_skipped(sandbox: GitSandbox, tre
 
 @pytest.mark.parametrize("mark", [{"CACHEDIR.TAG": TAG}, {"pyvenv.cfg": "home = /usr/bin\n"}])
 def test_a_cache_may_ignore_itself_and_is_named(sandbox: GitSandbox, trees: GitTrees, mark: dict[str, str]) -> None:
-    made = {".gitignore": "*\n", "lib/x": "x", **mark}
-    sandbox.write_all({"a": "a", **{f"made/{name}": text for name, text in made.items()}})
+    contents = {".gitignore": "*\n", "lib/x": "x", **mark}
+    sandbox.write_all({"a": "a", **{f"made/{name}": text for name, text in contents.items()}})
     assert names(sandbox, trees.scan()) == ["a"]
     assert trees.caches() == ("made/",)
     trees.close()
@@ -75,24 +75,24 @@ def test_a_clone_recognizes_a_folder_that_the_user_s_working_tree_ignores_too(
     sandbox: GitSandbox, trees: GitTrees, *, same: bool
 ) -> None:
     sandbox.write_all({"a": "a", "dist/.gitignore": "*\n"})
-    made = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", sandbox.commit())
-    root = Path(made.trees.root)
+    builder_clone = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", sandbox.commit())
+    root = Path(builder_clone.trees.root)
     (root / "dist").mkdir()
     (root / "dist/.gitignore").write_text("*\n" if same else "*\n#\n")
-    assert names(sandbox, made.trees.scan()) == (["a"] if same else ["a", "dist/.gitignore"])
-    assert made.trees.caches() == (("dist/",) if same else ())
+    assert names(sandbox, builder_clone.trees.scan()) == (["a"] if same else ["a", "dist/.gitignore"])
+    assert builder_clone.trees.caches() == (("dist/",) if same else ())
 
 
 def test_a_clone_does_not_accept_rules_that_the_user_s_working_tree_shows(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "a")
     commit = sandbox.commit()
     sandbox.write("d/.gitignore", "x\n")
-    made = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
-    root = Path(made.trees.root)
+    builder_clone = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
+    root = Path(builder_clone.trees.root)
     (root / "d").mkdir()
     for path, text in {".gitignore": "d/*\n", "d/.gitignore": "x\n", "d/x": "x"}.items():
         (root / path).write_text(text)
-    assert names(sandbox, made.trees.scan()) == [".gitignore", "a", "d/.gitignore"]
+    assert names(sandbox, builder_clone.trees.scan()) == [".gitignore", "a", "d/.gitignore"]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_a_folder_that_only_looks_like_a_cache_hides_no_rules(
     sandbox: GitSandbox, trees: GitTrees, more: dict[str, str]
 ) -> None:
     sandbox.write_all({"a": "a", "made/.gitignore": "*\n", "made/x": "x", **more})
-    found = names(sandbox, trees.scan())
-    assert ".gitignore" in found or "made/.gitignore" in found
+    scanned = names(sandbox, trees.scan())
+    assert ".gitignore" in scanned or "made/.gitignore" in scanned
     assert trees.caches() == ()
 
 
@@ -137,13 +137,13 @@ def test_rules_written_into_the_git_folder_of_a_clone_do_not_apply(
     sandbox.write_all({"a": "a"})
     sandbox.write(".git/info/exclude", "*.log\n")
     commit = sandbox.commit()
-    made = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
-    root = Path(made.trees.root)
+    builder_clone = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
+    root = Path(builder_clone.trees.root)
     (root / ".git/info/exclude").write_text("hidden\n")
     subprocess.run(["git", "config", "core.excludesFile", str(root / "rules")], cwd=root, check=True)
     for name in ("rules", "hidden", "x.swp", "x.log"):
         (root / name).write_text("hidden-too\n")
-    assert names(sandbox, made.trees.scan()) == ["a", "hidden", "rules"]
+    assert names(sandbox, builder_clone.trees.scan()) == ["a", "hidden", "rules"]
 
 
 def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:

@@ -30,8 +30,8 @@ def test_a_link_that_stays_inside_does_not_lead_out(repo: GitSandbox, trees: Git
 @pytest.mark.parametrize("target", OUTSIDE)
 def test_a_link_that_leads_out_is_reported_with_its_cause(repo: GitSandbox, trees: GitTrees, target: str) -> None:
     repo.link("link", target)
-    found = {"to-out": "/nonexistent", "d/to-out/x": "../.."}.get(target, target)
-    assert trees.outside_target("link") == found
+    cause = {"to-out": "/nonexistent", "d/to-out/x": "../.."}.get(target, target)
+    assert trees.outside_target("link") == cause
 
 
 def test_the_location_of_the_link_decides(repo: GitSandbox, trees: GitTrees) -> None:

@@ -39,11 +39,11 @@ def test_uncommitted_files_of_a_submodule_are_kept_byte_for_byte(
     inside.write_all({"f": b"\xff\0mine\r\n", "new": "new", "made/x": "built"})
     index = sandbox.git_dir / "modules/lib/index"
     before = (inside.ledger(), index.read_bytes())
-    made = snapshot(trees)
-    kept = sandbox.git("ls-tree", "-r", "--name-only", f"{made.commit}:{nested_repositories.KEPT}").split()
+    taken = snapshot(trees)
+    kept = sandbox.git("ls-tree", "-r", "--name-only", f"{taken.commit}:{nested_repositories.KEPT}").split()
     assert kept == ["lib/f", "lib/new"]
-    assert trees.read(sandbox.git("rev-parse", f"{made.commit}:{nested_repositories.KEPT}/lib/f")) == b"\xff\0mine\r\n"
-    assert trees.nested_changes(made) == ()
+    assert trees.read(sandbox.git("rev-parse", f"{taken.commit}:{nested_repositories.KEPT}/lib/f")) == b"\xff\0mine\r\n"
+    assert trees.nested_changes(taken) == ()
     assert (inside.ledger(), index.read_bytes()) == before
 
 
@@ -56,24 +56,24 @@ def test_a_repository_without_nested_ones_keeps_nothing_more(sandbox: GitSandbox
 def test_every_kind_of_change_in_a_submodule_is_detected(trees: GitTrees, inside: GitSandbox) -> None:
     """R-GIT-7."""
     inside.write_all({"f": "mine", "new": "new"})
-    made = snapshot(trees)
+    taken = snapshot(trees)
     inside.write("made/x", "what it ignores does not count")
-    assert trees.nested_changes(made) == ()
+    assert trees.nested_changes(taken) == ()
     inside.git("add", "f")
-    assert trees.nested_changes(made) == (NestedChange("lib", "lib/f", kept=True),)
+    assert trees.nested_changes(taken) == (NestedChange("lib", "lib/f", kept=True),)
     inside.git("reset", "--quiet", "--hard")
     inside.remove("new")
     inside.write("other", "other")
-    assert trees.nested_changes(made) == (
+    assert trees.nested_changes(taken) == (
         NestedChange("lib", "lib/f", kept=True),
         NestedChange("lib", "lib/new", kept=True),
         NestedChange("lib", "lib/other", kept=False),
     )
     inside.remove("other")
     inside.write_all({"f": "mine", "new": "new"})
-    assert trees.nested_changes(made) == ()
+    assert trees.nested_changes(taken) == ()
     inside.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "moved")
-    assert trees.nested_changes(made) == (NestedChange("lib", "lib", kept=False),)
+    assert trees.nested_changes(taken) == (NestedChange("lib", "lib", kept=False),)
 
 
 def test_repositories_nested_in_nested_ones_count(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -81,9 +81,9 @@ def test_repositories_nested_in_nested_ones_count(sandbox: GitSandbox, trees: Gi
     outer = GitSandbox.create(sandbox.root / "outer")
     deep = GitSandbox.create(outer.root / "x/deep")
     deep.write("f", "1")
-    made = snapshot(trees)
+    taken = snapshot(trees)
     deep.write("f", "2")
-    assert trees.nested_changes(made) == (NestedChange("outer/x/deep", "outer/x/deep/f", kept=True),)
+    assert trees.nested_changes(taken) == (NestedChange("outer/x/deep", "outer/x/deep/f", kept=True),)
 
 
 def test_changes_too_large_to_keep_are_still_detected(
@@ -92,9 +92,9 @@ def test_changes_too_large_to_keep_are_still_detected(
     """R-GIT-7."""
     monkeypatch.setattr(nested_repositories, "MOST_FILES", 0)
     inside.write("f", "mine")
-    made = snapshot(trees)
+    taken = snapshot(trees)
     inside.write("f", "gone")
-    assert trees.nested_changes(made) == (NestedChange("lib", "lib/f", kept=False),)
+    assert trees.nested_changes(taken) == (NestedChange("lib", "lib/f", kept=False),)
 
 
 def test_ignored_files_are_distinguished_from_other_unsaved_files(
@@ -107,9 +107,9 @@ def test_ignored_files_are_distinguished_from_other_unsaved_files(
     GitSandbox.create(sandbox.root / "nested")
     trees.scan()
     assert trees.ignored() == ("build/", "d/y.log", "x.log")
-    left = trees.omitted()
-    assert sorted(left) == ["build/", "d/y.log", "lib", "nested", "pipe", "x.log"]
-    assert trees.ignored() == tuple(path for path, why in left.items() if why == paths.IGNORED_BY_GIT)
+    omitted = trees.omitted()
+    assert sorted(omitted) == ["build/", "d/y.log", "lib", "nested", "pipe", "x.log"]
+    assert trees.ignored() == tuple(path for path, why in omitted.items() if why == paths.IGNORED_BY_GIT)
     sandbox.remove("x.log")
     assert trees.ignored() == ("build/", "d/y.log")
 

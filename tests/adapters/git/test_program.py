@@ -13,8 +13,8 @@ from tests.support.gitrepo import GitSandbox
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to see what a process reads from")
 def test_git_gets_all_its_input_before_it_starts(sandbox: GitSandbox) -> None:
     """F30, R-GIT-2: of a pipe whose writer is killed git reads the end, and commits the paths it has, even none."""
-    told = git_program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
-    source, _, given = told.partition(b"\n")
+    output = git_program.output(str(sandbox.root), ["-c", "alias.x=!readlink /proc/self/fd/0; cat", "x"], b"a\0b\0")
+    source, _, given = output.partition(b"\n")
     assert not source.startswith(b"pipe:")
     assert given == b"a\0b\0"
 
@@ -34,8 +34,8 @@ def test_a_git_program_inside_the_repository_is_skipped(sandbox: GitSandbox, mon
     git_program.path.cache_clear()
     try:
         assert git_program.output(str(sandbox.root), ["version"]).startswith(b"git version")
-        told = git_program.output(str(sandbox.root), ["-c", "alias.x=!git version; echo $PATH", "x"]).decode()
+        output = git_program.output(str(sandbox.root), ["-c", "alias.x=!git version; echo $PATH", "x"]).decode()
     finally:
         git_program.path.cache_clear()
-    assert "." not in told.splitlines()[-1].split(os.pathsep)
+    assert "." not in output.splitlines()[-1].split(os.pathsep)
     assert git_program.path().startswith("/")

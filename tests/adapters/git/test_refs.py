@@ -76,9 +76,9 @@ def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
     force = durable_files.force
 
     def noted(paths: Iterable[str]) -> None:
-        told = list(paths)
-        forced.extend(os.path.relpath(path, place.common_dir) for path in told)
-        force(told)
+        synced = list(paths)
+        forced.extend(os.path.relpath(path, place.common_dir) for path in synced)
+        force(synced)
 
     monkeypatch.setattr(durable_files, "force", noted)
     refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))

@@ -228,8 +228,8 @@ def test_unusual_names_are_preserved(sandbox: GitSandbox, trees: GitTrees) -> No
         (sandbox.root / os.fsdecode(name)).write_bytes(name)
     sandbox.write(".gitignore", "ign*\n")
     tree = trees.scan()
-    found = sandbox.tree(tree)
-    assert sorted(map(os.fsencode, found)) == sorted([*odd, b".gitignore"])
+    entries = sandbox.tree(tree)
+    assert sorted(map(os.fsencode, entries)) == sorted([*odd, b".gitignore"])
     for name in odd:
         assert content(trees, tree, os.fsdecode(name)) == name
 

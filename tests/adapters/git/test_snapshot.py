@@ -46,14 +46,14 @@ def test_a_snapshot_has_working_tree_index_and_metadata(sandbox: GitSandbox, tre
     sandbox.write("a", "1")
     head = sandbox.commit()
     sandbox.write("a", "2")
-    found = trees.snapshot(REF, "before T1")
-    assert sandbox.git("rev-parse", f"{found.commit}:worktree") == found.tree == trees.scan()
-    assert sandbox.git("rev-parse", REF) == found.commit
+    snapshot = trees.snapshot(REF, "before T1")
+    assert sandbox.git("rev-parse", f"{snapshot.commit}:worktree") == snapshot.tree == trees.scan()
+    assert sandbox.git("rev-parse", REF) == snapshot.commit
     index = sandbox.root / "index-copy"
-    index.write_bytes(sandbox.try_git("cat-file", "blob", f"{found.commit}:index").stdout)
+    index.write_bytes(sandbox.try_git("cat-file", "blob", f"{snapshot.commit}:index").stdout)
     assert index.read_bytes() == (sandbox.git_dir / "index").read_bytes()
-    assert meta(sandbox, found.commit) == {"head": head, "branch": "refs/heads/main", "in_progress": []}
-    assert sandbox.git("log", "-1", "--format=%s, %an <%ae>", found.commit) == (
+    assert meta(sandbox, snapshot.commit) == {"head": head, "branch": "refs/heads/main", "in_progress": []}
+    assert sandbox.git("log", "-1", "--format=%s, %an <%ae>", snapshot.commit) == (
         "idumb: before T1, idumb <idumb@localhost>"
     )
 
@@ -80,10 +80,10 @@ def test_metadata_records_what_a_tree_cannot_store(sandbox: GitSandbox, trees: G
     (sandbox.root / "empty/inner").mkdir(parents=True)
     os.mkfifo(sandbox.root / "pipe")
     sandbox.write("na\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "x")
-    found = meta(sandbox, trees.snapshot(REF, "r").commit)
-    assert found["modes"] == {"secret": "600"}
-    assert found["empty_folders"] == ["empty/inner/"]
-    assert found["skipped"] == {"pipe": "neither file, link nor folder"}
+    metadata = meta(sandbox, trees.snapshot(REF, "r").commit)
+    assert metadata["modes"] == {"secret": "600"}
+    assert metadata["empty_folders"] == ["empty/inner/"]
+    assert metadata["skipped"] == {"pipe": "neither file, link nor folder"}
 
 
 def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
@@ -124,19 +124,19 @@ def test_a_snapshot_works_in_unusual_states(sandbox: GitSandbox, tmp_path: Path,
         root = tmp_path / "side"
         sandbox.git("worktree", "add", "-q", str(root))
     place = discover.find(str(root))
-    found = GitTrees(place).snapshot(REF, "r")
-    assert list(sandbox.tree(found.tree)) == ["a"]
+    snapshot = GitTrees(place).snapshot(REF, "r")
+    assert list(sandbox.tree(snapshot.tree)) == ["a"]
     expected = {"unborn": "refs/heads/main", "detached": None, "linked": "refs/heads/side"}
-    assert meta(sandbox, found.commit)["branch"] == expected[state]
+    assert meta(sandbox, snapshot.commit)["branch"] == expected[state]
 
 
 def test_a_snapshot_survives_garbage_collection(sandbox: GitSandbox, trees: GitTrees) -> None:
     """M9, F24."""
     sandbox.write("a", "only in the snapshot")
-    found = trees.snapshot(REF, "r")
+    snapshot = trees.snapshot(REF, "r")
     sandbox.remove("a")
     sandbox.git("gc", "--quiet", "--prune=now")
-    assert trees.restore(found.tree, trees.scan(), ["a"]) == ()
+    assert trees.restore(snapshot.tree, trees.scan(), ["a"]) == ()
     assert sandbox.read("a") == "only in the snapshot"
 
 
@@ -145,9 +145,9 @@ def test_scanning_still_works_after_unreferenced_objects_were_collected(sandbox:
     trees.scan()
     sandbox.git("gc", "--quiet", "--prune=now")
     sandbox.write("a", "2")
-    found = trees.snapshot(REF, "r")
+    snapshot = trees.snapshot(REF, "r")
     assert sandbox.git("fsck", "--no-dangling") == ""
-    assert sorted(sandbox.tree(found.tree)) == ["a", "d/b"]
+    assert sorted(sandbox.tree(snapshot.tree)) == ["a", "d/b"]
 
 
 def test_a_snapshot_with_a_missing_object_is_refused(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -185,8 +185,8 @@ def test_a_ref_can_be_created_again_after_a_crash(sandbox: GitSandbox, trees: Gi
     sandbox.write("a", "1")
     trees.snapshot(REF, "r")
     sandbox.write("a", "2")
-    found = trees.snapshot(REF, "r")
-    assert sandbox.git("rev-parse", REF) == found.commit
+    snapshot = trees.snapshot(REF, "r")
+    assert sandbox.git("rev-parse", REF) == snapshot.commit
 
 
 def test_refs_outside_refs_idumb_are_never_written(sandbox: GitSandbox, trees: GitTrees, history: GitHistory) -> None:
@@ -208,13 +208,13 @@ def test_blobs_are_kept_under_a_ref_and_can_be_read_back(sandbox: GitSandbox, tr
 def test_refs_are_listed_and_deleted_by_expected_value(
     sandbox: GitSandbox, trees: GitTrees, history: GitHistory
 ) -> None:
-    found = trees.snapshot(REF, "r")
-    assert history.refs("refs/idumb/") == {REF: found.commit}
+    snapshot = trees.snapshot(REF, "r")
+    assert history.refs("refs/idumb/") == {REF: snapshot.commit}
     with pytest.raises(errors.Refusal) as caught:
         history.delete_ref(REF, "1" * 40)
     assert caught.value.code == "git.ref-moved"
-    history.delete_ref(REF, found.commit)
-    history.delete_ref(REF, found.commit)
+    history.delete_ref(REF, snapshot.commit)
+    history.delete_ref(REF, snapshot.commit)
     assert history.refs("refs/idumb/") == {}
 
 

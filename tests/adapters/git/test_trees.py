@@ -15,12 +15,12 @@ def test_changes_list_both_sides(sandbox: GitSandbox, trees: GitTrees) -> None:
     old = trees.scan()
     sandbox.remove("d")
     sandbox.write_all({"a": "2", "d": "file now", "d.c": "n"})
-    found = {change.path: change for change in trees.changes(old, trees.scan())}
-    assert {path: change.kind for path, change in found.items()} == {
+    changes = {change.path: change for change in trees.changes(old, trees.scan())}
+    assert {path: change.kind for path, change in changes.items()} == {
         "a": "modified", "d": "created", "d.c": "created", "d/e": "deleted",
     }  # fmt: skip
-    assert found["a"].old == trees.entry(old, "a")
-    assert found["d/e"].new is None
+    assert changes["a"].old == trees.entry(old, "a")
+    assert changes["d/e"].new is None
     assert trees.changes(old, old) == ()
 
 
@@ -40,9 +40,9 @@ def test_entry_is_none_for_folders_and_missing_paths(sandbox: GitSandbox, trees:
     assert trees.entry(tree, "d") is None
     assert trees.entry(tree, "d/b") is None
     assert trees.entry(tree, "d/a/b") is None
-    found = trees.entry(tree, "d/a")
-    assert found is not None
-    assert trees.read(found.oid) == b"1"
+    entry = trees.entry(tree, "d/a")
+    assert entry is not None
+    assert trees.read(entry.oid) == b"1"
 
 
 def test_overlay_takes_paths_from_another_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -103,8 +103,8 @@ def test_the_same_two_trees_are_counted_once(sandbox: GitSandbox, trees: GitTree
     old = trees.scan()
     sandbox.write("a", "2\n2\n")
     new = trees.scan()
-    found = trees.line_counts(old, new)
-    assert trees.line_counts(old, new) is found
+    counts = trees.line_counts(old, new)
+    assert trees.line_counts(old, new) is counts
     assert trees.line_counts(new, old) == {"a": (1, 2)}
 
 

@@ -66,13 +66,13 @@ def test_snapshots_outlive_the_workspace(sandbox: GitSandbox, make: Maker, trees
     sandbox.commit()
     workspace = make()
     write(workspace, "a", "only here")
-    found = workspace.trees.snapshot(REF, "candidate")
+    snapshot = workspace.trees.snapshot(REF, "candidate")
     workspace.close()
     sandbox.git("gc", "--quiet", "--prune=now")
-    entry = trees.entry(found.tree, "a")
+    entry = trees.entry(snapshot.tree, "a")
     assert entry is not None
     assert trees.read(entry.oid) == b"only here"
-    assert sandbox.refs("refs/idumb/worktrees/main/runs/") == {REF: found.commit}
+    assert sandbox.refs("refs/idumb/worktrees/main/runs/") == {REF: snapshot.commit}
 
 
 def test_a_workspace_works_before_the_first_commit(sandbox: GitSandbox, make: Maker) -> None:

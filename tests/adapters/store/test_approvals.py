@@ -22,7 +22,7 @@ HASH = "a" * 64
 
 
 def _approval(**more: Any) -> Approval:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "phase": "1",
         "plan_hash": "b" * 64,
         "contract_hash": HASH,
@@ -35,7 +35,7 @@ def _approval(**more: Any) -> Approval:
         "bound": {"plans": approval.part({"p": "1"})},
         **more,
     }
-    return Approval(**known)
+    return Approval(**fields)
 
 
 @pytest.fixture
@@ -184,37 +184,37 @@ def test_a_signature_names_its_signer(signatures: SshSignatures, key: Path) -> N
     assert not signatures.has_list()
     allow(key)
     assert signatures.has_list()
-    made = signatures.sign(b"words", str(key), interactive=False)
-    assert signatures.signer(b"words", made) == "pat@example.invalid"
-    assert signatures.intact(b"words", made)
+    signature = signatures.sign(b"words", str(key), interactive=False)
+    assert signatures.signer(b"words", signature) == "pat@example.invalid"
+    assert signatures.intact(b"words", signature)
 
 
 def test_a_signature_of_other_bytes_or_by_another_key_has_no_signer(
     signatures: SshSignatures, key: Path, tmp_path: Path
 ) -> None:
     allow(make_key(tmp_path / "other"))
-    made = signatures.sign(b"words", str(key), interactive=False)
-    assert signatures.signer(b"words", made) is None
+    signature = signatures.sign(b"words", str(key), interactive=False)
+    assert signatures.signer(b"words", signature) is None
     allow(key)
-    assert signatures.signer(b"word", made) is None
-    assert not signatures.intact(b"word", made)
-    assert signatures.signer(b"words", made.replace("A", "B")) is None
+    assert signatures.signer(b"word", signature) is None
+    assert not signatures.intact(b"word", signature)
+    assert signatures.signer(b"words", signature.replace("A", "B")) is None
     assert signatures.signer(b"words", "no signature") is None
 
 
 def test_a_signature_for_another_purpose_does_not_count(signatures: SshSignatures, key: Path) -> None:
     allow(key)
     command = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "git"]
-    made = subprocess.run(command, input=b"words", capture_output=True, check=True).stdout.decode()
-    assert signatures.signer(b"words", made) is None
-    assert not signatures.intact(b"words", made)
+    signature = subprocess.run(command, input=b"words", capture_output=True, check=True).stdout.decode()
+    assert signatures.signer(b"words", signature) is None
+    assert not signatures.intact(b"words", signature)
 
 
-@pytest.mark.parametrize("what", ["no key", "a passphrase"])
+@pytest.mark.parametrize("condition", ["no key", "a passphrase"])
 def test_an_unusable_key_is_refused_without_a_prompt(
-    signatures: SshSignatures, tmp_path: Path, key: Path, what: str
+    signatures: SshSignatures, tmp_path: Path, key: Path, condition: str
 ) -> None:
-    name = tmp_path / "none" if what == "no key" else make_key(tmp_path / "locked", "secret words")
+    name = tmp_path / "none" if condition == "no key" else make_key(tmp_path / "locked", "secret words")
     with pytest.raises(Refusal) as caught:
         signatures.sign(b"words", str(name), interactive=False)
     assert caught.value.code == "approval.not-signed"
@@ -222,9 +222,9 @@ def test_an_unusable_key_is_refused_without_a_prompt(
 
 
 def test_without_a_list_of_signers_no_signature_is_trusted(signatures: SshSignatures, key: Path) -> None:
-    made = signatures.sign(b"words", str(key), interactive=False)
+    signature = signatures.sign(b"words", str(key), interactive=False)
     with pytest.raises(Refusal, match="There is no list of allowed signers") as caught:
-        signatures.signer(b"words", made)
+        signatures.signer(b"words", signature)
     assert caught.value.code == "approval.no-signers"
 
 

@@ -64,7 +64,7 @@ def test_reading_creates_nothing(opened: OpenedLog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "index"),
+    ("filters", "index"),
     [
         ({"run": "r"}, "events_by_run"),
         ({"task": "T1-01"}, "events_by_task"),
@@ -74,7 +74,7 @@ def test_reading_creates_nothing(opened: OpenedLog) -> None:
     ],
 )
 def test_every_query_of_the_log_uses_an_index(
-    opened: OpenedLog, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], index: str
+    opened: OpenedLog, monkeypatch: pytest.MonkeyPatch, filters: dict[str, str], index: str
 ) -> None:
     opened.fill(3)
     plans: list[str] = []
@@ -85,7 +85,7 @@ def test_every_query_of_the_log_uses_an_index(
         return unplanned(database, query, arguments)
 
     monkeypatch.setattr(connection.Database, "rows", planned)
-    list(opened.log.events(**asked))  # type: ignore[arg-type]
+    list(opened.log.events(**filters))  # type: ignore[arg-type]
     assert any(index in plan for plan in plans), plans
     assert not [plan for plan in plans if plan.startswith("SCAN")]
 
@@ -224,11 +224,11 @@ def test_every_flipped_byte_is_detected(opened: OpenedLog) -> None:
     assert noticed > 20
 
 
-@pytest.mark.parametrize("what", ["removed", "emptied"])
-def test_a_missing_database_is_not_replaced_by_an_empty_one(opened: OpenedLog, what: str) -> None:
+@pytest.mark.parametrize("missing", ["removed", "emptied"])
+def test_a_missing_database_is_not_replaced_by_an_empty_one(opened: OpenedLog, missing: str) -> None:
     fence = opened.fill(2)
     opened.close()
-    if what == "removed":
+    if missing == "removed":
         opened.path.unlink()
     else:
         opened.path.write_bytes(b"")
@@ -486,9 +486,9 @@ def appended_until_killed(opened: OpenedLog, number: int) -> int:
 def test_events_appended_before_a_kill_survive_it(opened: OpenedLog) -> None:
     """R-LOG-6."""
     durable = appended_until_killed(opened, 40)
-    found = opened.log.verify()
-    assert found.broken_at is None
-    assert found.count >= durable
+    verified = opened.log.verify()
+    assert verified.broken_at is None
+    assert verified.count >= durable
     fence = opened.owner.acquire("next")
     opened.append(fence)
 
@@ -500,10 +500,10 @@ def test_a_hundred_kills_lose_no_event_and_break_no_chain(opened: OpenedLog) -> 
     count = 0
     for _ in range(100):
         count += appended_until_killed(opened, chosen.randrange(60))
-        found = opened.log.verify()
-        assert found.broken_at is None
-        assert found.count >= count
-        count = found.count
+        verified = opened.log.verify()
+        assert verified.broken_at is None
+        assert verified.count >= count
+        count = verified.count
         opened.close()
 
 

@@ -68,7 +68,7 @@ READS: list[dict[str, object]] = [
 
 
 def reads(opened: OpenedLog) -> list[list[Event]]:
-    return [list(opened.log.events(**wanted)) for wanted in READS]  # type: ignore[arg-type]
+    return [list(opened.log.events(**read)) for read in READS]  # type: ignore[arg-type]
 
 
 def rows(opened: OpenedLog) -> int:
@@ -82,8 +82,8 @@ def segment(opened: OpenedLog, number: int = 0) -> Path:
 
 def test_archived_events_are_read_as_if_they_were_in_the_log(opened: OpenedLog, files: SqliteLogFiles) -> None:
     before, check, head = reads(opened), opened.log.verify(), opened.log.head()
-    made = files.archive(10)
-    assert [(one["first"], one["last"]) for one in made] == [(1, 4), (5, 8), (9, 10)]
+    archived = files.archive(10)
+    assert [(one["first"], one["last"]) for one in archived] == [(1, 4), (5, 8), (9, 10)]
     assert rows(opened) == 10
     assert reads(opened) == before
     assert (opened.log.verify(), opened.log.head()) == (check, head)
@@ -208,10 +208,10 @@ def test_events_archived_during_a_read_are_not_missed(
 ) -> None:
     monkeypatch.setattr("idumb.store.event_log.PAGE", 5)
     newest, oldest = opened.log.events(newest_first=True), opened.log.events()
-    found = [next(newest).seq for _ in range(5)]
+    first_five = [next(newest).seq for _ in range(5)]
     next(oldest)
     files.archive(12)
-    assert found + [event.seq for event in newest] == list(range(20, 0, -1))
+    assert first_five + [event.seq for event in newest] == list(range(20, 0, -1))
     assert code_of(lambda: list(oldest)) == "store.busy"
 
 

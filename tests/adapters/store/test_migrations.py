@@ -89,13 +89,13 @@ def test_a_migrated_database_has_the_schema_of_a_new_one(golden: OpenedLog, tmp_
 
 def test_the_sample_database_of_the_first_version_has_that_version_s_schema(tmp_path: Path) -> None:
     """Editing VERSION_1 breaks the databases that users have."""
-    with outside(tmp_path / "made.db") as made, outside(GOLDEN / "v1.db") as golden:
+    with outside(tmp_path / "made.db") as database, outside(GOLDEN / "v1.db") as golden:
         for statement in schema.VERSION_1:
-            made.execute(statement)
-        assert made.execute(SCHEMA).fetchall() == golden.execute(SCHEMA).fetchall()
+            database.execute(statement)
+        assert database.execute(SCHEMA).fetchall() == golden.execute(SCHEMA).fetchall()
         for row in golden.execute(f"SELECT {event_chain.COLUMNS} FROM events ORDER BY seq"):
             assert event_chain.own_fault(row) is None
-            made.execute(segments.INSERT_EVENT, row)
+            database.execute(segments.INSERT_EVENT, row)
 
 
 def _in_a_child(action: object) -> int:

@@ -159,10 +159,10 @@ def test_an_owner_on_another_machine_of_the_same_name_is_remote(
 
 
 def test_a_machine_is_identified_by_a_digest() -> None:
-    known = host_identity.machine_id()
-    assert known == host_identity.machine_id()
-    if known is not None:
-        assert known != Path("/etc/machine-id").read_text().strip()
+    identity = host_identity.machine_id()
+    assert identity == host_identity.machine_id()
+    if identity is not None:
+        assert identity != Path("/etc/machine-id").read_text().strip()
 
 
 def test_a_lock_without_a_readable_owner_file_is_still_a_lock(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_a_lock_inherited_by_a_child_of_a_dead_owner_is_taken_over(
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
     opened.owner.release()
-    left = os.open(tmp_path / "idumb/worktrees/main/owner.lock", os.O_RDWR)
-    fcntl.flock(left, fcntl.LOCK_EX)
+    inherited = os.open(tmp_path / "idumb/worktrees/main/owner.lock", os.O_RDWR)
+    fcntl.flock(inherited, fcntl.LOCK_EX)
     card = {
         "pid": 2**22 + 1,
         "started": 1,
@@ -246,7 +246,7 @@ def test_a_lock_inherited_by_a_child_of_a_dead_owner_is_taken_over(
     try:
         assert OpenedLog(tmp_path).owner.acquire("next") == 2
     finally:
-        os.close(left)
+        os.close(inherited)
 
 
 def test_a_deleted_lock_file_is_a_lost_lock(tmp_path: Path) -> None:

@@ -131,9 +131,9 @@ def test_events_that_a_witness_knows_are_never_dropped(opened: OpenedLog) -> Non
     copy = copy_of(opened)
     copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:15]))
     opened.path.unlink()
-    found = recoverable(opened)
-    assert not found.possible
-    assert "only events 1 to 15 of 21" in found.words
+    recovered = recoverable(opened)
+    assert not recovered.possible
+    assert "only events 1 to 15 of 21" in recovered.words
     assert code_of(lambda: mend(opened)) == "store.lost"
     assert not opened.path.exists()
     assert code_of(opened.log.head) == "store.missing"
@@ -143,9 +143,9 @@ def test_without_any_source_the_error_lists_what_the_refs_still_have(opened: Ope
     copy_of(opened).unlink()
     opened.path.unlink()
     opened.anchor.unlink()
-    found = rebuild.plan(str(opened.folder), lambda: True)
-    assert not found.possible
-    assert "refs/idumb still holds every snapshot" in found.words
+    rebuilt = rebuild.plan(str(opened.folder), lambda: True)
+    assert not rebuilt.possible
+    assert "refs/idumb still holds every snapshot" in rebuilt.words
 
 
 def test_two_histories_are_never_mixed(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_two_histories_are_never_mixed(tmp_path: Path) -> None:
     first.close()
     copy.write_bytes(ours)
     assert code_of(first.log.head) == "store.diverged"
-    found = recoverable(first)
-    assert not found.possible
-    assert "different histories up to event 3" in found.words
+    recovered = recoverable(first)
+    assert not recovered.possible
+    assert "different histories up to event 3" in recovered.words
     assert code_of(lambda: mend(first)) == "store.lost"
 
 

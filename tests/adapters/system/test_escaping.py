@@ -50,8 +50,8 @@ def test_one_line_stays_one_line() -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_no_acting_or_hiding_character_is_left(text: str) -> None:
     shown = escaping.show(text)
-    left = {unicodedata.category(c) for c in shown if c not in "\n\t"}
-    assert left.isdisjoint({"Cc", "Cs", "Zl", "Zp"})
+    categories = {unicodedata.category(c) for c in shown if c not in "\n\t"}
+    assert categories.isdisjoint({"Cc", "Cs", "Zl", "Zp"})
     assert all(unicodedata.bidirectional(c) not in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
                for c in shown)  # fmt: skip
     assert escaping.show(shown) == shown

@@ -63,8 +63,8 @@ def test_a_program_that_cannot_be_executed_is_an_error_with_a_guard_too(tmp_path
 
 def test_a_guarded_process_inherits_no_file_descriptor(tmp_path: Path) -> None:
     with open(tmp_path / "ours", "wb"):
-        found = run("ls -l /proc/$$/fd /proc/$PPID/fd; cat /proc/$PPID/environ | tr '\\0' '\\n'", tmp_path)
-    assert "ours" not in found.output.text()
+        output = run("ls -l /proc/$$/fd /proc/$PPID/fd; cat /proc/$PPID/environ | tr '\\0' '\\n'", tmp_path)
+    assert "ours" not in output.output.text()
 
 
 @LINUX_ONLY

@@ -32,8 +32,8 @@ def test_only_files_have_a_digest_and_links_are_followed(files: NamedFiles, tmp_
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     digest = hashlib.sha256(b"x" * 3_000_000).hexdigest()
-    found = files.digests(["a", "link", "dangling", "folder", "pipe", "none", "a/b", "nul\0"])
-    assert found == {"a": digest, "link": digest}
+    digests = files.digests(["a", "link", "dangling", "folder", "pipe", "none", "a/b", "nul\0"])
+    assert digests == {"a": digest, "link": digest}
 
 
 @pytest.mark.usefixtures("coarse")
@@ -97,5 +97,5 @@ def test_programs_are_resolved_on_path_or_by_path_but_not_in_the_working_tree(
     (away / "inside").symlink_to(root / "own")
     monkeypatch.setenv("PATH", f"{root / 'here'}:{away}")
     names = ["prove", "other", "plain", "gone", "inside", "./own", "own", str(away / "prove"), str(root / "own")]
-    found = NamedFiles(str(root)).programs(names)
-    assert found == {"other": str(away / "other"), str(away / "prove"): str(away / "prove")}
+    programs = NamedFiles(str(root)).programs(names)
+    assert programs == {"other": str(away / "other"), str(away / "prove"): str(away / "prove")}

@@ -153,11 +153,11 @@ def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     # More than a pipe holds: when all is written, the process is known to us and its output is being read.
-    known = "head -c 1000000 /dev/zero"
+    output_command = "head -c 1000000 /dev/zero"
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(f"sh -c 'echo $$ > pid; exec sleep 1000' & {known}; kill -USR1 {os.getpid()}; wait", tmp_path)
+            run(f"sh -c 'echo $$ > pid; exec sleep 1000' & {output_command}; kill -USR1 {os.getpid()}; wait", tmp_path)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not (tmp_path / "pid").exists() or not process_tree.is_alive(noted(tmp_path))
@@ -326,12 +326,12 @@ def test_a_later_process_ends_orphans_of_a_run(tmp_path: Path) -> None:
     marked = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
     other = {**ENVIRONMENT, child_process.RUN_COOKIE: f"{name}0"}
     with (
-        subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as left,
+        subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as orphan,
         subprocess.Popen(["sleep", "1000"], env=other, start_new_session=True) as spared,
     ):
-        wait_for_environment(left.pid, spared.pid)
-        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
-        assert left.wait() == -signal.SIGTERM
+        wait_for_environment(orphan.pid, spared.pid)
+        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (orphan.pid,)
+        assert orphan.wait() == -signal.SIGTERM
         assert spared.poll() is None
         spared.kill()
 
@@ -346,15 +346,15 @@ def test_a_process_whose_main_thread_ended_is_alive_and_detected() -> None:
     )
     environment = {**ENVIRONMENT, child_process.RUN_COOKIE: name}
     argv = [sys.executable, "-I", "-c", program]
-    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, start_new_session=True) as left:
-        assert left.stdout is not None
-        left.stdout.readline()
-        while (process_tree.status(left.pid) or [b""])[0] != b"Z":
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, start_new_session=True) as orphan:
+        assert orphan.stdout is not None
+        orphan.stdout.readline()
+        while (process_tree.status(orphan.pid) or [b""])[0] != b"Z":
             pass
-        assert process_tree.is_alive(left.pid)
-        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (left.pid,)
-        left.wait()
-        assert not process_tree.is_alive(left.pid)
+        assert process_tree.is_alive(orphan.pid)
+        assert process_tree.end_all(child_process.RUN_COOKIE, name) == (orphan.pid,)
+        orphan.wait()
+        assert not process_tree.is_alive(orphan.pid)
 
 
 @LINUX_ONLY

@@ -206,10 +206,10 @@ def test_object_ids_are_unchanged_unless_one_is_the_secret() -> None:
     """R-LOG-3: digits that a secret shares with a digest must not cost a tree."""
     digest, token = "ab123456cd" * 4, "0123456789" * 4
     redactor = Redactor({"PIN": "123456", "OLD_TOKEN": token})
-    found = redactor.value({"tree": digest, "said": f"the pin is 123456, the tree {digest}", token: [token, 123456]})
-    assert found["tree"] == digest
-    assert "123456" not in found["said"]
-    assert token not in str(found)
+    redacted = redactor.value({"tree": digest, "said": f"the pin is 123456, the tree {digest}", token: [token, 123456]})
+    assert redacted["tree"] == digest
+    assert "123456" not in redacted["said"]
+    assert token not in str(redacted)
     assert redactor.holds('{"a": "123456"}')
     assert not redactor.holds('{"a": "12345"}')
 
@@ -219,8 +219,8 @@ def test_a_known_value_is_located_by_line_however_the_bytes_are_split(before: by
     """R-LOG-3."""
     whole = before + b"\n" * lines + b"key = hunter-Zq81\nrest\n"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-    found = Redactor({"API_TOKEN": "hunter-Zq81", "SHORT": "abc"}).find(pieces)
-    assert found == (("API_TOKEN", before.count(b"\n") + lines + 1),)
+    places = Redactor({"API_TOKEN": "hunter-Zq81", "SHORT": "abc"}).find(pieces)
+    assert places == (("API_TOKEN", before.count(b"\n") + lines + 1),)
     assert Redactor({}).find(pieces) == ()
 
 

@@ -46,9 +46,9 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
     ],
 )
 def test_each_observation_has_one_cause(seen: Observation, cause: str) -> None:
-    found = stalls.cause_of(seen)
-    assert found.kind == cause
-    assert found.words
+    stall = stalls.cause_of(seen)
+    assert stall.kind == cause
+    assert stall.words
 
 
 def test_the_message_states_the_basis_of_the_diagnosis() -> None:
@@ -64,10 +64,10 @@ def test_the_message_states_the_basis_of_the_diagnosis() -> None:
 )
 def test_a_signal_that_idumb_did_not_send_indicates_a_limit(number: int, words: str, *, starved: bool) -> None:
     """F37: also as exit 137, as a shell says it."""
-    found = stalls.of_signal(number, starved=starved)
-    assert found is not None
-    assert found.kind == RESOURCES
-    assert words in found.words
+    stall = stalls.of_signal(number, starved=starved)
+    assert stall is not None
+    assert stall.kind == RESOURCES
+    assert words in stall.words
 
 
 @pytest.mark.parametrize("number", [0, 1, 15, 11, -128])
@@ -141,11 +141,11 @@ def test_the_peer_of_an_idle_connection_determines_the_cause(tmp_path: Path, *, 
 def test_a_connection_inside_the_work_has_no_external_peer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = socket.create_connection(server.getsockname())
-        there, _ = server.accept()
-        with here, there:
+        accepted, _ = server.accept()
+        with here, accepted:
             mine = {row[2] for row in stalls.connections([os.getpid()])}
             assert str(os.fstat(here.fileno()).st_ino) not in mine
-            assert str(os.fstat(there.fileno()).st_ino) not in mine
+            assert str(os.fstat(accepted.fileno()).st_ino) not in mine
 
 
 def test_silence_ends_an_idle_process(tmp_path: Path) -> None:

@@ -99,10 +99,10 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_special_file_reads_as_empty_without_blocking(place: Path, what: str) -> None:
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_special_file_reads_as_empty_without_blocking(place: Path, kind: str) -> None:
     file = watched(place)
-    HOSTILE[what](place)
+    HOSTILE[kind](place)
     assert not any(file.news() for _ in range(3))
 
 

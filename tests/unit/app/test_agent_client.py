@@ -35,9 +35,9 @@ class Careless:
     continues: bool = True
 
     def run(self, request: AgentRequest) -> AgentResult:
-        said = f"{TOKEN} {'x' * 5000}"
-        step = StepRecord(0, said, said, {}, ok=True, response="")
-        return AgentResult(outcome.COMPLETED, TOKEN, (f"{TOKEN}.txt",), session=said, steps=(step,), model=said)
+        message = f"{TOKEN} {'x' * 5000}"
+        step = StepRecord(0, message, message, {}, ok=True, response="")
+        return AgentResult(outcome.COMPLETED, TOKEN, (f"{TOKEN}.txt",), session=message, steps=(step,), model=message)
 
     def describe(self) -> tuple[str, ...]:
         return ()
@@ -50,8 +50,8 @@ def test_small_fields_contain_no_secret_and_have_a_maximum_size(sandbox: GitSand
     services = Container(str(sandbox.root), Nobody, Silent)
     request = AgentRequest(agent.BUILDER, None, "", str(sandbox.root), ())
     with operation.owned(services, "test") as owned:
-        made = agent_client.Call(Careless(Capabilities(calls_model=calls_model)), "b", request)
-        result = agent_client.ask(services, owned.journal(RunState()), made)
+        call = agent_client.Call(Careless(Capabilities(calls_model=calls_model)), "b", request)
+        result = agent_client.ask(services, owned.journal(RunState()), call)
     assert TOKEN not in repr(result)
     assert result.message.startswith("[redacted:")
     assert result.claimed_files[0].endswith(".txt")
@@ -86,7 +86,7 @@ STARTED = {
 }  # fmt: skip
 
 
-def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentResult, list[dict[str, object]]]:
+def heard(sandbox: GitSandbox, statuses: Callable[[Hear], object]) -> tuple[AgentResult, list[dict[str, object]]]:
     """Return the answer of a talkative builder, and the recorded messages."""
     sandbox.write("kept.txt", "kept")
     sandbox.commit("start")
@@ -95,16 +95,16 @@ def heard(sandbox: GitSandbox, said: Callable[[Hear], object]) -> tuple[AgentRes
     with operation.owned(services, "test") as owned:
         journal = owned.journal(RunState(id="run-1"))
         journal.write(journal.event("run.started", **STARTED))
-        result = agent_client.ask(services, journal, agent_client.Call(Talkative(said), "b", request))
-        told = [dict(event.payload) for event in services.log.events(kind="attempt.told")]
-    return result, told
+        result = agent_client.ask(services, journal, agent_client.Call(Talkative(statuses), "b", request))
+        payloads = [dict(event.payload) for event in services.log.events(kind="attempt.told")]
+    return result, payloads
 
 
 def test_status_messages_are_short_and_contain_no_secret(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: on one line, without lone halves of characters in the way."""
-    _, told = heard(sandbox, lambda hear: hear(Claim("working", f"{TOKEN}\n\n  \ud800 {'x' * 100_000}")))
-    message = str(told[0].pop("message"))
-    assert told == [{"role": "builder", "state": "working", "number": 1}]
+    _, payloads = heard(sandbox, lambda hear: hear(Claim("working", f"{TOKEN}\n\n  \ud800 {'x' * 100_000}")))
+    message = str(payloads[0].pop("message"))
+    assert payloads == [{"role": "builder", "state": "working", "number": 1}]
     assert message.startswith("[redacted:")
     assert "\n" not in message
     assert len(message) == agent_client.LONGEST_MESSAGE
@@ -118,8 +118,8 @@ def test_status_messages_do_not_flood_the_log(sandbox: GitSandbox) -> None:
         for number in range(agent_client.MOST_TOLD + 10):
             hear(Claim("working", str(number)))
 
-    _, told = heard(sandbox, says)
-    assert [t["number"] for t in told] == list(range(1, agent_client.MOST_TOLD + 1))
+    _, payloads = heard(sandbox, says)
+    assert [t["number"] for t in payloads] == list(range(1, agent_client.MOST_TOLD + 1))
 
 
 def test_a_log_that_rejects_writes_does_not_stop_the_work(sandbox: GitSandbox) -> None:

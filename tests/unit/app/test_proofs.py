@@ -51,9 +51,9 @@ def test_a_gate_or_role_of_level_1_or_2_blocks_unless_it_passed(result: str, lev
 @pytest.mark.parametrize("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
 def test_level_0_neither_blocks_nor_proves(result: str) -> None:
     """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
-    told = dataclasses.replace(made(result, "validator reviewer"), level=0)
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED), told])[0] == outcome.PASS
-    assert evidence.verdict(HOLDS, [told]) == (outcome.FAIL, "nothing proves this task")
+    optional = dataclasses.replace(made(result, "validator reviewer"), level=0)
+    assert evidence.verdict(HOLDS, [made(evidence.PASSED), optional])[0] == outcome.PASS
+    assert evidence.verdict(HOLDS, [optional]) == (outcome.FAIL, "nothing proves this task")
 
 
 @pytest.mark.parametrize("result", [evidence.OPINION, evidence.UNPROVEN])
@@ -77,8 +77,8 @@ def test_an_unanswered_question_waits_unless_something_failed() -> None:
 
 def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> None:
     """R-RUN-5."""
-    told = evidence.feedback("AC-1 failed", HOLDS, [made(evidence.FAILED), made(evidence.PASSED, "AC-2")])
-    assert told.splitlines() == ["AC-1 failed", "AC-1 (text): failed, exit 1", "$ make", "boom"]
+    feedback = evidence.feedback("AC-1 failed", HOLDS, [made(evidence.FAILED), made(evidence.PASSED, "AC-2")])
+    assert feedback.splitlines() == ["AC-1 failed", "AC-1 (text): failed, exit 1", "$ make", "boom"]
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,16 @@ def test_a_validator_without_evidence_proves_nothing(ended: str, result: str) ->
 def test_only_a_completed_validator_with_evidence_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
-    made = validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
-    assert (made.result == evidence.PASSED) == (ended == outcome.COMPLETED)
+    record = validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
+    assert (record.result == evidence.PASSED) == (ended == outcome.COMPLETED)
 
 
 def test_an_unusable_answer_neither_proves_nor_fails() -> None:
     """R-RUN-3."""
-    made = validator.evidence_of("v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict")
-    assert (made.result, made.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
+    record = validator.evidence_of(
+        "v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict"
+    )
+    assert (record.result, record.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 
 @pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before"])
@@ -133,9 +135,9 @@ def test_a_person_is_asked_once_for_each_criterion_that_only_a_person_can_prove(
         "t",
         acceptance=(Criterion("AC-1", "a", "check", "true"), Criterion("AC-2", "b", "human", instructions=("look",))),
     )
-    asked = questions.criterion_questions(task, 2, ())
-    assert [(q.id, q.evidence) for q in asked] == [("T1-01.AC-2.2", ("look",))]
-    assert all(choice.consequence for choice in asked[0].choices)
+    pending = questions.criterion_questions(task, 2, ())
+    assert [(q.id, q.evidence) for q in pending] == [("T1-01.AC-2.2", ("look",))]
+    assert all(choice.consequence for choice in pending[0].choices)
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,17 @@ def event(kind: str, attempt: int, **payload: Any) -> SimpleNamespace:
     return SimpleNamespace(kind=kind, attempt=attempt, payload=payload)
 
 
-def attempt(number: int, tree: str, **said: Any) -> list[SimpleNamespace]:
+def attempt(number: int, tree: str, **verdict: Any) -> list[SimpleNamespace]:
     line = {"path": f"{tree}.txt", "actual": "created"}
     return [
         event("attempt.started", number, base="base"),
-        event("attempt.finished", number, builder=said, left=tree, ledger=[line, {**line, "symbol": "f"}]),
+        event("attempt.finished", number, builder=verdict, left=tree, ledger=[line, {**line, "symbol": "f"}]),
     ]
 
 
 def found(monkeypatch: pytest.MonkeyPatch, events: list[SimpleNamespace], number: int) -> Any:
-    known = SimpleNamespace(digest="d", carried_from=None)
-    state = SimpleNamespace(id="r", tasks={"T1-01": known}, attempted={"T1-01": 1})
+    envelope = SimpleNamespace(digest="d", carried_from=None)
+    state = SimpleNamespace(id="r", tasks={"T1-01": envelope}, attempted={"T1-01": 1})
     monkeypatch.setattr(run_lookup, "run_of", lambda *_: state)
     log = SimpleNamespace(events=lambda **_: iter(events))
     return recordings.Recordings(SimpleNamespace(log=log), None).find("r", "T1-01", number)  # type: ignore[arg-type]
@@ -65,8 +65,8 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replaye
     events: list[SimpleNamespace] = []
     for number, verdict in ((1, evidence.WAITING), (2, evidence.PASSED)):
         begun, ended = attempt(number, f"tree-{number}", outcome=outcome.COMPLETED)
-        said = event("evidence.recorded", number, subject="validator away", result=verdict, tree=f"judged-{number}")
-        events += [begun, said, ended]
+        verdicts = event("evidence.recorded", number, subject="validator away", result=verdict, tree=f"judged-{number}")
+        events += [begun, verdicts, ended]
     played = found(monkeypatch, events, 1)
     assert (played.trees, played.judged.outcome) == (("base", "tree-2"), outcome.COMPLETED)
     assert played.judged_tree == "judged-2"
@@ -74,11 +74,11 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replaye
 
 @pytest.mark.parametrize(("judged", "candidate"), [(None, "new"), ("old", ""), ("lost", "new")])
 def test_a_judged_tree_that_is_not_recorded_is_not_guessed(judged: str | None, candidate: str) -> None:
-    known = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
-    assert kept().differing(known, candidate) is None
+    recorded = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), judged)
+    assert kept().differing(recorded, candidate) is None
 
 
 def test_idumb_s_own_files_are_not_part_of_the_judged_tree() -> None:
-    known = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
-    assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(known, "new") == ()
-    assert kept(".idumb/config.yaml", "a.txt").differing(known, "new") == ("a.txt",)
+    recorded = RecordedAttempt("d", AgentResult(outcome.COMPLETED), AgentResult(outcome.COMPLETED), (), (), "old")
+    assert kept(".idumb/config.yaml", ".planning/phases/1/1-SUMMARY.md").differing(recorded, "new") == ()
+    assert kept(".idumb/config.yaml", "a.txt").differing(recorded, "new") == ("a.txt",)

@@ -21,14 +21,14 @@ TASK = Task("T1-01", "Work")
 
 
 def asked(
-    *, known: Conversation | None = KNOWN, resumes: bool = True, mode: str = "guided", run: str = "guided",
+    *, saved: Conversation | None = KNOWN, resumes: bool = True, mode: str = "guided", run: str = "guided",
     deterministic: bool = False, contract: str = "k", version: str = "1",
 ) -> Conversation | None:  # fmt: skip
     state = RunState(
         mode=run,
         contract=LockedContract(contract, envelopes={"coder": {**ENVELOPE, "adapter_version": version}}),
     )
-    state.tasks = {"T1-01": TaskState("T1-01", "d", context=NextContext(conversation=known))}
+    state.tasks = {"T1-01": TaskState("T1-01", "d", context=NextContext(conversation=saved))}
     context: Any = SimpleNamespace(
         journal=SimpleNamespace(state=state),
         plans={"T1-01": Plan("p", "h", "1", "01", "A plan", "Work is done", mode=mode, tasks=(TASK,))},
@@ -46,7 +46,7 @@ def test_the_same_agent_continues_its_conversation_about_the_same_task() -> None
 @pytest.mark.parametrize(
     "other",
     [
-        {"known": None},
+        {"saved": None},
         {"resumes": False},
         {"mode": "strict"},
         {"run": "strict"},

@@ -58,9 +58,9 @@ def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, s
     assert result.outcome == "completed"
     assert not (sandbox.root / "made.txt").exists()
     assert not (sandbox.root / ".git/idumb/rehearsals").exists()
-    asked = next(iter(services.log.events(kind="role.asked")))
-    assert asked.payload["usage"] == {"tokens_in": 7, "tokens_out": None, "cost_usd": 0.5}
-    assert (asked.payload["role"], asked.payload["model"], asked.payload["about"]) == ("planner", "big", "phase-2")
+    event = next(iter(services.log.events(kind="role.asked")))
+    assert event.payload["usage"] == {"tokens_in": 7, "tokens_out": None, "cost_usd": 0.5}
+    assert (event.payload["role"], event.payload["model"], event.payload["about"]) == ("planner", "big", "phase-2")
     assert services.owner.holder() is None
 
 
@@ -188,12 +188,12 @@ def test_a_hash_for_other_agents_is_refused_with_the_differences_and_commands(
     services = Container(str(sandbox.root), Nobody, Silent)
     digest = role_consent.required(services, ["planner"]).whole
 
-    def refused(services: Container, asked: list[str], approve: str) -> Refusal:
+    def refused(services: Container, arguments: list[str], approve: str) -> Refusal:
         with pytest.raises(Refusal) as caught:
-            role_consent.ensure(services, asked, approve=[approve], command="idumb plan-phase 2")
+            role_consent.ensure(services, arguments, approve=[approve], command="idumb plan-phase 2")
         assert caught.value.code == "consent.other-agents"
-        assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == asked
-        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_consent.required(services, asked).whole}"
+        assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == arguments
+        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_consent.required(services, arguments).whole}"
         return caught.value
 
     both = ["researcher", "planner"]
@@ -228,10 +228,10 @@ def test_changes_since_agents_were_approved_are_named(
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
     words = f"its program (was {one}, is {two}), model"
-    for named, told in ((digest, f"after you approved them: planner: {words}."), (None, "need your consent")):
+    for named, message in ((digest, f"after you approved them: planner: {words}."), (None, "need your consent")):
         with pytest.raises(Refusal) as caught:
             role_consent.ensure(services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2")
-        assert told in caught.value.message
+        assert message in caught.value.message
         (line,) = caught.value.details["evidence"]
         assert line.endswith(f"; changed since you agreed: {words}")
 
@@ -279,10 +279,10 @@ def test_a_role_s_own_model_overrides_its_profile_s_and_its_binding_s() -> None:
     plain = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles)
     chosen = Settings(bindings=bindings, roles={"planner": RoleSettings("a")}, profiles=profiles, profile="budget")
     own = Settings(bindings=bindings, roles={"planner": RoleSettings("a", "own", timeout=5)}, profiles=profiles)
-    assert [known.role("planner").model for known in (plain, chosen, own)] == [
+    assert [binding.role("planner").model for binding in (plain, chosen, own)] == [
         "of-binding",
         "of-profile",
         "own",
     ]
-    assert [known.role("planner").timeout for known in (plain, own)] == [60, 5]
+    assert [binding.role("planner").timeout for binding in (plain, own)] == [60, 5]
     assert Settings(builder="a", bindings=bindings).role("builder").binding == "a"

@@ -52,8 +52,8 @@ def test_dependents_of_a_task_that_never_completes_are_never_offered() -> None:
 
 @given(st.sets(st.sampled_from("ABCD")))
 def test_a_task_is_offered_exactly_when_all_its_dependencies_are_completed(done: set[str]) -> None:
-    known = {t: outcome.COMPLETED if t in done else outcome.PENDING for t in DIAMOND}
-    schedule = Schedule(contract(DIAMOND), state(**known))
+    statuses = {t: outcome.COMPLETED if t in done else outcome.PENDING for t in DIAMOND}
+    schedule = Schedule(contract(DIAMOND), state(**statuses))
     offered = set()
     while (task := schedule.next()) is not None:
         offered.add(task)

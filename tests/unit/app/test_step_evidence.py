@@ -26,8 +26,8 @@ class Trees:
 
     def entry(self, tree: str, path: str) -> Any:
         assert path == "a.txt"
-        known = self.frozen if tree == AFTER else None
-        return None if known is None else SimpleNamespace(mode=known[0], oid=known[1])
+        frozen = self.frozen if tree == AFTER else None
+        return None if frozen is None else SimpleNamespace(mode=frozen[0], oid=frozen[1])
 
     def read(self, oid: bytes) -> bytes:
         return oid

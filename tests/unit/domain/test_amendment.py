@@ -20,19 +20,19 @@ from tests.unit.domain.test_plan_diff import contract, task
 
 def state(**statuses: str) -> RunState:
     """Two tasks, T1-01 completed and T1-02 pending unless said otherwise."""
-    known = {"T1-01": outcome.COMPLETED, "T1-02": outcome.PENDING} | {
+    status_by_task = {"T1-01": outcome.COMPLETED, "T1-02": outcome.PENDING} | {
         name.replace("_", "-"): status for name, status in statuses.items()
     }
-    made = RunState(id="r", phase="1", contract=LockedContract("a" * 64, chain="a" * 64))
-    made.tasks = {t: TaskState(t, "d", status=s) for t, s in known.items()}
-    made.attempted = {"T1-01": 1}
-    return made
+    run = RunState(id="r", phase="1", contract=LockedContract("a" * 64, chain="a" * 64))
+    run.tasks = {t: TaskState(t, "d", status=s) for t, s in status_by_task.items()}
+    run.attempted = {"T1-01": 1}
+    return run
 
 
-def refused(new: Contract, known: RunState) -> str | None:
+def refused(new: Contract, run: RunState) -> str | None:
     old = contract(task(1), task(2, 1))
-    found = amendment.forbidden(plan_diff.compare(old, new), old, new, known)
-    return None if found is None else found.code
+    reasons = amendment.forbidden(plan_diff.compare(old, new), old, new, run)
+    return None if reasons is None else reasons.code
 
 
 def test_tasks_can_be_added_and_future_tasks_can_change() -> None:
@@ -56,9 +56,9 @@ def test_settings_that_cover_every_task_cannot_change(field: str) -> None:
 
 
 def test_a_task_with_work_in_its_files_cannot_disappear() -> None:
-    known = state(T1_02=outcome.FAILED)
-    known.tasks["T1-02"] = dataclasses.replace(known.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
-    assert refused(contract(task(1), sha="b"), known) == "amend.attempted"
+    run = state(T1_02=outcome.FAILED)
+    run.tasks["T1-02"] = dataclasses.replace(run.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
+    assert refused(contract(task(1), sha="b"), run) == "amend.attempted"
 
 
 @pytest.mark.parametrize("status", [outcome.FAILED, outcome.WAITING])
@@ -92,40 +92,46 @@ def event(kind: str, **payload: Any) -> Event:
 
 
 def amended(**more: Any) -> Event:
-    said = {"version": 2, "from": "a" * 64, "to": "b" * 64, "chain": chained("a" * 64, "b" * 64), "plans": [["p", "s"]]}
-    return event("contract.amended", **said, tasks=None, answers=["q"], **more)
+    payload = {
+        "version": 2,
+        "from": "a" * 64,
+        "to": "b" * 64,
+        "chain": chained("a" * 64, "b" * 64),
+        "plans": [["p", "s"]],
+    }
+    return event("contract.amended", **payload, tasks=None, answers=["q"], **more)
 
 
 def test_the_next_version_is_chained_to_the_previous_one_and_keeps_completed_tasks() -> None:
-    known = state()
-    known.state = COMPLETED
-    replay.apply(known, event("amendment.intended", to="b" * 64))
-    replay.apply(known, amended())
-    assert (known.contract.version, known.contract.hash, known.contract.chain) == (
+    run = state()
+    run.state = COMPLETED
+    replay.apply(run, event("amendment.intended", to="b" * 64))
+    replay.apply(run, amended())
+    assert (run.contract.version, run.contract.hash, run.contract.chain) == (
         2,
         "b" * 64,
         chained("a" * 64, "b" * 64),
     )
-    assert not known.contract.amending
-    assert known.contract.appended == {"q"}
-    assert known.state == COMPLETED
-    assert known.tasks["T1-01"].status == outcome.COMPLETED
+    assert not run.contract.amending
+    assert run.contract.appended == {"q"}
+    assert run.state == COMPLETED
+    assert run.tasks["T1-01"].status == outcome.COMPLETED
 
 
 def test_an_amended_task_counts_as_changed_and_a_new_one_is_pending() -> None:
-    known = state()
-    replay.apply(known, event("run.completed", reason=""))
-    replay.apply(known, event("verification.recorded", status="passed"))
+    run = state()
+    replay.apply(run, event("run.completed", reason=""))
+    replay.apply(run, event("verification.recorded", status="passed"))
     changed = dataclasses.replace(amended(), payload={**amended().payload, "tasks": [["T1-01", "d"], ["T1-03", "e"]]})
-    replay.apply(known, changed)
-    assert list(known.tasks) == ["T1-01", "T1-03"]
-    assert known.tasks["T1-03"].status == outcome.PENDING
-    assert known.state == HALTED
-    assert not known.verified
+    replay.apply(run, changed)
+    assert list(run.tasks) == ["T1-01", "T1-03"]
+    assert run.tasks["T1-03"].status == outcome.PENDING
+    assert run.state == HALTED
+    assert not run.verified
 
 
 def test_an_abandoned_amendment_keeps_the_contract() -> None:
-    known = state()
-    replay.apply(known, event("amendment.intended", to="b" * 64))
-    replay.apply(known, event("amendment.abandoned", version=2, to="b" * 64))
-    assert (known.contract.amending, known.contract.version, known.contract.hash) == (None, 1, "a" * 64)
+    run = state()
+    replay.apply(run, event("amendment.intended", to="b" * 64))
+    replay.apply(run, event("amendment.abandoned", version=2, to="b" * 64))
+    assert (run.contract.amending, run.contract.version, run.contract.hash) == (None, 1, "a" * 64)

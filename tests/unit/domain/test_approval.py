@@ -21,10 +21,10 @@ LATER = "2026-01-09T03:04:05.000000Z"
 
 
 def _contract(**plan: Any) -> Contract:
-    known = Plan(
+    fields = Plan(
         **{"path": "1/01-PLAN.md", "sha256": "a" * 64, "phase": "1", "plan": "01", "title": "", "goal": "", **plan}
     )
-    return Contract("1", "1", (known,), {}, (), {}, "c" * 64)
+    return Contract("1", "1", (fields,), {}, (), {}, "c" * 64)
 
 
 def _bound(contract: Contract | None = None, settings: Settings | None = None, **more: Any) -> dict[str, Part]:
@@ -38,7 +38,7 @@ def _bound(contract: Contract | None = None, settings: Settings | None = None, *
 
 
 def _approval(**more: Any) -> Approval:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "phase": "1",
         "plan_hash": "a" * 64,
         "contract_hash": "c" * 64,
@@ -51,7 +51,7 @@ def _approval(**more: Any) -> Approval:
         "bound": _bound(),
         **more,
     }
-    return Approval(**known)
+    return Approval(**fields)
 
 
 CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
@@ -85,13 +85,13 @@ CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", CHANGED)
-def test_each_part_that_changed_is_named(what: str) -> None:
+@pytest.mark.parametrize("part", CHANGED)
+def test_each_part_that_changed_is_named(part: str) -> None:
     """R-LOCK-4."""
-    now, parts, words = CHANGED[what]
-    found = approval.changes(_bound(), now)
-    assert {change.part for change in found} == parts
-    assert words in "; ".join(change.words for change in found)
+    now, parts, words = CHANGED[part]
+    changes = approval.changes(_bound(), now)
+    assert {change.part for change in changes} == parts
+    assert words in "; ".join(change.words for change in changes)
 
 
 def test_the_order_of_keys_is_not_a_change() -> None:
@@ -135,13 +135,13 @@ def test_parts_of_an_expired_approval_are_not_compared() -> None:
 
 def test_an_approval_reads_back_as_it_was_written() -> None:
     """R-LOCK-3: status, plan hash, when, by which validator, for which scope, by whom."""
-    made = _approval(accepted=("T1-01",), expires=LATER, base_commit="d" * 40)
-    written = json.loads(canonical_json.encode(made.as_dict()))
+    original = _approval(accepted=("T1-01",), expires=LATER, base_commit="d" * 40)
+    written = json.loads(canonical_json.encode(original.as_dict()))
     assert {"status", "plan_hash", "validated_at", "validator", "scope", "by"} <= set(written)
-    found = approval.from_dict(written)
-    assert found is not None
-    assert found == dataclasses.replace(made, bound=found.bound)
-    assert found.canonical() == made.canonical()
+    read_back = approval.from_dict(written)
+    assert read_back is not None
+    assert read_back == dataclasses.replace(original, bound=read_back.bound)
+    assert read_back.canonical() == original.canonical()
 
 
 def _whole(**change: Any) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def test_commands_name_files(command: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "files", "told"),
+    ("command", "files", "is_reported"),
     [
         ("sh tests/check.sh", ["tests/check.sh"], False),
         ("sh $PWD//tests/check.sh", ["tests/check.sh"], False),
@@ -257,10 +257,10 @@ def test_commands_name_files(command: str, path: str) -> None:
     ],
 )
 def test_a_command_without_bound_files_is_reported_unless_it_has_only_options(
-    command: str, files: list[str], *, told: bool
+    command: str, files: list[str], *, is_reported: bool
 ) -> None:
     """R-LOCK-4."""
-    assert approval.unbound([command], files, ROOT) == ((command,) if told else ())
+    assert approval.unbound([command], files, ROOT) == ((command,) if is_reported else ())
 
 
 def test_a_command_with_very_many_folders_is_read_in_linear_time() -> None:

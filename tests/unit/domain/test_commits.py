@@ -25,12 +25,12 @@ def name(number: int) -> str:
 
 
 def chain(length: int, *, base: str | None = BASE) -> list[Commit]:
-    found: list[Commit] = []
+    commits: list[Commit] = []
     before = base
     for number in range(1, length + 1):
-        found.append(builder_commits.parse(name(number), raw(parents=() if before is None else (before,))))
+        commits.append(builder_commits.parse(name(number), raw(parents=() if before is None else (before,))))
         before = name(number)
-    return found
+    return commits
 
 
 def touching(path: str, mode: int = 0o100644) -> Commit:
@@ -40,12 +40,12 @@ def touching(path: str, mode: int = 0o100644) -> Commit:
 
 def test_a_commit_is_parsed_from_its_bytes() -> None:
     signed = "\ngpgsig -----BEGIN SSH SIGNATURE-----\n abc\n -----END SSH SIGNATURE-----"
-    found = builder_commits.parse(
+    commit = builder_commits.parse(
         name(1), raw(message="Add a\u00a0file \U0001f469\u200d\U0001f4bb\n\nWhy.\n", more=signed)
     )
-    assert (found.wrong, found.parents, found.tree) == ("", (BASE,), TREE)
-    assert (found.author, found.committer) == ("Ann Agent <ann@example.invalid>",) * 2
-    assert found.subject.startswith("Add a")
+    assert (commit.wrong, commit.parents, commit.tree) == ("", (BASE,), TREE)
+    assert (commit.author, commit.committer) == ("Ann Agent <ann@example.invalid>",) * 2
+    assert commit.subject.startswith("Add a")
 
 
 @pytest.mark.parametrize("length", [1, 2, builder_commits.MOST])
@@ -59,7 +59,7 @@ def test_no_commit_is_not_a_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("commits", "words"),
     [
         (chain(builder_commits.MOST + 1), "more than 100 commits"),
         (chain(3)[1:], "history was rewritten"),
@@ -70,8 +70,8 @@ def test_no_commit_is_not_a_problem() -> None:
         ([touching("a", 0o100666)], "mode 100666"),
     ],
 )
-def test_any_other_history_is_refused(found: list[Commit], words: str) -> None:
-    assert words in builder_commits.problem(found, BASE)
+def test_any_other_history_is_refused(commits: list[Commit], words: str) -> None:
+    assert words in builder_commits.problem(commits, BASE)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_any_other_history_is_refused(found: list[Commit], words: str) -> None:
     ],
 )
 def test_bytes_that_cannot_be_kept_or_shown_are_named(data: bytes, words: str) -> None:
-    found = builder_commits.parse(name(1), data)
-    assert words in found.wrong
-    assert found.subject.isprintable() or not found.subject
-    assert found.author.isprintable() or not found.author
+    commit = builder_commits.parse(name(1), data)
+    assert words in commit.wrong
+    assert commit.subject.isprintable() or not commit.subject
+    assert commit.author.isprintable() or not commit.author
 
 
 def test_a_file_added_by_one_commit_and_removed_by_the_next_is_detected() -> None:

@@ -26,8 +26,8 @@ def task(task_id: str, *needs: str, **more: object) -> Task:
 
 
 def plan(number: str, *tasks: Task, **more: object) -> Plan:
-    made = Plan(f"{number}-PLAN.md", number * 32, "1", number, "T", "G", tasks=tasks)
-    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+    plan_of_tasks = Plan(f"{number}-PLAN.md", number * 32, "1", number, "T", "G", tasks=tasks)
+    return dataclasses.replace(plan_of_tasks, **more)  # type: ignore[arg-type]
 
 
 def codes(*plans: Plan) -> list[str]:
@@ -35,25 +35,27 @@ def codes(*plans: Plan) -> list[str]:
 
 
 def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
-    made, _ = contract.assemble("1", "folder", [one], settings)
-    assert made is not None
-    return list(registry.findings(registry.case(made, settings)))
+    assembled, _ = contract.assemble("1", "folder", [one], settings)
+    assert assembled is not None
+    return list(registry.findings(registry.case(assembled, settings)))
 
 
 def test_tasks_of_all_plans_have_one_order() -> None:
     """R-PLAN-1."""
-    made, findings = contract.assemble("1", "f", [plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))], AGENT)
-    assert made is not None
+    assembled, findings = contract.assemble(
+        "1", "f", [plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))], AGENT
+    )
+    assert assembled is not None
     assert findings == ()
-    assert made.order == ("T1-02", "T1-01")
+    assert assembled.order == ("T1-02", "T1-01")
 
 
 def test_a_plan_waits_for_all_tasks_of_the_plans_it_depends_on() -> None:
-    made, _ = contract.assemble(
+    assembled, _ = contract.assemble(
         "1", "f", [plan("01", task("T1-01"), depends_on=("02",)), plan("02", task("T1-02"), task("T1-03"))], AGENT
     )
-    assert made is not None
-    assert made.dependencies["T1-01"] == ("T1-02", "T1-03")
+    assert assembled is not None
+    assert assembled.dependencies["T1-01"] == ("T1-02", "T1-03")
 
 
 def test_a_cycle_over_plans_is_named_in_full() -> None:
@@ -134,8 +136,8 @@ def test_the_hash_changes_with_every_plan_byte_and_every_setting() -> None:
 
 
 def test_a_task_without_steps_and_builder_is_not_ready_but_its_contract_is_valid() -> None:
-    found = ready(plan("01", task("T1-01")), Settings())
-    assert [f.code for f in found] == ["task.no-builder"]
+    findings = ready(plan("01", task("T1-01")), Settings())
+    assert [f.code for f in findings] == ["task.no-builder"]
 
 
 def test_an_unproven_task_is_not_ready() -> None:

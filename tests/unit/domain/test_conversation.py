@@ -12,8 +12,8 @@ from idumb.domain.agent import Conversation
 KNOWN = Conversation("s-1", 1, "who", "k")
 
 
-def after(known: Conversation | None, **finished: Any) -> Conversation | None:
-    return agent.continue_conversation(known, finished, attempt=2, speaker="who", contract="k")
+def after(saved: Conversation | None, **finished: Any) -> Conversation | None:
+    return agent.continue_conversation(saved, finished, attempt=2, speaker="who", contract="k")
 
 
 @pytest.mark.parametrize("session", ["a220e3cf-8155-4e2f-812d-56b3f961fe7e", "ses_dfbb9a529ffe95iiOm35m9fBME", "a.b:c"])
@@ -47,6 +47,6 @@ def test_some_conversations_cannot_be_continued(failure: str) -> None:
 
 @pytest.mark.parametrize("part", ["adapter", "adapter_version", "program", "binding", "model"])
 def test_another_version_program_or_model_is_another_agent(part: str) -> None:
-    known = {"adapter": "claude", "adapter_version": "1 2.1", "program": "p", "binding": "b", "model": None}
-    assert agent.speaker_digest(known) != agent.speaker_digest({**known, part: "other"})
-    assert agent.speaker_digest(known) == agent.speaker_digest({**known, "context": "other"})
+    fields = {"adapter": "claude", "adapter_version": "1 2.1", "program": "p", "binding": "b", "model": None}
+    assert agent.speaker_digest(fields) != agent.speaker_digest({**fields, part: "other"})
+    assert agent.speaker_digest(fields) == agent.speaker_digest({**fields, "context": "other"})

@@ -12,13 +12,13 @@ from idumb.domain.plans.plan import Condition, Task
 
 
 def made(**parts: Any) -> dict[str, Any]:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "idumb": "1", "adapter": "command", "adapter_version": "1", "binding": "coder", "configuration": "c",
         "contract": "k", "prompt": "p", "context": NOTHING, "rules": "r", "program": "f", "validator": NOTHING,
         "policy": NOTHING, "conversation": NOTHING, "tools": {"git": "2"},
         "checks": {"pytest": "1"}, **parts,
     }  # fmt: skip
-    whole = Envelope(**known)
+    whole = Envelope(**fields)
     return {**whole.as_dict(), "digest": whole.digest}
 
 
@@ -89,5 +89,5 @@ def test_a_context_with_an_unknown_file_is_unknown_and_an_empty_one_is_known() -
 
 
 def test_each_part_is_named_once_and_in_order() -> None:
-    found = [Change("a", "tools", 1, 2), Change("a", "program", 1, 2), Change("b", "program", 1, 2)]
-    assert envelope.changed_agents(found) == ("program", "tools")
+    changes = [Change("a", "tools", 1, 2), Change("a", "program", 1, 2), Change("b", "program", 1, 2)]
+    assert envelope.changed_agents(changes) == ("program", "tools")

@@ -43,14 +43,14 @@ def test_ties_keep_the_given_order(dependencies: dict[str, list[str]]) -> None:
 @given(st.dictionaries(st.sampled_from("ABCDEFGH"), st.lists(st.sampled_from("ABCDEFGH"), max_size=3)))
 def test_a_cycle_is_found_exactly_if_there_is_one_and_named_in_full(dependencies: dict[str, list[str]]) -> None:
     """R-PLAN-6."""
-    known = {n: [d for d in needed if d in dependencies] for n, needed in dependencies.items()}
-    order = graph.topological_order(known)
+    edges = {n: [d for d in needed if d in dependencies] for n, needed in dependencies.items()}
+    order = graph.topological_order(edges)
     try:
-        tuple(graphlib.TopologicalSorter(known).static_order())
+        tuple(graphlib.TopologicalSorter(edges).static_order())
     except graphlib.CycleError:
         assert order.cycle[0] == order.cycle[-1]
         assert len(order.cycle) == len(set(order.cycle)) + 1
-        assert all(b in known[a] for a, b in zip(order.cycle, order.cycle[1:], strict=False))
+        assert all(b in edges[a] for a, b in zip(order.cycle, order.cycle[1:], strict=False))
     else:
         assert order.cycle == ()
 
@@ -75,10 +75,10 @@ def test_indirect_dependents_are_listed_in_plan_order() -> None:
 
 def test_every_elementary_cycle_is_found_up_to_the_requested_number() -> None:
     """R-PLAN-6."""
-    known = {"a": ["b", "c"], "b": ["c", "a"], "c": ["a"], "d": ["e"], "e": ["d", "a"], "f": ["e"]}
-    wanted = [("a", "b", "a"), ("a", "b", "c", "a"), ("a", "c", "a"), ("d", "e", "d")]
-    assert sorted(graph.cycles(known, 100)) == wanted
-    assert len(graph.cycles(known, 2)) == 2
+    edges = {"a": ["b", "c"], "b": ["c", "a"], "c": ["a"], "d": ["e"], "e": ["d", "a"], "f": ["e"]}
+    cycles = [("a", "b", "a"), ("a", "b", "c", "a"), ("a", "c", "a"), ("d", "e", "d")]
+    assert sorted(graph.cycles(edges, 100)) == cycles
+    assert len(graph.cycles(edges, 2)) == 2
     assert graph.cycles({"a": ["b"], "b": []}, 100) == ()
     everybody = {str(n): [str(m) for m in range(40)] for n in range(40)}
     assert len(set(graph.cycles(everybody, 100))) == 100

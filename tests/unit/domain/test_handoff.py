@@ -44,10 +44,10 @@ def test_a_valid_handoff_has_no_error_and_survives_json() -> None:
 )
 def test_each_error_is_named_by_its_field(field: str, value: str, words: str) -> None:
     """R-HAND-1."""
-    found = handoff.problems(dataclasses.replace(SOUND, **{field: value}), AGENTS)  # type: ignore[arg-type]
-    assert len(found) == 1
-    assert found[0].startswith(field)
-    assert words in found[0]
+    problems = handoff.problems(dataclasses.replace(SOUND, **{field: value}), AGENTS)  # type: ignore[arg-type]
+    assert len(problems) == 1
+    assert problems[0].startswith(field)
+    assert words in problems[0]
 
 
 def test_each_attempt_and_receiver_has_its_own_uuid() -> None:

@@ -16,9 +16,9 @@ ODD = Command(
 
 
 def frontmatter(text: str) -> dict[str, str]:
-    found = yaml.safe_load(text.split("---\n")[1])
-    assert isinstance(found, dict)
-    return found
+    fields = yaml.safe_load(text.split("---\n")[1])
+    assert isinstance(fields, dict)
+    return fields
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_a_host_without_frontmatter_gets_none() -> None:
 
 
 def test_gemini_gets_toml_with_its_own_placeholder_for_arguments() -> None:
-    found = tomllib.loads(hosts.installed(BY_NAME["gemini"], ODD, "1.0"))
-    assert found == {"description": ODD.description, "prompt": "Take {{args}}\n\n- `a \\ b`\n"}
+    command = tomllib.loads(hosts.installed(BY_NAME["gemini"], ODD, "1.0"))
+    assert command == {"description": ODD.description, "prompt": "Take {{args}}\n\n- `a \\ b`\n"}
 
 
 @pytest.mark.parametrize("host", hosts.HOSTS, ids=lambda host: host.name)

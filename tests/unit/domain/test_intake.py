@@ -38,19 +38,19 @@ CHECKED = (Criterion("AC-1", "a file is there", "check", "true", span=Span(0, 1,
 
 
 def task(id: str = "T1-01", **more: Any) -> Task:
-    made = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=CHECKED, span=HERE)
-    return dataclasses.replace(made, **more)
+    sample = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=CHECKED, span=HERE)
+    return dataclasses.replace(sample, **more)
 
 
 def plan(*tasks: Task, **more: Any) -> Plan:
-    made = Plan("01-PLAN.md", "0" * 64, "1", "01", "T", "G", tasks=tasks or (task(),))
-    return dataclasses.replace(made, **more)
+    sample = Plan("01-PLAN.md", "0" * 64, "1", "01", "T", "G", tasks=tasks or (task(),))
+    return dataclasses.replace(sample, **more)
 
 
 def found(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
-    made, wrong = contract.assemble("1", "folder", plans, SETTINGS)
-    assert made is not None, wrong
-    return list(registry.findings(registry.case(made, SETTINGS, policy or Policy(), mode)))
+    assembled, wrong = contract.assemble("1", "folder", plans, SETTINGS)
+    assert assembled is not None, wrong
+    return list(registry.findings(registry.case(assembled, SETTINGS, policy or Policy(), mode)))
 
 
 def codes(*plans: Plan, mode: str | None = None) -> set[str]:
@@ -61,8 +61,8 @@ def step(tool: str = "run", intent: str = "say hello to everybody", **arguments:
     return Step(0, tool, intent, arguments, line=20)
 
 
-def steps(*made: Step) -> Plan:
-    return plan(task(steps=made))
+def steps(*single: Step) -> Plan:
+    return plan(task(steps=single))
 
 
 def test_a_plain_task_has_no_finding() -> None:
@@ -168,8 +168,8 @@ def _with(text: str) -> dict[str, Plan]:
 )
 def test_no_text_of_a_strict_plan_may_be_ambiguous(place: str, word: str, code: str) -> None:
     """R-LOCK-7."""
-    told = [f for f in found(_with(word)[place], mode=STRICT) if f.code == code]
-    assert [f.severity for f in told] == [ERROR]
+    findings = [f for f in found(_with(word)[place], mode=STRICT) if f.code == code]
+    assert [f.severity for f in findings] == [ERROR]
     assert {f.severity for f in found(_with(word)[place]) if f.code == code} == {"warning"}
     quoted = found(_with(f"The marker `{word}` goes")[place], mode=STRICT)
     assert [(f.code, f.severity) for f in quoted if f.code.startswith("text.")] == [("text.quoted", "warning")]
@@ -190,8 +190,8 @@ def test_no_text_of_a_strict_plan_may_be_ambiguous(place: str, word: str, code: 
 )
 def test_ambiguous_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_only(one: Plan) -> None:
     """R-LOCK-7."""
-    told = [(f.code, f.severity) for f in found(one, mode=STRICT) if f.code.startswith("text.")]
-    assert told == [("text.quoted", "warning")]
+    findings = [(f.code, f.severity) for f in found(one, mode=STRICT) if f.code.startswith("text.")]
+    assert findings == [("text.quoted", "warning")]
     assert codes(one) == set()
 
 
@@ -219,8 +219,8 @@ def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     """R-LOCK-7."""
     empty = (*CHECKED, Criterion("AC-2", text, "human", span=Span(0, 1, 15)))
     assert [(f.code, f.line) for f in found(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
-    told = (*CHECKED, Criterion("AC-2", text, "human", instructions=("Open the page",)))
-    assert codes(plan(task(acceptance=told))) == set()
+    criteria = (*CHECKED, Criterion("AC-2", text, "human", instructions=("Open the page",)))
+    assert codes(plan(task(acceptance=criteria))) == set()
     by_command = (Criterion("AC-1", text, "check", "true"),)
     assert codes(plan(task(acceptance=by_command))) == set()
 
@@ -298,15 +298,20 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
     command: str,
 ) -> None:
     """R-LOCK-7."""
-    (told,) = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"]
-    assert (told.severity, told.line) == (ERROR, 20)
-    assert told.found in told.mend
+    (finding,) = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"]
+    assert (finding.severity, finding.line) == (ERROR, 20)
+    assert finding.found in finding.mend
 
     def assuming(text: str) -> set[str]:
         return codes(plan(task(steps=(step(command=command),)), assumptions=(text,)))
 
-    assert assuming(f"T1-01 uses {told.found}: its output is not kept") == set()
-    for other in (f"T1-011 uses {told.found}", f"T1-01 uses {told.found}fs", "T1-01 is fast", f"{told.found} is there"):
+    assert assuming(f"T1-01 uses {finding.found}: its output is not kept") == set()
+    for other in (
+        f"T1-011 uses {finding.found}",
+        f"T1-01 uses {finding.found}fs",
+        "T1-01 is fast",
+        f"{finding.found} is there",
+    ):
         assert assuming(other) == {"step.not-deterministic"}
 
 
@@ -327,9 +332,9 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
 )
 def test_a_command_with_alternatives_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
     """R-LOCK-7."""
-    told = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
-    assert [f.severity for f in told] == [ERROR] * len(branches)
-    assert [f.found.partition(" ")[0] for f in told] == branches
+    findings = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
+    assert [f.severity for f in findings] == [ERROR] * len(branches)
+    assert [f.found.partition(" ")[0] for f in findings] == branches
     assert codes(steps(step(command=command))) == set()
 
 
@@ -337,9 +342,9 @@ def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
     """R-LOCK-5."""
     policy = Policy(frozenset({"write_file"}), (("etc/tools.yaml", "0" * 64),))
     one = plan(task(steps=(step("write_file", path="a.txt", content=""), step(command="true"))))
-    (told,) = found(one, policy=policy)
-    assert (told.code, told.severity, told.found, told.line) == ("step.tool-not-allowed", ERROR, "run", 20)
-    assert "etc/tools.yaml" in told.message
+    (finding,) = found(one, policy=policy)
+    assert (finding.code, finding.severity, finding.found, finding.line) == ("step.tool-not-allowed", ERROR, "run", 20)
+    assert "etc/tools.yaml" in finding.message
     nothing = found(one, policy=dataclasses.replace(policy, tools=frozenset()))
     assert [f.accepted for f in nothing] == ["no tool"] * 2
 
@@ -350,15 +355,15 @@ def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
 def test_a_step_must_stay_within_its_task_s_declaration() -> None:
     """R-LOCK-6."""
     declared = (FileClaim("create", "src/**"), FileClaim("move", "a", "b"))
-    made = (
+    own_steps = (
         step("write_file", path="src/x/y.py", content=""),
         step("move_file", **{"from": "a", "to": "b"}),
         step("make_directory", path="anywhere"),
         step(command="touch z"),
     )
-    assert codes(plan(task(files=declared, steps=made))) == set()
-    (told,) = found(plan(task(files=declared, steps=(step("delete_file", path="c"),))))
-    assert (told.code, told.found, told.severity) == ("step.undeclared-path", "c", "warning")
+    assert codes(plan(task(files=declared, steps=own_steps))) == set()
+    (finding,) = found(plan(task(files=declared, steps=(step("delete_file", path="c"),))))
+    assert (finding.code, finding.found, finding.severity) == ("step.undeclared-path", "c", "warning")
 
 
 PATCH = "--- a/one.txt\n+++ b/two.txt\n@@ -1 +1 @@\n-a\n+b\n"
@@ -388,21 +393,21 @@ def test_the_paths_of_a_patch_count_as_paths_of_the_step() -> None:
 )
 def test_the_fast_path_check_misses_no_rule(path: str, protected: tuple[str, ...], code: str | None) -> None:
     """R-LOCK-5."""
-    made = plan(task(files=(FileClaim("create", path),)), scope=Scope(None, protected))
-    assert codes(made) == ({code} if code else set())
+    candidate = plan(task(files=(FileClaim("create", path),)), scope=Scope(None, protected))
+    assert codes(candidate) == ({code} if code else set())
 
 
 def test_the_scope_of_a_step_must_be_inside_the_workspace_too() -> None:
     """R-LOCK-5."""
-    made = dataclasses.replace(step(command="true"), scope=("../**",))
-    assert codes(steps(made)) == {"path.outside-workspace"}
+    outside = dataclasses.replace(step(command="true"), scope=("../**",))
+    assert codes(steps(outside)) == {"path.outside-workspace"}
 
 
 @pytest.mark.parametrize(("root", "code"), [("/srv", "plan.bad-scope"), ("../x", "plan.bad-scope"), (".", None)])
 def test_the_root_of_a_plan_must_be_a_folder_of_the_repository(root: str, code: str | None) -> None:
     """R-LOCK-5."""
-    told = codes(plan(scope=Scope(root)))
-    assert (code in told) if code else told == set()
+    codes_of_plan = codes(plan(scope=Scope(root)))
+    assert (code in codes_of_plan) if code else codes_of_plan == set()
 
 
 # Coverage
@@ -434,17 +439,17 @@ def test_strict_mode_requires_non_goals_change_classes_invariants_and_complete_i
     """R-LOCK-6, R-GATE-2."""
     half = Interface("greet", {"inputs": "a name"})
     bare = plan(task(interfaces=(half,)))
-    wanted = {*ABSENT, "plan.no-invariants", "task.no-change-class", "interface.incomplete"}
+    expected = {*ABSENT, "plan.no-invariants", "task.no-change-class", "interface.incomplete"}
     assert codes(bare) == set()
-    assert codes(bare, mode=STRICT) == wanted
+    assert codes(bare, mode=STRICT) == expected
     whole = Interface("greet", dict.fromkeys(("inputs", "outputs", "errors", "side effects"), "none"))
-    made = plan(
+    complete = plan(
         task(interfaces=(whole,), change="extending"),
         invariants=(Invariant("INV-1", "it imports", "true"),),
         success_criteria=CHECKED,
         spans={"requirements": HERE, "non_goals": HERE, "invariants": HERE},
     )
-    assert codes(made, mode=STRICT) == set()
+    assert codes(complete, mode=STRICT) == set()
 
 
 def test_a_plan_without_change_classes_gets_one_finding() -> None:
@@ -463,8 +468,8 @@ def test_each_unproven_criterion_is_reported_at_its_line_by_the_selected_mode() 
     loose = tuple(Criterion(f"AC-{n}", f"it is {n}", "unproven", span=Span(0, 1, 20 + n)) for n in (2, 3))
     one = plan(task(acceptance=(*CHECKED, *loose)), success_criteria=(loose[0],))
     for mode, severity in ((None, "warning"), (STRICT, ERROR)):
-        told = [f for f in found(one, mode=mode) if f.code == "criterion.unproven"]
-        assert [(f.line, f.found, f.severity) for f in told] == [
+        unproven = [f for f in found(one, mode=mode) if f.code == "criterion.unproven"]
+        assert [(f.line, f.found, f.severity) for f in unproven] == [
             (22, "it is 2", severity),
             (23, "it is 3", severity),
             (22, "it is 2", severity),
@@ -500,9 +505,9 @@ def test_no_mode_option_makes_a_strict_plan_guided() -> None:
 
 def test_an_irreversible_task_is_reported_in_both_modes() -> None:
     """R-LOCK-9."""
-    made = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
+    irreversible = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
     for mode in (None, STRICT):
-        assert [f.severity for f in found(made, mode=mode) if f.code == "task.irreversible"] == ["warning"]
+        assert [f.severity for f in found(irreversible, mode=mode) if f.code == "task.irreversible"] == ["warning"]
 
 
 # Modes and questions
@@ -516,9 +521,9 @@ def test_one_strict_plan_makes_the_whole_phase_strict() -> None:
 
 
 def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answer]:
-    made, _ = contract.assemble("1", "folder", plans, SETTINGS)
-    assert made is not None
-    case = registry.case(made, SETTINGS, mode=mode)
+    assembled, _ = contract.assemble("1", "folder", plans, SETTINGS)
+    assert assembled is not None
+    case = registry.case(assembled, SETTINGS, mode=mode)
     return {a.id: a for a in self_check.answers(case, registry.findings(case))}
 
 
@@ -532,26 +537,28 @@ def test_every_negative_self_check_answer_is_an_error_in_strict_mode() -> None:
 def test_ten_questions_are_answered_with_evidence() -> None:
     """R-LOCK-6."""
     rollback = RollbackClass("compensatable", ("true",))
-    made = plan(
+    candidate = plan(
         task(requirements=("REQ-1",), change="breaking", rollback=rollback, limits=Limits(1)),
         requirements={"REQ-1": "a"},
         spans={"non_goals": HERE},
     )
-    told = answered(made)
-    assert len(told) == 10
-    assert told["requirements"] == self_check.Answer("requirements", told["requirements"].question, "yes", ("REQ-1",))
-    assert told["rollback"].evidence == ("T1-01 by its own commands", "every other task by snapshot")
-    assert told["change-classes"].evidence == ("T1-01 breaking",)
-    assert told["non-goals"].evidence == ("declared: none",)
-    assert told["agents"].evidence == ("agent",)
-    assert told["design"].answer == "not judged"
+    answers = answered(candidate)
+    assert len(answers) == 10
+    assert answers["requirements"] == self_check.Answer(
+        "requirements", answers["requirements"].question, "yes", ("REQ-1",)
+    )
+    assert answers["rollback"].evidence == ("T1-01 by its own commands", "every other task by snapshot")
+    assert answers["change-classes"].evidence == ("T1-01 breaking",)
+    assert answers["non-goals"].evidence == ("declared: none",)
+    assert answers["agents"].evidence == ("agent",)
+    assert answers["design"].answer == "not judged"
 
 
 def test_a_negative_answer_names_its_cause_even_without_a_finding() -> None:
     """R-LOCK-6."""
-    told = answered(plan(*(task(f"T1-{n:02}", files=(FileClaim("create", f"{n}.txt"),)) for n in range(1, 31))))
-    assert told["change-classes"].answer == "no"
-    assert told["change-classes"].evidence[0] == "01-PLAN.md:9 task.no-change-class"
+    answers = answered(plan(*(task(f"T1-{n:02}", files=(FileClaim("create", f"{n}.txt"),)) for n in range(1, 31))))
+    assert answers["change-classes"].answer == "no"
+    assert answers["change-classes"].evidence[0] == "01-PLAN.md:9 task.no-change-class"
     assert {rule.guided for rule in registry.RULES if rule.code == "task.no-change-class"} == {SILENT}
 
 
@@ -573,20 +580,20 @@ def test_a_negative_answer_names_its_cause_even_without_a_finding() -> None:
 )
 def test_a_path_is_judged_by_the_target_of_its_links(path: str, leads_to: str, code: str | None) -> None:
     """R-LOCK-5."""
-    made, _ = contract.assemble("1", "folder", [plan(task(files=(FileClaim("create", path),)))], SETTINGS)
-    assert made is not None
-    told = registry.findings(registry.case(made, SETTINGS, links={"out": leads_to}))
-    assert {f.code for f in told} == ({code} if code else set())
+    assembled, _ = contract.assemble("1", "folder", [plan(task(files=(FileClaim("create", path),)))], SETTINGS)
+    assert assembled is not None
+    findings = registry.findings(registry.case(assembled, SETTINGS, links={"out": leads_to}))
+    assert {f.code for f in findings} == ({code} if code else set())
 
 
 def test_the_folders_of_all_paths_are_checked_for_links() -> None:
     """R-LOCK-5."""
     files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
-    made, _ = contract.assemble(
+    assembled, _ = contract.assemble(
         "1",
         "folder",
         [plan(task(files=files, steps=(step("write_file", path="g/h", content=""), step("delete_file", path="../i"))))],
         SETTINGS,
     )
-    assert made is not None
-    assert scope.folders(made) == {"a/b", "d", "f", "g"}
+    assert assembled is not None
+    assert scope.folders(assembled) == {"a/b", "d", "f", "g"}

@@ -34,14 +34,14 @@ def test_an_answer_in_another_format_is_not_an_opinion(answer: dict[str, Any] | 
 def test_a_refutation_must_cite_an_existing_place() -> None:
     """R-ADAPT-5."""
     answer = {"verdict": "FAIL", "judgements": [NO, {**NO, "citations": [{"file": "a.txt", "line": "one"}, 7]}]}
-    found = judgement.read(answer)
-    assert found is not None
-    first, second = found[1]
+    judgements = judgement.read(answer)
+    assert judgements is not None
+    first, second = judgements[1]
     assert second.citations == (Citation("a.txt", 0),)
     assert not first.refutes
-    there = dataclasses.replace(first, citations=(Citation("a.txt", 1, resolves=True),))
-    assert there.refutes
-    assert not dataclasses.replace(there, holds=True).refutes
+    resolved = dataclasses.replace(first, citations=(Citation("a.txt", 1, resolves=True),))
+    assert resolved.refutes
+    assert not dataclasses.replace(resolved, holds=True).refutes
     assert not Judgement("SC-1", holds=False, why="no").refutes
 
 

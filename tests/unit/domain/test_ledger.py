@@ -29,19 +29,19 @@ def claims(*pairs: tuple[str, str]) -> tuple[FileClaim, ...]:
 
 
 def test_changes_as_declared_match() -> None:
-    found = ledger.compare(
+    compared = ledger.compare(
         claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("read", "d")),
         [created("a"), modified("b"), deleted("c")],
     )
-    assert found.holds
-    assert found.changed == ("a", "b", "c")
+    assert compared.holds
+    assert compared.changed == ("a", "b", "c")
 
 
 def test_an_undeclared_change_and_a_missing_one_are_both_named() -> None:
-    found = ledger.compare(claims(("create", "a")), [created("b")])
-    assert found.undeclared == ("b",)
-    assert found.paths(ledger.MISSING) == ("a",)
-    assert not found.holds
+    compared = ledger.compare(claims(("create", "a")), [created("b")])
+    assert compared.undeclared == ("b",)
+    assert compared.paths(ledger.MISSING) == ("a",)
+    assert not compared.holds
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_different_kind_of_change_than_declared_is_a_mismatch(verb: str, chang
 
 
 def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
-    found = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
-    assert found.holds
+    compared = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
+    assert compared.holds
     assert ledger.compare(claims(("modify", "src/**")), []).holds
 
 
@@ -67,11 +67,11 @@ def test_without_declarations_no_change_is_allowed() -> None:
 
 
 def test_protected_paths_stay_protected_even_if_a_person_accepts_undeclared_changes() -> None:
-    found = ledger.compare(
+    compared = ledger.compare(
         claims(("create", "src/**")), [created(".git/hooks/x"), created("y")], (), ["y", ".git/hooks/x"]
     )
-    assert found.paths(ledger.PROTECTED) == (".git/hooks/x",)
-    assert found.paths(ledger.DECLARED) == ("y",)
+    assert compared.paths(ledger.PROTECTED) == (".git/hooks/x",)
+    assert compared.paths(ledger.DECLARED) == ("y",)
 
 
 def test_a_name_with_brackets_is_a_literal_name_and_one_with_a_star_is_a_glob() -> None:

@@ -18,15 +18,15 @@ DONE = (Criterion("AC-1", "it holds", "check", "true"),)
 
 
 def task(number: int, *needs: int, **more: object) -> Task:
-    made = Task(f"T1-{number:02}", f"Task {number}", depends_on=tuple(f"T1-{n:02}" for n in needs), acceptance=DONE)
-    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+    numbered = Task(f"T1-{number:02}", f"Task {number}", depends_on=tuple(f"T1-{n:02}" for n in needs), acceptance=DONE)
+    return dataclasses.replace(numbered, **more)  # type: ignore[arg-type]
 
 
 def contract(*tasks: Task, sha: str = "a", **more: object) -> Contract:
     plan = dataclasses.replace(Plan("01-PLAN.md", sha * 64, "1", "01", "T", "G", tasks=tasks), **more)  # type: ignore[arg-type]
-    made, findings = contracts.assemble("1", "folder", [plan], Settings())
-    assert made, findings
-    return made
+    assembled, findings = contracts.assemble("1", "folder", [plan], Settings())
+    assert assembled, findings
+    return assembled
 
 
 def test_equal_contracts_have_no_difference() -> None:
@@ -81,8 +81,8 @@ def test_every_difference_is_json_and_names_the_same_tasks_in_both_directions(
 ) -> None:
     old = contract(*(task(n, title=text) for n, text in enumerate(before)))
     new = contract(*(task(n, title=text) for n, text in enumerate(after)), sha="b")
-    there, back = plan_diff.compare(old, new), plan_diff.compare(new, old)
-    json.dumps(plan_diff.as_dict(there))
-    assert {t.id for t in there.tasks_added} == {t.id for t in back.tasks_removed}
-    assert {c.id for c in there.tasks_changed} == {c.id for c in back.tasks_changed}
-    assert there.changes_tasks == (before != after)
+    forward, back = plan_diff.compare(old, new), plan_diff.compare(new, old)
+    json.dumps(plan_diff.as_dict(forward))
+    assert {t.id for t in forward.tasks_added} == {t.id for t in back.tasks_removed}
+    assert {c.id for c in forward.tasks_changed} == {c.id for c in back.tasks_changed}
+    assert forward.changes_tasks == (before != after)

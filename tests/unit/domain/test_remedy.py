@@ -8,22 +8,22 @@ from idumb.domain import agent, outcome
 from idumb.domain.runs.remedy import Failure, remedies
 
 
-def commands(found: Failure) -> list[str]:
-    return [one.command for one in remedies(found) if one.command]
+def commands(failure: Failure) -> list[str]:
+    return [one.command for one in remedies(failure) if one.command]
 
 
 @pytest.mark.parametrize("kind", agent.FAILURES)
 def test_every_kind_of_agent_failure_has_its_own_text(kind: str) -> None:
     """R-ADAPT-6."""
     plain = remedies(Failure("1", "T1-01", outcome.ERRORED))
-    found = remedies(Failure("1", "T1-01", outcome.ERRORED, failure=kind))
-    assert found[0] not in plain
-    assert found[0].text.endswith(".")
+    remedies_of_kind = remedies(Failure("1", "T1-01", outcome.ERRORED, failure=kind))
+    assert remedies_of_kind[0] not in plain
+    assert remedies_of_kind[0].text.endswith(".")
 
 
 def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
     """R-ADAPT-6."""
-    found = Failure(
+    failure = Failure(
         "1",
         "T1-01",
         outcome.FAILED,
@@ -32,12 +32,12 @@ def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
         repeated=True,
         envelope=["adapter"],
     )
-    wanted = commands(found)
-    assert wanted[:2] == ["idumb diff T1-01", "idumb amend 1 --accept-deviation T1-01 b.txt"]
-    assert "make test" in wanted
-    assert "idumb amend 1 --from-file" in wanted
-    assert "idumb envelope show T1-01" in wanted
-    assert len(remedies(found)) == len(set(remedies(found)))
+    expected = commands(failure)
+    assert expected[:2] == ["idumb diff T1-01", "idumb amend 1 --accept-deviation T1-01 b.txt"]
+    assert "make test" in expected
+    assert "idumb amend 1 --from-file" in expected
+    assert "idumb envelope show T1-01" in expected
+    assert len(remedies(failure)) == len(set(remedies(failure)))
 
 
 def test_an_unknown_failure_still_has_next_actions() -> None:

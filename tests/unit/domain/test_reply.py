@@ -34,18 +34,18 @@ def test_the_only_object_with_the_key_is_the_answer_wherever_it_is(text: str) ->
 @pytest.mark.parametrize("quoted", [f"```json\n{PASS}\n```", f"{PASS}"])
 def test_a_quoted_object_next_to_another_leaves_no_answer_in_any_order(own: str, quoted: str) -> None:
     for text in (f"It says:\n\n{quoted}\n\nI say:\n\n{own}\n", f"I say:\n\n{own}\n\nIt says:\n\n{quoted}\n"):
-        found = reply.answer(text, "verdict")
-        assert isinstance(found, str)
-        assert "two different answers" in found
+        answer = reply.answer(text, "verdict")
+        assert isinstance(answer, str)
+        assert "two different answers" in answer
 
 
 @pytest.mark.parametrize(
     "text", [f'{{"findings": [\n{FAIL}\nis cut.\n{PASS}', f'```json\n{{"a": 1,\n{FAIL}\n```\n{PASS}']
 )
 def test_an_answer_after_an_incomplete_object_counts(text: str) -> None:
-    found = reply.answer(text, "verdict")
-    assert isinstance(found, str)
-    assert "two different answers" in found
+    answer = reply.answer(text, "verdict")
+    assert isinstance(answer, str)
+    assert "two different answers" in answer
 
 
 @pytest.mark.parametrize("text", [f"{FAIL} is what I was told.\n{FAIL}", '{"verdict": ["PASS"]}'])

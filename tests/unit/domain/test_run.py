@@ -82,23 +82,23 @@ def test_replaying_a_prefix_and_then_the_rest_equals_replaying_the_whole() -> No
 
 
 def test_a_completed_task_has_its_checkpoint() -> None:
-    known = Tape("A").complete("A").state().tasks["A"]
-    assert known.status == outcome.COMPLETED
-    assert known.checkpoint is not None
-    assert known.checkpoint.files == ("f",)
+    task = Tape("A").complete("A").state().tasks["A"]
+    assert task.status == outcome.COMPLETED
+    assert task.checkpoint is not None
+    assert task.checkpoint.files == ("f",)
 
 
 def test_an_interrupted_attempt_does_not_count() -> None:
     """An attempt interrupted by the executor's end is not a failure."""
     tape = Tape("A").add("attempt.started", "A", 1, base=BASE, snapshot="s")
-    known = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"]).state().tasks["A"]
-    assert (known.progress.attempts, known.attempt.number, known.status) == (0, 1, outcome.PENDING)
-    assert known.attempt.outcome == outcome.CANCELLED
+    task = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"]).state().tasks["A"]
+    assert (task.progress.attempts, task.attempt.number, task.status) == (0, 1, outcome.PENDING)
+    assert task.attempt.outcome == outcome.CANCELLED
 
 
 def test_a_waiting_attempt_does_not_count_until_it_is_judged() -> None:
-    known = Tape("A").attempt("A", 1, outcome.WAITING).state().tasks["A"]
-    assert known.progress.attempts == 0
+    task = Tape("A").attempt("A", 1, outcome.WAITING).state().tasks["A"]
+    assert task.progress.attempts == 0
 
 
 def test_consecutive_failures_are_counted_until_a_success() -> None:

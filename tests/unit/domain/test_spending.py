@@ -24,10 +24,10 @@ def test_unreported_usage_counts_as_unknown() -> None:
     assert spending.total([one, other]) == Spent(2, 4.0, 15, 0.3, 1, 1)
 
 
-@pytest.mark.parametrize("said", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
-def test_impossible_usage_counts_as_unknown(said: Any) -> None:
+@pytest.mark.parametrize("amount", [-1, -0.5, float("nan"), float("inf"), 10**400, True, "5", [5]])
+def test_impossible_usage_counts_as_unknown(amount: Any) -> None:
     """R-ADAPT-3: an agent cannot raise a ceiling by its report."""
-    usage = {"tokens_in": said, "tokens_out": said, "cost_usd": said}
+    usage = {"tokens_in": amount, "tokens_out": amount, "cost_usd": amount}
     assert spending.spent_by_call(usage) == Spent(unknown_tokens=1, unknown_cost=1)
     assert spending.spent_by_call({**usage, "tokens_in": 7}) == Spent(tokens=7, unknown_cost=1)
 
@@ -38,7 +38,7 @@ def test_the_sum_of_two_calls_is_unknown_only_if_both_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceiling", "what", "words"),
+    ("ceiling", "limit", "words"),
     [
         (Ceiling(attempts=2), "attempts", "2 attempts of 2 used"),
         (Ceiling(seconds=60), "seconds", "60 s of 60 s used"),
@@ -46,11 +46,11 @@ def test_the_sum_of_two_calls_is_unknown_only_if_both_are() -> None:
         (Ceiling(cost_usd=1.5), "cost_usd", "$1.50 of $1.50 used"),
     ],
 )
-def test_an_exhausted_ceiling_names_its_limit(ceiling: Ceiling, what: str, words: str) -> None:
+def test_an_exhausted_ceiling_names_its_limit(ceiling: Ceiling, limit: str, words: str) -> None:
     """R-ADAPT-3."""
-    found = spending.reached_ceiling("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
-    assert found is not None
-    assert (found.scope, found.resource, found.words) == ("task", what, words)
+    reached = spending.reached_ceiling("task", ceiling, Spent(2, 60.0, 120, 1.5, 1, 0))
+    assert reached is not None
+    assert (reached.scope, reached.resource, reached.words) == ("task", limit, words)
     assert spending.reached_ceiling("task", spending.raise_ceiling(ceiling, 1), Spent(2, 60.0, 120, 1.5)) is None
 
 
@@ -73,11 +73,11 @@ def test_every_failure_has_a_next_step() -> None:
     """R-ADAPT-3."""
     assert set(KINDS) == set(FAILURES)
     for kind in FAILURES:
-        said = failure_message(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
-        assert said.message.startswith("coder ")
-        assert said.message.endswith(": its own words")
-        assert said.mend.endswith("idumb resume 1")
-        assert "$" not in said.mend
+        message = failure_message(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
+        assert message.message.startswith("coder ")
+        assert message.message.endswith(": its own words")
+        assert message.mend.endswith("idumb resume 1")
+        assert "$" not in message.mend
     assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", ["claude"], "", "x").mend
     assert "Install mytool" in failure_message("missing", "c", ["mytool"], "", "x").mend
     assert "codex login" in failure_message("not-logged-in", "c", ["codex"], "", "x").mend

@@ -25,54 +25,54 @@ def line(run: str, at: str = "t", phase: str = "executed", result: str = "pass")
     return HistoryEntry(at, "execute-phase:1", result, run, phase)
 
 
-def imported(present: dict[str, Any], told: state_file.HistoryReport = ()) -> ImportedState:
-    found = state_file.missing_from_log(present, told)
-    assert found is not None
-    return found
+def imported(present: dict[str, Any], report: state_file.HistoryReport = ()) -> ImportedState:
+    missing = state_file.missing_from_log(present, report)
+    assert missing is not None
+    return missing
 
 
 def test_data_of_the_file_that_the_log_lacks_stays_in_it() -> None:
-    told = (imported(OLD), line("r"))
-    known = state_file.file_content(told)
-    assert (known["version"], known["mine"], known["anchors"], known["phase"]) == (
+    reports = (imported(OLD), line("r"))
+    content = state_file.file_content(reports)
+    assert (content["version"], content["mine"], content["anchors"], content["phase"]) == (
         "0.2.0",
         7,
         [{"id": "a"}],
         "executed",
     )
-    assert [one["action"] for one in known["history"]] == ["init", "execute-phase:1"]
-    assert list(known)[:10] == [
+    assert [one["action"] for one in content["history"]] == ["init", "execute-phase:1"]
+    assert list(content)[:10] == [
         "version", "initialized", "framework", "phase", "lastValidation", "validationCount", "anchors", "history",
         "activeStyle", "styleHistory",
     ]  # fmt: skip
-    assert state_file.missing_from_log(known, told) is None
+    assert state_file.missing_from_log(content, reports) is None
 
 
 def test_a_continued_run_stays_one_line_of_the_history() -> None:
-    told = (line("r", "then", result="partial"), line("q", "later"), line("r", "now", "verified"))
-    known = state_file.fields(told)
-    assert [(one["run"], one["timestamp"], one["result"]) for one in known["history"]] == [
+    reports = (line("r", "then", result="partial"), line("q", "later"), line("r", "now", "verified"))
+    fields = state_file.fields(reports)
+    assert [(one["run"], one["timestamp"], one["result"]) for one in fields["history"]] == [
         ("q", "later", "pass"),
         ("r", "now", "pass"),
     ]
-    assert (known["initialized"], known["phase"]) == ("then", "verified")
-    assert (known["lastValidation"], known["validationCount"]) == ("now", 1)
+    assert (fields["initialized"], fields["phase"]) == ("then", "verified")
+    assert (fields["lastValidation"], fields["validationCount"]) == ("now", 1)
     assert state_file.fields((imported(OLD), line("r", "now", "verified")))["validationCount"] == 4
 
 
 def test_values_that_are_not_lists_and_null_are_kept_too() -> None:
     """R-LOG-9: a damaged history is one line; null is a value if nothing else is known of the key."""
-    told = (imported({"history": "gone", "anchors": {"id": "a"}, "mine": None, "framework": None}),)
-    known = state_file.file_content(told)
-    assert (known["history"], known["anchors"]) == (["gone"], [{"id": "a"}])
-    assert ("mine" in known, known["mine"], known["framework"]) == (True, None, "idumb")
-    assert state_file.missing_from_log(known, told) is None
+    reports = (imported({"history": "gone", "anchors": {"id": "a"}, "mine": None, "framework": None}),)
+    content = state_file.file_content(reports)
+    assert (content["history"], content["anchors"]) == (["gone"], [{"id": "a"}])
+    assert ("mine" in content, content["mine"], content["framework"]) == (True, None, "idumb")
+    assert state_file.missing_from_log(content, reports) is None
 
 
 def test_fifty_lines_are_shown_and_never_fewer_than_the_file_had() -> None:
-    told = tuple(line(f"r{n}") for n in range(60))
-    assert (len(state_file.file_content(told)["history"]), len(state_file.fields(told)["history"])) == (50, 60)
-    assert state_file.missing_from_log(state_file.file_content(told), told) is None
+    reports = tuple(line(f"r{n}") for n in range(60))
+    assert (len(state_file.file_content(reports)["history"]), len(state_file.fields(reports)["history"])) == (50, 60)
+    assert state_file.missing_from_log(state_file.file_content(reports), reports) is None
     long = imported({"history": [{"n": n} for n in range(70)]})
     assert len(state_file.file_content((long,))["history"]) == 70
 
@@ -88,9 +88,9 @@ KEYS = st.sampled_from(["history", "anchors", "phase", "validationCount", "lastV
 @given(st.dictionaries(KEYS | st.text(max_size=4), JSON, max_size=6), st.lists(st.sampled_from("abc"), max_size=4))
 def test_any_file_content_is_migrated_once(present: dict[str, Any], runs: list[str]) -> None:
     """R-LOG-9: recorded data is in the next file, and none of it counts as new."""
-    told: tuple[HistoryEntry | ImportedState, ...] = tuple(line(run) for run in runs)
-    found = state_file.missing_from_log(present, told)
-    after = (*told, found) if found is not None else told
-    known = state_file.fields(after)
+    reports: tuple[HistoryEntry | ImportedState, ...] = tuple(line(run) for run in runs)
+    missing = state_file.missing_from_log(present, reports)
+    after = (*reports, missing) if missing is not None else reports
+    fields = state_file.fields(after)
     assert state_file.missing_from_log(present, after) is None
-    assert state_file.missing_from_log(json.loads(json.dumps(known)), after) is None
+    assert state_file.missing_from_log(json.loads(json.dumps(fields)), after) is None

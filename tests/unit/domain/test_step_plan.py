@@ -121,12 +121,12 @@ def test_a_patch_without_a_name_has_no_paths(patch: str) -> None:
 @given(st.text(alphabet='-+ab/ @"\\0123\n', max_size=60))
 def test_every_patch_can_be_read(patch: str) -> None:
     """R-PLAN-7."""
-    found = step_plan.patched(patch)
-    assert found is None or all(found)
+    paths = step_plan.patched(patch)
+    assert paths is None or all(paths)
 
 
 @pytest.mark.parametrize(
-    ("made", "paths"),
+    ("action", "paths"),
     [
         (step("write_file", path="a", content=""), ["a"]),
         (step("edit_file", path="a", find="x", replace="y"), ["a"]),
@@ -138,9 +138,9 @@ def test_every_patch_can_be_read(patch: str) -> None:
         (step("apply_patch", patch="--- a/x\n+++ b/x\n"), ["x"]),
     ],
 )
-def test_a_step_may_change_only_its_own_paths(made: Step, paths: list[str]) -> None:
+def test_a_step_may_change_only_its_own_paths(action: Step, paths: list[str]) -> None:
     """R-PLAN-7."""
-    assert step_plan.claims(made) == tuple(FileClaim("change", path) for path in paths)
+    assert step_plan.claims(action) == tuple(FileClaim("change", path) for path in paths)
 
 
 def test_a_path_that_may_change_need_not_change() -> None:
@@ -148,13 +148,13 @@ def test_a_path_that_may_change_need_not_change() -> None:
     claims = (FileClaim("change", "a"), FileClaim("change", "out/**"))
     assert compare(claims, []).holds
     for kind in (CREATED, MODIFIED, DELETED):
-        found = compare(claims, [Change("a", kind, None, None), Change("out/x/y", kind, None, None)])
-        assert [line.status for line in found.lines] == [DECLARED, DECLARED]
+        ledger = compare(claims, [Change("a", kind, None, None), Change("out/x/y", kind, None, None)])
+        assert [line.status for line in ledger.lines] == [DECLARED, DECLARED]
     assert compare(claims, [Change("b", CREATED, None, None)]).lines[0].status == UNDECLARED
 
 
 @pytest.mark.parametrize(
-    ("made", "wanted"),
+    ("action", "result"),
     [
         (step("write_file", path="a", content="é\n"), {"a": Expected("é\n".encode())}),
         (step("write_file", path="a", content="", mode="755"), {"a": Expected(b"", executable=True)}),
@@ -173,7 +173,7 @@ def test_a_path_that_may_change_need_not_change() -> None:
     ],
 )
 def test_the_result_that_a_step_must_leave_follows_from_the_tree_before_it(
-    made: Step, wanted: dict[str, Expected]
+    action: Step, result: dict[str, Expected]
 ) -> None:
     """R-PLAN-7."""
-    assert expected(made, {"old": b"old"}.get) == wanted
+    assert expected(action, {"old": b"old"}.get) == result

@@ -16,13 +16,13 @@ def _found(path: str, before: str | None, after: str | None) -> SymbolSet:
     return SymbolSet(path, names(before), names(after))
 
 
-def _said(claims: str, *found: SymbolSet) -> list[str]:
+def _said(claims: str, *symbol_sets: SymbolSet) -> list[str]:
     declared = [SymbolClaim(*one.split()) for one in claims.split(", ") if one]
-    return [f"{line.status}: {line.actual} {line.name}" for line in symbols.compare(declared, found)]
+    return [f"{line.status}: {line.actual} {line.name}" for line in symbols.compare(declared, symbol_sets)]
 
 
 @pytest.mark.parametrize(
-    ("claims", "before", "after", "said"),
+    ("claims", "before", "after", "problems"),
     [
         ("add load", "", "load", ["declared: added load"]),
         ("add load", "", "load save", ["declared: added load", "undeclared: added save"]),
@@ -40,8 +40,8 @@ def _said(claims: str, *found: SymbolSet) -> list[str]:
         ("add config.load", "", "load", ["declared: added load"]),
     ],
 )
-def test_each_name_is_declared_undeclared_or_missing(claims: str, before: str, after: str, said: list[str]) -> None:
-    assert _said(claims, _found("src/config.py", before, after)) == said
+def test_each_name_is_declared_undeclared_or_missing(claims: str, before: str, after: str, problems: list[str]) -> None:
+    assert _said(claims, _found("src/config.py", before, after)) == problems
 
 
 def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
@@ -49,5 +49,5 @@ def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
 
 
 def test_a_declared_name_may_be_in_an_unreadable_file() -> None:
-    said = _said("add load, add save", _found("a.lua", None, None), _found("b.py", "", "save"))
-    assert said == ["not judged: None load", "declared: added save", "not judged: None any"]
+    problems = _said("add load, add save", _found("a.lua", None, None), _found("b.py", "", "save"))
+    assert problems == ["not judged: None load", "declared: added save", "not judged: None any"]

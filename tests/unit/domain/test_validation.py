@@ -25,12 +25,12 @@ def test_places_and_commands_are_read_and_written_in_the_same_form() -> None:
         {"criterion": "AC-1", "file": "a.py", "line": 3},
         {"criterion": "AC-2", "command": "make", "output": "ok"},
     ]
-    found = validation.read({"evidence": rows})
-    assert found == (
+    evidence = validation.read({"evidence": rows})
+    assert evidence == (
         ValidatorEvidence("AC-1", Citation("a.py", 3)),
         ValidatorEvidence("AC-2", command="make", output="ok"),
     )
-    assert [one.as_dict() for one in found] == rows
+    assert [one.as_dict() for one in evidence] == rows
 
 
 @pytest.mark.parametrize("answer", [{}, {"evidence": None}, {"evidence": []}])
@@ -66,7 +66,7 @@ def test_every_input_is_read_or_reported(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "criteria"),
+    ("subject", "criteria"),
     [
         ("AC-1", {"AC-1"}),
         ("ac-1: it is", {"AC-1"}),
@@ -76,5 +76,5 @@ def test_every_input_is_read_or_reported(value: Any) -> None:
         ("everything", set()),
     ],
 )
-def test_evidence_counts_for_the_criterion_that_it_names(said: str, criteria: set[str]) -> None:
-    assert validation.proven_criteria(TASK, (ValidatorEvidence(said, Citation("a", 1)),)) == criteria
+def test_evidence_counts_for_the_criterion_that_it_names(subject: str, criteria: set[str]) -> None:
+    assert validation.proven_criteria(TASK, (ValidatorEvidence(subject, Citation("a", 1)),)) == criteria

@@ -27,9 +27,9 @@ def task(task_id: str, *needs: str, title: str = "", **fields: Any) -> Task:
 def phase(*tasks: Task, number: str = "1", **fields: Any) -> Contract:
     path = f".planning/phases/{number}/01-PLAN.md"
     plan = Plan(path, "ab" * 32, number, "01", "Slugs", "Stable addresses", tasks=tasks, **fields)
-    made, findings = contracts.assemble(number, f".planning/phases/{number}", (plan,), Settings())
-    assert made is not None, findings
-    return made
+    assembled, findings = contracts.assemble(number, f".planning/phases/{number}", (plan,), Settings())
+    assert assembled is not None, findings
+    return assembled
 
 
 def slugs(title: str = "Unique slugs") -> Contract:
@@ -148,12 +148,12 @@ class Log:
     @property
     def evidence_by_task(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Payloads of the last attempt of each task, as the engine hands them over."""
-        found: dict[str, list[Mapping[str, Any]]] = {}
-        last = {task: known.attempt.number for task, known in self.state.tasks.items()}
+        evidence: dict[str, list[Mapping[str, Any]]] = {}
+        last = {task: task_state.attempt.number for task, task_state in self.state.tasks.items()}
         for event in self.events:
             if event.kind == "evidence.recorded" and (event.task is None or event.attempt == last[event.task]):
-                found.setdefault(event.task or "", []).append(event.payload)
-        return found
+                evidence.setdefault(event.task or "", []).append(event.payload)
+        return evidence
 
 
 def record(contract: Contract, **changes: Any) -> dict[str, Any]:

@@ -32,9 +32,9 @@ def _front(text: str) -> dict[str, Any]:
 
 
 def _section(text: str, title: str) -> str:
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    assert found is not None, title
-    return found[1]
+    section = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert section is not None, title
+    return section[1]
 
 
 def _summary(log: examples.Log, **more: Any) -> str:
@@ -115,27 +115,31 @@ def test_a_task_without_a_checkpoint_has_no_document() -> None:
 def test_progress_has_the_lists_of_idumb_and_the_remaining_tasks() -> None:
     """R-LOG-4."""
     log = examples.partial_run()
-    found = json.loads(run_status.progress(log.state, log.statuses))
-    assert (found["completed"], found["failed"], found["blocked"]) == (["T1-01", "T1-04"], ["T1-02"], ["T1-03"])
-    assert (found["waiting"], found["remaining"], found["current"]) == (["T1-05"], [], None)
-    assert found["git_hash"] == examples.COMMIT
-    assert found["started_at"] == log.events[0].at
+    progress = json.loads(run_status.progress(log.state, log.statuses))
+    assert (progress["completed"], progress["failed"], progress["blocked"]) == (
+        ["T1-01", "T1-04"],
+        ["T1-02"],
+        ["T1-03"],
+    )
+    assert (progress["waiting"], progress["remaining"], progress["current"]) == (["T1-05"], [], None)
+    assert progress["git_hash"] == examples.COMMIT
+    assert progress["started_at"] == log.events[0].at
 
 
 def test_progress_names_the_running_task_and_says_if_there_is_no_commit() -> None:
     log = examples.Log(examples.slugs(), base=None)
     log.add("attempt.started", "T1-01", 1, base=examples.TREE, snapshot="5" * 40)
-    found = json.loads(run_status.progress(log.state, log.statuses))
-    assert (found["current"], found["git_hash"]) == ("T1-01", "no-git")
-    assert found["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
+    progress = json.loads(run_status.progress(log.state, log.statuses))
+    assert (progress["current"], progress["git_hash"]) == ("T1-01", "no-git")
+    assert progress["remaining"] == ["T1-02", "T1-03", "T1-04", "T1-05"]
 
 
 def test_an_accepted_task_counts_as_completed_and_is_listed_separately() -> None:
     log = examples.partial_run()
     log.add("task.accepted", "T1-02", reason="good enough")
-    found = json.loads(run_status.progress(log.state, log.statuses))
-    assert "T1-02" in found["completed"]
-    assert found["accepted"] == ["T1-02"]
+    progress = json.loads(run_status.progress(log.state, log.statuses))
+    assert "T1-02" in progress["completed"]
+    assert progress["accepted"] == ["T1-02"]
     assert "accepted by a person: good enough" in _section(_summary(log), "Completed Tasks")
     assert log.statuses["T1-03"] == "ready"
 

@@ -35,8 +35,8 @@ TOLD = {
 def served() -> Iterator[Served]:
     faults = [FAULTY.format(fault=fault) for fault in (*BROKEN, *TOLD, "drip", "silent")]
     unlimited = [rule.replace("times: 1\n", "") for rule in faults]
-    with serving(*unlimited, WRITES, "when: decline\nanswers: [{fault: refused}]") as made:
-        yield made
+    with serving(*unlimited, WRITES, "when: decline\nanswers: [{fault: refused}]") as server:
+        yield server
 
 
 protocols = pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
@@ -99,7 +99,7 @@ def test_a_slowly_sent_answer_arrives_complete(protocol: Protocol, served: Serve
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "answer_text"),
     [
         ("/v1/messages", lambda a: a["stop_reason"] == "refusal"),
         ("/v1/chat/completions", lambda a: a["choices"][0]["finish_reason"] == "content_filter"),
@@ -107,16 +107,16 @@ def test_a_slowly_sent_answer_arrives_complete(protocol: Protocol, served: Serve
         ("/v1beta/models/m:generateContent", lambda a: a["candidates"][0]["finishReason"] == "SAFETY"),
     ],
 )
-def test_a_model_can_decline(path: str, said: Any, served: Served) -> None:
+def test_a_model_can_decline(path: str, answer_text: Any, served: Served) -> None:
     protocol = next(p for p in ALL if p.path == path)
-    assert said(served.ask(path, protocol.body("decline", 0)))
+    assert answer_text(served.ask(path, protocol.body("decline", 0)))
 
 
 def test_after_a_rule_is_used_up_the_next_rule_answers() -> None:
-    with serving(FAULTY.format(fault="rate-limited"), "answers: [{say: fine}]") as made:
+    with serving(FAULTY.format(fault="rate-limited"), "answers: [{say: fine}]") as server:
         body = ALL[0].body("rate-limited", 0)
-        assert made.post("/v1/messages", body)[0] == 429
-        assert ALL[0].text(made.ask("/v1/messages", body)) == "fine"
+        assert server.post("/v1/messages", body)[0] == 429
+        assert ALL[0].text(server.ask("/v1/messages", body)) == "fine"
 
 
 def test_a_request_with_another_model_name_is_refused(served: Served) -> None:
