@@ -9,18 +9,18 @@ import sys
 def main() -> None:
     try:
         code = _run(sys.argv[1:])
-    except KeyboardInterrupt:  # before the boundary of the command line was there, or while it said its last words
+    except KeyboardInterrupt:  # before `cli.main` handled errors, or during its last output
         import os
 
         try:
             os.write(2, b"idumb: interrupted [run.interrupted]\n  next: to see the state of the run: idumb status\n")
-        except OSError:  # the reader of standard error has left
+        except OSError:  # standard error is closed
             pass
         code = 130
     from idumb.cli import output
 
     code = output.flushed(code)
-    gc.freeze()  # else the interpreter, before it ends, looks for cycles in every module that was loaded
+    gc.freeze()  # otherwise the interpreter collects cycles in every loaded module before it exits
     sys.exit(code)
 
 

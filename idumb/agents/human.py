@@ -1,4 +1,4 @@
-"""Work that idumb starts no program for: a person answers a question, or works in an editor that drives idumb."""
+"""Agents that need no program: a person answers a question, or works in an editor that drives idumb."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ PROMPTLY = 20
 class StateFileWatch:
     """A `Watch` on the state file of one request. `hear` receives claims without secrets; None if nobody listens.
 
-    A chatty program is passed on less and less often; the claim passed on is always the newest.
+    The more claims a program makes, the less often one is passed on; it is always the newest.
     """
 
     def __init__(

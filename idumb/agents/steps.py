@@ -96,8 +96,8 @@ def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepReco
 def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
     """Return arguments for the audit: long values as digest and size, short values redacted."""
     short = {name: _shortened(value) for name, value in arguments.items()}
-    # Most arguments hold no secret, so that one scan of all of them is enough. NUL is part of no secret. JSON would
-    # not do: its escapes hide a tab before a token, and a value that is quoted already.
+    # Most arguments hold no secret, so scan all of them once, joined by NUL, which is part of no secret. Not as JSON:
+    # its escapes can hide a tab before a token, and a value that is already quoted.
     text = "\0".join(_texts(short.values()))
     return short if redact(text) == text else {name: _redacted(value, redact) for name, value in short.items()}
 

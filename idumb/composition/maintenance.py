@@ -1,4 +1,4 @@
-"""What `init`, `install`, `deinit`, `doctor`, `plan-phase` and `fake-model` need beside a container."""
+"""What `init`, `install`, `deinit`, `doctor`, `plan-phase` and `fake-model` need besides a container."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _arguments(paths: Sequence[str], message: str, *, allow_empty: bool) -> list
 def _was_made(repository: pygit2.Repository, message: str, before: str | None) -> bool:
     """Return whether git failed after it had made the commit: it moves the branch first and writes the index last.
 
-    The message alone does not tell: the commit `before` may have the same one.
+    The message alone proves nothing: the commit `before` may have the same one.
     """
     if repository.head_is_unborn:
         return False

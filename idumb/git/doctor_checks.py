@@ -314,7 +314,7 @@ def _age(path: str) -> str:
 
 
 def _holder(path: str) -> int | None:
-    """Return a process that has the file open; None also if the system does not tell."""
+    """Return a process that has the file open; None if there is none, or the system does not show it."""
     status = os.lstat(path)
     try:
         pids = [name for name in os.listdir("/proc") if name.isdecimal()]

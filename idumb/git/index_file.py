@@ -246,7 +246,7 @@ def restore_input(place: Repository, before: bytes | None, paths: Iterable[str])
 
 
 def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> list[str]:
-    """Return the paths that `git add --intent-to-add` announced without bytes: only `--debug` tells them."""
+    """Return the paths that `git add --intent-to-add` announced without bytes: only `--debug` shows them."""
     if data is None or not empty:
         return []
     with _file_of(data) as name:

@@ -158,7 +158,7 @@ class _LogChecks:
                 yield health.passed(f"{who} is running")
 
     def forget_owner(self, symptom: Symptom) -> str:
-        """A takeover writes another card, or the working tree is another one."""
+        """Remove the card of a dead owner, in this or another working tree; return what was done."""
         own = os.path.join(self.database.folder, "worktrees", self.worktree)
         if os.path.dirname(symptom.subject) == own:
             return f"{symptom.subject} named a dead owner; this command took over the working tree"

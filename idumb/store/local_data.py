@@ -1,4 +1,4 @@
-"""All local data of one repository beside plans, commits and refs: listed, copied and removed as a whole."""
+"""All local data of one repository besides plans, commits and refs: listed, copied and removed as a whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from idumb.store import ownership
 from idumb.system.files import atomic_write, user_folders
 
 UNPACKED = "unpacked"
-"""The folder for what agents unpack of their own program: their homes in a working tree share it."""
+"""The folder for files that agents unpack from their own program; all homes of a working tree share it."""
 _MEGABYTE = 1_000_000
 
 # Only a running idumb needs it, or it can be rebuilt.

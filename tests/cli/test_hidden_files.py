@@ -110,7 +110,7 @@ def test_a_new_cache_is_reported_and_fails_nothing(project: Project) -> None:
     ended = project.execute()
     assert ended.code == 0, ended
     (warning,) = [words for words in ended.object["warnings"] if "as caches" in words]
-    assert warning == "While T1-01 ran, folders came that git ignores as caches: made/"
+    assert warning == "While T1-01 ran, folders appeared that git ignores as caches: made/"
     caches = [e["payload"].get("caches") for e in project.events("1", "--kind", "attempt.finished")]
     assert caches == [["made/"], None]
     assert "made/" in project.idumb("show", "T1-01").out
@@ -121,7 +121,7 @@ def test_a_tool_s_report_is_mentioned_and_fails_nothing(project: Project) -> Non
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(report)])])
     ended = project.execute()
     assert ended.code == 0, ended
-    assert "While T1-01 ran, folders came that git ignores as caches: htmlcov/" in ended.object["warnings"]
+    assert "While T1-01 ran, folders appeared that git ignores as caches: htmlcov/" in ended.object["warnings"]
     assert (project.folder / "htmlcov/i.html").exists()
 
 
@@ -133,7 +133,7 @@ def test_a_folder_ignored_in_the_user_s_tree_is_recognized_in_a_clone(project: P
     project.repo.write_all({"dist/.gitignore": "*\n", "dist/old.whl": "old\n"})
     ended = project.execute()
     assert ended.code == 0, ended
-    assert "While T1-01 ran, folders came that git ignores as caches: dist/" in ended.object["warnings"]
+    assert "While T1-01 ran, folders appeared that git ignores as caches: dist/" in ended.object["warnings"]
     assert undeclared(project) == []
 
 

@@ -24,7 +24,7 @@ _CLAIMS = "taken over"
 
 
 def claimed(context: RunContext, task: Task) -> bool:
-    """Return whether a task is judged before anything is built: once, and not after it was built or is to be."""
+    """Return whether to judge the task before building it: an old iDumb recorded it as done, and its files exist."""
     claims = context.notes.get(_CLAIMS)
     if claims is None:
         claims = context.notes[_CLAIMS] = legacy_claims.claims(
@@ -94,7 +94,7 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
 
 
 def question_events(context: RunContext, task: Task) -> tuple[NewEvent, ...]:
-    """Return the events of an unproven task: it waits for a person, or has the answer of one at the terminal."""
+    """Return the events of an unproven task: it waits for a person, or a person at the terminal answered."""
     task_state, event = context.journal.state.tasks[task.id], context.journal.event
     question = _question(task, task_state, _evidence(context, task_state))
     put = context.journal.question_event(question, task.id, task_state.attempt.number)

@@ -90,7 +90,7 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         with services.interrupts.armed():
             services.clock.pause(pause)
         pause *= GROWS
-    raise AssertionError  # there is one call at least
+    raise AssertionError  # there is at least one call
 
 
 def _once(services: Services, journal: Journal, call: Call, started: float) -> AgentResult:
@@ -138,7 +138,10 @@ def _reports(who: Agent) -> TypeGuard[ReportingAgent]:
 
 
 def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:
-    """Record what an agent reports about itself. Nothing follows from it; least of all, that its work is done."""
+    """Record what an agent reports about itself.
+
+    The report has no effect: it does not even mean that the work is done.
+    """
     subject = request.subject
     before = journal.state.tasks[subject].attempt.agent_status
     number = 1 if before is None else before.number + 1

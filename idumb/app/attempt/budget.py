@@ -23,7 +23,7 @@ RUN = "run"
 
 
 def _spans(settings: Settings, state: RunState, task: str) -> Iterator[tuple[str, Ceiling, Spent]]:
-    """Yield each configured ceiling: what it limits, its height with what a person added, and what is used."""
+    """Yield each configured ceiling: what it limits, its amount with what a person added, and what is used."""
     roles = ((role, settings.roles.get(role)) for role in (agent.BUILDER, agent.VALIDATOR))
     ceilings = {**settings.ceilings, **{role: own.ceiling for role, own in roles if own is not None}}
     for scope in (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
@@ -96,7 +96,7 @@ def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | 
 def ask_about_ceiling(context: RunContext, task: Task) -> tuple[str, str] | None:
     """Return None if the task may continue, else `stop` or `wait` and why.
 
-    An answer counts for this height of the ceiling: a raised ceiling is asked about when it is reached again.
+    An answer covers only the present amount: when a raised ceiling is reached, the question is asked again.
     """
     state, settings = context.journal.state, context.services.settings
     ceiling = reached(settings, state, task.id)
@@ -121,7 +121,7 @@ def ask_about_ceiling(context: RunContext, task: Task) -> tuple[str, str] | None
 
 
 def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, scope: str) -> bool:
-    """Return whether a person chose to stop, at this question or for the run's or role's ceiling of the same height."""
+    """Return whether a person chose to stop, at this question or at the run's or role's ceiling of the same amount."""
     height = question.partition(MARK)[2]
     same = (a for i, a in answers.items() if i == question or (scope != TASK and i.partition(MARK)[2] == height))
     return any(answer["choice"] == STOP for answer in same)

@@ -129,7 +129,7 @@ def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
 
 
 def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:
-    """Return a result for a builder whose work is done and only its verdict was pending; it uses nothing."""
+    """Return the result if only the verdict was pending: the work is done, and nothing is used."""
     conversation = context.journal.state.tasks[attempt.task.id].context.conversation
     return agent.AgentResult(
         outcome.COMPLETED,

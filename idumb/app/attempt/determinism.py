@@ -86,7 +86,7 @@ def _same_start(work: Trees, attempt: Measured, base: str, present: str) -> bool
     pairs = {(base, attempt.base), (present, str(attempt.announced["present"]))}
     try:
         return not any(_foreign(work, earlier, current) for earlier, current in pairs if earlier != current)
-    except Refusal:  # its objects are gone, so nobody can tell
+    except Refusal:  # its objects are gone, so they cannot be compared
         return False
 
 

@@ -83,7 +83,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
 
 
 def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
-    """Return what cannot be known after the work: folders that it will make, and git's own files if they changed."""
+    """Return what cannot be known after the work: folders that it will create, and git's own files if they changed."""
     fields: dict[str, object] = {}
     if context.workspace.kind != context.journal.state.workspace:
         fields["workspace"] = context.workspace.kind
@@ -105,7 +105,7 @@ def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any
         locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
     entries = {path: context.work.entry(attempt.base, path) for path in envelope.context_paths(attempt.task)}
     request = _request_digest(context, attempt, str(locked["adapter"]))
-    # A reference may name no file; a condition may name a folder, which has no hash.
+    # A reference may not be a file, and a condition may name a folder, which has no hash.
     needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
     hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
     parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}

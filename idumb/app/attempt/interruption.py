@@ -13,7 +13,7 @@ from idumb.domain.proof import ledger
 from idumb.domain.runs.run import INTERRUPTED
 
 INTERRUPTED_REFS = {INTERRUPTED: "interrupted"}
-"""Status of a checkpoint to the last part of its ref, if that is not `checkpoint`."""
+"""The last part of a checkpoint's ref, by status, if it is not `checkpoint`."""
 KILLED = "idumb was killed during the attempt"
 
 

@@ -100,7 +100,7 @@ def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]
 def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
     note = context.services.reporter.note
     if new_caches:
-        note(f"While {task.id} ran, folders came that git ignores as caches: {wording.listed(new_caches)}")
+        note(f"While {task.id} ran, folders appeared that git ignores as caches: {wording.listed(new_caches)}")
     for rules in sorted(set(hidden.values())):
         ignored = (path for path, file in sorted(hidden.items()) if file == rules)
         note(f"Since {task.id} ran, git ignores because of {rules}: {wording.listed(ignored)}")

@@ -27,12 +27,12 @@ SET_ASIDE = "set-aside"
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
-# Every later task looks three times at every file, some six microseconds a file: a twentieth of a task's time.
+# Each later task stats every file three times, at about six microseconds each: a twentieth of its time.
 _DOCUMENTS = 8000
 
 
 def write(services: Services, path: str, text: str) -> None:
-    """Write one document. If the system refuses, that is reported and stops nothing."""
+    """Write one document. A refusal by the system is reported and stops nothing."""
     try:
         _set_aside(services, path)
         services.reports.write(path, text)
@@ -47,13 +47,13 @@ def _set_aside(services: Services, path: str) -> None:
     text = services.reports.read(path) if mark and path.startswith(f"{projection_paths.BRAIN}/execution/") else None
     if text and mark not in text:
         kept = services.backups.keep(SET_ASIDE, path, text.encode("utf-8", "surrogateescape"))
-        services.reporter.note(f"{path} was not made by idumb; what was in it is kept in {kept}")
+        services.reporter.note(f"{path} was not written by idumb; its content is kept in {kept}")
 
 
 _MADE = {"progress.json": '"contract_hash":', "": "\nrun: "}
-"""What is in a file that idumb made: by its name, "" for checkpoints."""
+"""Text that marks a file as idumb's own: by its name, "" for checkpoints."""
 
-# Lines of a report that say when it was made; the tree has the report itself in it, so it is another each time.
+# Lines that differ each time a report is written: its time, and the tree, which contains the report itself.
 _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*)$")
 
 

@@ -26,7 +26,7 @@ def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
     The log names what will be delivered and committed before that happens, so that recovery can finish it.
     """
     if context.workspace.kind == "here":
-        # Builders force nothing; a power cut after the checkpoint would leave its files empty.
+        # Builders do not fsync their files, and a power failure after the checkpoint could empty them.
         context.services.trees.force(attempt.ledger.changed)
     completed, own = attempt.outcome == outcome.COMPLETED, attempt.commits
     advances = completed and own is not None and own.has_commits
@@ -58,7 +58,10 @@ def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
 
 
 def _commits(context: RunContext, attempt: Judged) -> bool:
-    """Return whether idumb commits the work. People commit theirs, some builders do, and an adopted task has none."""
+    """Return whether idumb commits the work.
+
+    People and some builders commit their own work, and an adopted task has nothing to commit.
+    """
     return (
         context.policy in settings.COMMITTED
         and not attempt.task.is_human
@@ -129,12 +132,12 @@ def _changed_while_committing(context: RunContext, attempt: Judged) -> str | Non
     head = context.services.history.head_tree()
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
-    present = trees.scan(changed)  # git's filters store other bytes too, so the files themselves decide
+    present = trees.scan(changed)  # filters change the bytes that git stores, so compare the files themselves
     return None if trees.overlay(present, candidate, changed) == present else present
 
 
 def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
-    """Run the proofs again on what was committed: bytes that no check has seen are not done."""
+    """Run the proofs again on what was committed: bytes that no check has seen prove nothing."""
     services = context.services
     checked = judge.check_after(
         context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts
@@ -232,7 +235,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
 
 
 def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
-    """Return the fields of `attempt.finished` that are recorded only if they say something."""
+    """Return the fields of `attempt.finished` that are recorded only if they are not empty."""
     fields: dict[str, Any] = {}
     result, verdict = attempt.result, attempt.verdict_of_validator
     if attempt.conversation is not None and result is not None:

@@ -39,7 +39,7 @@ class ProgramChange:
 
 
 def current_programs(services: Services, contract: Contract, agents: Agents | None = None) -> dict[str, str]:
-    """Binding to the absolute path of its program, for the bindings that start one.
+    """Return the absolute path of the program of each binding that starts one.
 
     `agents` are those of a run; None uses `services.adapters`.
     """

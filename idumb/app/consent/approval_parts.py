@@ -72,7 +72,7 @@ def _policy(services: Services) -> dict[str, Any]:
 
 
 def adapters(services: Services, contract: Contract) -> dict[str, tuple[str, ...]]:
-    """Binding to resolved argument list. Refuses if a program cannot be started."""
+    """Return the resolved argument list of each binding. Refuses if a program cannot be started."""
     resolved = {}
     for name in agents(services.settings, contract):
         try:
@@ -88,7 +88,7 @@ def agents(settings: Settings, contract: Contract) -> tuple[str, ...]:
 
 
 def models_by_agent(settings: Settings, contract: Contract) -> dict[str, dict[str, str | None]]:
-    """Binding to its roles (builder, validator), each with the model that the role asks for."""
+    """Return the roles of each binding (builder, validator), with the model that each role requests."""
     models: dict[str, dict[str, str | None]] = {}
     for plan in contract.plans:
         for task in plan.tasks:

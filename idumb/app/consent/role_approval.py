@@ -50,7 +50,7 @@ def consent_record(services: Services, filled: ResolvedRole) -> dict[str, Any]:
 
 
 def changes_since_consent(services: Services, filled: ResolvedRole) -> tuple[str, ...]:
-    """What changed since the newest consent for this role, in words; () if nothing did or there was none."""
+    """Return what changed since the newest consent for this role, in words; () without a change or a consent."""
     records = (record for record in services.consent.all_agreed(PLACE) if record.get("role") == filled.role)
     was, now = next(records, None), consent_record(services, filled)
     if was is None or not isinstance(was.get("parts"), dict):

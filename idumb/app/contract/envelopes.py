@@ -80,7 +80,7 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
 
 
 def _checks(services: Services, contract: Contract, collected: EnvelopeSet) -> dict[str, str]:
-    """Program to path and hash, for the programs that checks start. Those in the working tree belong to tasks."""
+    """Return path and hash of each program that checks start. Those in the working tree belong to tasks."""
     places = services.files.programs(sorted(ground.named_programs(contract)))
     collected.programs += places.values()
     digests = services.files.digests(places.values())
@@ -99,7 +99,7 @@ class _Context:
 
 
 def _agent_parts(context: _Context, binding: str, role: str) -> dict[str, Any]:
-    """The parts of an agent in a role: adapter, program, model, prompt template."""
+    """Return the parts of an agent in a role: adapter, program, model, prompt template."""
     who = context.agents.get(binding)
     program, argv = _program(context, who)
     filled = context.settings.role(role, binding)

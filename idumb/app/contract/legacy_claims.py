@@ -41,7 +41,7 @@ def _built(services: Services, phase: str) -> frozenset[str]:
 
 
 def import_payload(services: Services, phase: str, tasks: Collection[str]) -> dict[str, Any]:
-    """The payload of an import event with only these tasks, for the log of a dry run."""
+    """Return the payload of an import event with only these tasks, for the log of a dry run."""
     row = {"phase": phase, "completed": sorted(tasks)}
     return {**legacy.import_payload(()), "phases": [row], "files": [], "worktree": services.worktree}
 
@@ -52,6 +52,6 @@ def normalized(phase: str) -> str:
 
 
 def by_phase(services: Services) -> dict[str, dict[str, Any]]:
-    """Phase number to its imported history; later imports replace earlier ones."""
+    """Return the imported history by phase number; later imports replace earlier ones."""
     events = services.log.events(kind=IMPORTED)
     return {str(row["phase"]): dict(row) for event in events for row in event.payload["phases"]}

@@ -302,8 +302,8 @@ def require_same(
 ) -> None:
     """Require that the environment is unchanged before a run continues. Refusal `envelope.changed`.
 
-    A change of the agent refuses in any mode, another change only in strict mode. `accepted` has what the user accepts:
-    `adapter`, or `envelope` for everything. Nothing is refused if the run has no attempts.
+    A changed agent is refused in any mode, any other change only in strict mode. `accepted` lists what the user
+    accepts: `adapter`, or `envelope` for everything. Nothing is refused if the run has no attempts.
     """
     if not state.attempted or ENVELOPE in accepted:
         return
@@ -317,7 +317,7 @@ def require_same(
 
 
 def _require_usable(services: Services, state: RunState, changes: Sequence[Change]) -> None:
-    """Refuse first if the agent cannot be used now, as without its key or program: that is not another version."""
+    """First refuse if the agent cannot be used now, for example without its key: that is not a changed agent."""
     for change in changes:
         builder, _, validator = change.binding.partition(" + ")
         name = {"program": builder, "validator": validator}.get(change.part, "")

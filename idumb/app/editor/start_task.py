@@ -138,7 +138,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
 def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
     services, task = context.services, attempt.task
     if attempt.residue:
-        # What checks before the work left is in the base, and no snapshot names that tree.
+        # The base contains what the checks before the work left, and no snapshot refers to that tree.
         ref = attempt_ref(services, context.run, task.id, attempt.number, "opened")
         services.trees.keep(ref, attempt.base, f"what {task.id} starts from", attempt.snapshot.commit)
     context.journal.write(

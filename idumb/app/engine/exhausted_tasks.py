@@ -14,7 +14,7 @@ from idumb.domain.runs.task_state import TaskState
 MARK = ".exhausted."
 RETRY, ACCEPT, SKIP, ROLL_BACK = "retry", "accept", "skip", "roll-back"
 REMOVED = "removed"
-"""What the record says where its dead letter was removed: the question no longer waits, and nothing else follows."""
+"""The recorded answer when a dead letter is removed: the question no longer waits, and nothing else changes."""
 
 _PLAN_DECIDES = frozenset({"block", "ask"})
 _NOT_TRIED = frozenset({outcome.REFUSED, outcome.ERRORED})
@@ -31,7 +31,7 @@ def asks(task: Task, mode: str, task_state: TaskState) -> bool:
 
 def question(task: Task, task_state: TaskState, reason: str) -> Decision:
     id = f"{task.id}{MARK}{task_state.attempt.number}"
-    number = task_state.progress.attempts or task_state.attempt.number  # an agent whose context was full uses up none
+    number = task_state.progress.attempts or task_state.attempt.number  # an exhausted context uses up none
     count = f"{number} attempt{'s' * (number != 1)}"
     return Decision(
         id=id,

@@ -156,8 +156,8 @@ def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, 
     except Interrupted as interrupted:
         context.services.owner.guard()
         task_state = context.journal.state.tasks[task.id]
-        # Where git was about to commit, only a look at the branch tells whether it did: `resume` takes it. Work that
-        # was begun in the editor is as it was, and is submitted once more.
+        # If git was about to commit, only the branch shows whether it did, so `resume` checks it. Work begun in the
+        # editor is unchanged, and is submitted again.
         if task_state.intended is None and task_state.attempt.opened is None:
             if task_state.attempt.running and context.workspace.kind == "here":
                 drift.report_after_crash(context, task, task_state)
@@ -187,7 +187,7 @@ def settle(context: RunContext, attempt: Recorded) -> Ending | None:
 def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage) -> Ending | None:
     """Return what follows if an agent could not work; None if it counts as any failed attempt.
 
-    A fresh agent continues after an exhausted context. What another attempt would meet again stops the run.
+    A fresh agent continues after an exhausted context. A failure that the next attempt would meet again stops the run.
     """
     task, state = attempt.task, context.journal.state
     if why.kind == agent.CONTEXT_EXHAUSTED:

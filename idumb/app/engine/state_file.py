@@ -133,7 +133,10 @@ ATTIC = "legacy"
 
 
 def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
-    """What one file says, with its bytes; of `state.json` what the log does not say. None where that is nothing."""
+    """Return what an old file contains, with its bytes; of `state.json`, only what the log lacks.
+
+    None if there is nothing.
+    """
     text = services.reports.read(path)
     data = (text or "").encode("utf-8", "surrogateescape")
     old = None if text is None else services.plans.old_state(path, data)

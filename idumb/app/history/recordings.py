@@ -84,7 +84,7 @@ class Recordings:
         return tuple(c.path for c in changes if not paths.matches_any(c.path, paths.OWN_FILES))
 
     def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]:
-        """Write the files of the attempt, if the present files are ones that the recording knows."""
+        """Write the files of the attempt, if the recording contains the present files."""
         written = [p for p in recorded.paths if not paths.matches_any(p, paths.OWN_FILES)]
         present = self._trees.scan(written)
         conflicts = tuple(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from idumb.domain.agent import AgentRequest, AgentResult, Claim
 from idumb.domain.plans.plan import Plan, Task
 
-if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.evidence import Evidence
 
 

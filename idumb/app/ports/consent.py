@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.consent.approval import StoredApproval
     from idumb.domain.runs.saved_answers import SavedAnswer
 

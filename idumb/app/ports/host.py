@@ -32,7 +32,7 @@ class Files(Protocol):
         """The paths that exist, including broken links."""
 
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Name to absolute path of the programs that can start and are outside the root."""
+        """The absolute path, by name, of each program that can start and is outside the root."""
 
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
         """The programs that can start: names on PATH, and paths of executables relative to the root."""

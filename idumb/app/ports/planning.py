@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from idumb.domain.finding import Finding, as_warnings_if_later, errors
 from idumb.domain.plans.plan import Plan
 
-if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.amendment import Amendment
     from idumb.domain.runs.legacy import OldFile
 

@@ -9,7 +9,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import RunState
 
-if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.runs.gap import Gap
     from idumb.domain.runs.handoff import Document
     from idumb.domain.runs.state_file import HistoryReport

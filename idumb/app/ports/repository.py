@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from idumb.domain.proof.ledger import Change, Entry
 
-if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.builder_commits import Commit
 
 
@@ -223,7 +223,7 @@ class History(Protocol):
         """Return idumb's own refs of this working tree as they are now."""
 
     def expected_refs(self) -> Mapping[str, str]:
-        """Return the same refs as they should be: as last read, with the changes of this process."""
+        """Return the refs as this process expects them: as last read, with its own changes."""
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         """Return whether HEAD, or `tip`, is or descends from this commit."""
@@ -237,7 +237,7 @@ class History(Protocol):
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
         """Return the input for `git update-index -z --index-info` that restores these entries from a snapshot.
 
-        Also the commands, to run in the top folder, that set the flags which this cannot set.
+        Also return the commands, to run in the top folder, for flags that this input cannot set.
         """
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
@@ -262,7 +262,7 @@ class History(Protocol):
         """Return the tree of a user's commit; the empty tree for None."""
 
     def obstacle(self) -> tuple[str, str] | None:
-        """Return (code, message) of a state in which nothing may run, as a merge in progress or unmerged entries."""
+        """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
 
     def unsupported(self) -> tuple[str, str] | None:
         """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""

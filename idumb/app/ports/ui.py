@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from idumb.domain.runs.event import Event
 
-if TYPE_CHECKING:  # what only some commands pass around is loaded by those that make it
+if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.decision import Answer, Decision
 
 

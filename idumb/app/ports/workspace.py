@@ -70,7 +70,7 @@ class CommittingClone(Protocol):
         """Reset the clone's files, index and branch to this commit."""
 
     def take(self) -> BuilderCommits:
-        """Replace the builder's git folder by one of idumb, and read the commits.
+        """Replace the builder's git folder with idumb's own, and read the commits.
 
         Call it after the builder's processes ended and before any other method.
         """

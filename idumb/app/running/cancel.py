@@ -55,7 +55,7 @@ def cancel(services: Services, *, force: bool, by: str) -> Result:
 def _elsewhere(holder: Mapping[str, Any]) -> Refusal:
     return Refusal(
         "lock.elsewhere",
-        f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has had this working tree since"
+        f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has owned this working tree since"
         f" {holder.get('since', '?')}, and cannot be reached from here.",
         hint="Run idumb cancel there. If that process has ended, run idumb cancel --force here",
         details=previous_owner.shown(holder),

@@ -1,4 +1,4 @@
-"""Work that this log did not record, but reports, commits or an old iDumb do.
+"""Work that reports, commits or an old iDumb record, and this log does not.
 
 It is only shown. It completes no task.
 """

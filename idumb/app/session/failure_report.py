@@ -1,4 +1,4 @@
-"""The structured answer of a run that did not reach its end, and what it went past."""
+"""The structured answer of a run that did not complete: what failed, and the events that led to it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]
 
 
 def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """Return the same for a step plan that is refused to continue; the step is the next one."""
+    """Return the same for a step plan that may not continue; the step is the next one."""
     if contract.plans[0].dialect != step_plan.DIALECT:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)

@@ -53,7 +53,7 @@ def pending(state: RunState) -> list[dict[str, Any]]:
 
 
 def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
-    """Return whether a question waits though no task does: about the phase, or about a task that failed for good."""
+    """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
     if question.get("task") is None:
         return not _over(state, question)
     return question.get("kind") == EXHAUSTED and exhausted_tasks.is_current(state, question)

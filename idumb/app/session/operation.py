@@ -62,7 +62,7 @@ class Owned:
 
         state = journal.state
         if state.id and projections.is_behind(self.services, state):
-            with suppress(IdumbError):  # a contract that cannot be read is told of where it is needed
+            with suppress(IdumbError):  # a command that needs the contract reports that it cannot be read
                 projections.write_progress(self.services, loading.locked_contract(self.services, state), state)
         state_file.record(self.services, journal)
 

@@ -1,4 +1,4 @@
-"""`idumb doctor`: run every check, also where other commands refuse, and fix what can be fixed without a loss."""
+"""`idumb doctor`: run every check, even where other commands refuse, and fix what can be fixed without loss."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Keeps what only a clone holds under a ref before the clone is removed.
+"""Keeps, under a ref, what only a clone holds before the clone is removed.
 
-Nothing froze an attempt that did not end, so its clone may have the only copy of an agent's work.
+The clone of an attempt that did not end may have the only copy of the agent's work.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _keep(services: Services, abandoned: AbandonedClone, ref: str, reason: str) 
 
 
 def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
-    """`owned` says whether some work tree of the repository has a live owner, whose clone is none that is left."""
+    """`owned` returns whether a working tree of the repository has a live owner, whose clone is in use."""
 
     def place() -> Iterator[Symptom]:
         """Without a place for copies there are no clones and no dry runs."""

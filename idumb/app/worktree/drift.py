@@ -85,9 +85,9 @@ class Drift:
 
 
 def compare(before: RepositoryState, after: RepositoryState, descends: Descends, *, branch: str | None = None) -> Drift:
-    """Return what differs between two states. `branch` is not among the refs, because HEAD tells about it.
+    """Return what differs between two states. `branch` is excluded, because HEAD covers it.
 
-    Refs are not compared where the earlier state has none, for it was not read then.
+    Refs are compared only if they were read for the earlier state.
     """
     current = {f"refs/heads/{branch}"} if branch is not None else set()
     names = sorted({name for name, _ in before.refs.items() ^ after.refs.items()} - current) if before.refs else []

@@ -1,6 +1,6 @@
 """Known secrets that a change would expose: in a file name they fail the attempt, in a file a person decides.
 
-The log holds no secret, so it holds no such name either. What must be found by its name is found in the trees.
+The log redacts such names, so the real ones are looked up in the trees.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from idumb.domain.settings import COMMITTED
 MARK = ".secret."
 ACCEPTED = ".secret-accepted."
 YES, NO = "yes", "no"
-_REDACTED = "[redacted:"  # how each mark begins that stands for a secret
+_REDACTED = "[redacted:"  # the start of every mark in place of a secret
 _SHOWN = 20
 
 
@@ -58,7 +58,7 @@ def _new_names(services: Services, paths: Iterable[str], commit: str | None, bas
     exposed = {path: text for path, text in exposed.items() if not any(trees.entry(tree, path) for tree in earlier)}
     held = {path: {name for name, _ in redaction.find([_bytes(path)])} for path in exposed}
     committed = _in_commit(services, commit, frozenset[str]().union(*held.values()))
-    # A token that is known by its form alone is of no variable, and is new in every name.
+    # A token that is known only by its form belongs to no variable, and counts as new in every name.
     return {path: text for path, text in exposed.items() if not held[path] or held[path] - committed}
 
 
@@ -67,7 +67,7 @@ def _bytes(path: str) -> bytes:
 
 
 def words_of_names(context: RunContext, attempt: Prepared, paths: Iterable[str]) -> str:
-    """Return why an attempt fails whose changed files have names that must not be recorded; "" if none has."""
+    """Return why an attempt fails if a changed file has a name that must not be recorded; "" otherwise."""
     head = attempt.before.head.commit
     exposed = _new_names(context.services, paths, head, attempt.base)
     if not exposed:
@@ -96,8 +96,8 @@ def names_in(
 ) -> tuple[str, ...]:
     """Return recorded paths, with redacted names replaced by those that differ between two trees.
 
-    What differs nowhere is omitted. Refusal `secret.unknown-name` if the secret is not known now, because its name
-    would be logged as it is. `others` are recorded paths that it cannot be.
+    A name without a difference is omitted. Refusal `secret.unknown-name` if the secret is not known now, because the
+    real name would be logged. `others` are recorded paths that cannot be the redacted one.
     """
     recorded = tuple(paths)
     marked = [path for path in recorded if _REDACTED in path]
@@ -136,16 +136,19 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
 
 
 def judge(context: RunContext, attempt: Measured) -> Measured:
-    """Search what would be committed for secrets. A strict run fails over one; otherwise a person is asked later."""
+    """Search what would be committed for secrets.
+
+    A strict run fails if there is one; otherwise a person is asked later.
+    """
     if not context.services.redaction.knows_secrets():
         return attempt
     # A dry run commits nothing, and says what a run would ask.
     if COMMITTED.isdisjoint((context.policy, context.services.settings.git.commit)) or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
     commits = () if attempt.commits is None else attempt.commits.commits
-    # What one commit of a builder's added and the next took away is in the history all the same.
+    # The history keeps what one of the builder's commits added, even if the next one removed it.
     changes = [*attempt.changes, *(change for commit in commits for change in commit.changes)]
-    # The work may have been committed by its builder already, so HEAD is that of before.
+    # The builder may already have committed the work, so compare with the HEAD from before.
     before = attempt.before.head.commit
     exposed = _added(context.services, context.work, changes, before)
     if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
@@ -276,7 +279,7 @@ def _in_commit(services: Services, commit: str | None, names: frozenset[str]) ->
             break
         if change.new is None or change.new.mode == ledger.SUBMODULE:
             continue
-        # A clone without all of its objects has some that cannot be read.
+        # In a partial clone, some objects cannot be read.
         with suppress(Refusal):
             missing -= redaction.variables_in(trees.pieces(change.new.oid), missing)
     return names - missing

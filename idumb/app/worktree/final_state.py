@@ -116,7 +116,7 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
         for task in state.tasks.values()
         for path in (*task.work.touched, *task.work.accepted_paths, *task.work.deviations)
     }
-    named_paths = _named_paths(contract)  # where git ignores them the base has none of them
+    named_paths = _named_paths(contract)  # the base lacks those that git ignores
     changed = [
         c.path
         for c in services.trees.changes(state.base.tree, tree)

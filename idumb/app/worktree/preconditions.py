@@ -1,4 +1,4 @@
-"""What a repository must fulfil before idumb works in it, and commits under the user's settings."""
+"""The conditions that a repository must meet before idumb works in it, and commits under the user's settings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _refuse(obstacle: tuple[str, str] | None) -> None:
 
 
 def require_repository(services: Services) -> None:
-    """Refuse while a merge or the like is in progress, or if commits are to be made without an identity."""
+    """Refuse while a merge or a similar operation is in progress, or if commits are to be made without an identity."""
     obstacle = services.history.obstacle()
     if obstacle is not None and obstacle[0] == INDEX_LOCKED:
         previous_owner.acquire_and_remove_stale_files(services)

@@ -1,4 +1,4 @@
-"""The branch on which a new run begins. A name that git cannot have is refused first."""
+"""The branch on which a new run begins. A name that git does not allow is refused first."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from idumb.domain.proof.ledger import Entry
 
 _CHANGED, _REPLACED = "index", "staged"
 _ROWS = "rows"
-# Idumb commits them itself later; what the index had of them before would then undo that.
+# idumb commits these itself later; earlier index entries would then undo that.
 _REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERIFICATION.md")
 
 
@@ -78,7 +78,7 @@ def tell_replaced_of(context: RunContext, attempt: Judged, staged: Mapping[str, 
 
 
 def tell_again(context: RunContext, task: Task, number: int, *, committed: bool) -> None:
-    """Report again after a kill what was kept: the first report may have reached nobody."""
+    """After a kill, report again what was kept: nobody may have seen the first report."""
     held = (
         (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
         *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),

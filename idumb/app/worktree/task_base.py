@@ -29,7 +29,7 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
     may be fixed before the next one begins, which continues with the files as they are.
     """
     if task.is_human or (context.workspace.kind != "here" and context.commits is None):
-        return  # nothing is built in the user's tree; commits of a builder are delivered into it, or made in vain
+        return  # nothing is built in the user's tree, but a builder's commits must be delivered into it
     dirty = _dirty(context, task)
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(context, p)) is not None}
     mended = _is_mended_in_editor(context, task)
@@ -47,7 +47,7 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
         raise Refusal(
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
-            # A clone refuses to deliver into just these files, so it is no way out.
+            # A clone cannot deliver into these files either.
             hint=f"Commit them (git commit) or move them away, then {again}",
             details={"task": task.id, "paths": theirs},
         )
@@ -100,7 +100,7 @@ def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
 
 
 def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
-    """Return files that the task must create and that exist already, ignored by git, so that git status is silent."""
+    """Return files that the task must create but that already exist; git ignores them, so `git status` omits them."""
     task_state = _task_state(context, task.id)
     own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
     literal = frozenset(ledger.named_paths(task.files))
@@ -171,7 +171,7 @@ def restart(context: RunContext, task: Task) -> None:
 
 
 def made_in(context: RunContext, task_state: TaskState) -> str:
-    """Return the kind of workspace of a task's last attempt. A command may choose another than its run's."""
+    """Return the kind of workspace of a task's last attempt. A command may use another workspace than its run."""
     started = run_lookup.last_event(context.services, "attempt.started", context.run, task_state.id)
     kind = "" if started is None else str(started.payload.get("workspace", ""))
     return kind or context.journal.state.workspace

@@ -194,6 +194,9 @@ def _stopping(words: str, names: Sequence[str]) -> DriftReport:
 
 
 def _words(role: str, report: DriftReport) -> str:
-    """Return all of it in words, with the ways back. They are for a person to choose, who may have made the changes."""
+    """Return all of it in words, with the commands that restore it.
+
+    A person chooses, because the changes may be theirs.
+    """
     words = f"While the {role} worked in its copy, {'; '.join(report.words)}. It may have been you."
     return f"{words} As it was before: {wording.listed(report.back, between='; ')}." if report.back else words

@@ -90,7 +90,7 @@ class Criterion:
 class TestIntent:
     """`before` and `after` are `fails` or `passes`."""
 
-    __test__ = False  # the name makes test runners collect this class, which is no test
+    __test__ = False  # test runners would collect this class because of its name
 
     command: str
     before: str

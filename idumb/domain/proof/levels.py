@@ -19,7 +19,7 @@ ROLE = "role"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Times in seconds: the shortest and longest allowed, and the default. None is no limit."""
+    """Times in seconds: the shortest and longest allowed, and the default. None means no limit."""
 
     number: int
     means: str

@@ -1,4 +1,4 @@
-"""The private clone of a builder that commits: create it, read it after the attempt, bring its commits home as objects.
+"""The private clone of a builder that commits: create it, read it after the attempt, copy its commits as objects.
 
 When the builder has ended, its git folder is moved aside and replaced by one of idumb's own before git runs in the
 clone: the builder's configuration, hooks, index and refs are never used.
@@ -88,7 +88,10 @@ class BuilderClone:
         return tuple(edit.path for edit in differ if edit.path not in filtered or filtered[edit.path] != edit.old)
 
     def keep(self, offered: BuilderCommits, ref: str) -> str:
-        """Bring the objects home, forced to disk and referenced by `ref`. Return why that failed, or nothing."""
+        """Copy the objects to the user's repository, forced to disk and referenced by `ref`.
+
+        Return why that failed, or "".
+        """
         self._repository.guard()
         try:
             bring_home(self._user, Objects(odb_of(self._repository, self._aside)), offered)
@@ -110,7 +113,7 @@ class BuilderClone:
         target = pygit2.Config(os.path.join(git_dir, "config"))
         target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # disable any hooks that the user configured globally
         if any(name.startswith("filter.lfs.") for name in settings):
-            # The commits come home and the clone is removed; without the bytes of LFS files they could not be pushed.
+            # The commits outlive the clone; without the bytes of LFS files they could not be pushed.
             store = os.path.expanduser(settings.get("lfs.storage", "lfs"))
             target["lfs.storage"] = os.path.join(self._repository.common_dir, store)
         identity = git_program.read(self._repository.root, ["var", "GIT_COMMITTER_IDENT"])
@@ -138,7 +141,7 @@ class BuilderClone:
         return ""
 
     def _fill_index(self, last: str | None) -> str:
-        """Make git treat the committed files as tracked. Return why git cannot, or nothing."""
+        """Make git treat the committed files as tracked. Return why git cannot, or ""."""
         clone.borrow(self._folder, [*clone.lenders(self._repository), os.path.join(self._aside, "objects")])
         result = git_program.write(self._folder, ["read-tree", str(last)])
         return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
@@ -169,7 +172,7 @@ class BuilderClone:
 
 
 def move_git_folder_aside(folder: str) -> str:
-    """Move the builder's git folder aside. Return why there is nothing to take, or nothing."""
+    """Move the builder's git folder aside. Return why nothing can be taken from it, or ""."""
     clone.remove_tree(folder + TAKEN)
     here = os.path.join(folder, ".git")
     try:

@@ -202,7 +202,7 @@ def _is_ready(folder: str) -> bool:
 
 
 def _boot() -> bytes:
-    """Return nothing if the system does not tell; a clone then survives the boot."""
+    """Return the id of the boot; b"" if the system does not show it, and clones then survive a reboot."""
     return (host_identity.boot_id() or "").encode()
 
 

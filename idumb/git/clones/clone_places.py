@@ -1,7 +1,7 @@
 """Where private copies of a repository are: in the user's state, outside every git folder.
 
-Some agents refuse to write below a folder called `.git`. A cache folder is no place either, because a copy can hold the
-only bytes of an agent's work.
+Some agents refuse to write below a folder called `.git`. A cache folder is unsuitable, because a copy can hold the only
+bytes of an agent's work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A temporary repository with the present working tree: nothing that runs in it reaches the user's files.
 
-It is where clones are, outside the git folder, because some agents refuse to write there. It has its own objects on top
-of the user's, so not even an object is added to those. A lock that ends with its process distinguishes a copy in use
-from one that a killed process left.
+It is next to the clones, outside the git folder, because some agents refuse to write there. It stores its own objects,
+so none is added to the user's. A lock that ends with its process distinguishes a copy in use from one that a killed
+process left.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _Read = Callable[[bytes], Mapping[str, Item]]
 
 
 def parse(data: bytes) -> _Rows:
-    """Name to row; names are decoded as file names are."""
+    """Return the rows of a tree by name. Names are decoded like file names."""
     rows: _Rows = {}
     at = 0
     while at < len(data):

@@ -67,7 +67,7 @@ class Folder:
 
 
 class Inventory:
-    """What a scan met and a tree cannot hold, by path. A path of a folder ends with `/`.
+    """What a scan found and a tree cannot hold, by path. A path of a folder ends with `/`.
 
     `caches` are folders that only their own `.gitignore` ignores; `repositories` are submodules and nested ones.
     """
@@ -262,7 +262,7 @@ class Scanner:
     """Scans one working tree. `top` may come from a saved cache; `counted` is the number of files hashed so far.
 
     `owner` is the repository whose external ignore rules apply, if it is another one (the tree is a clone of it).
-    `inventory` is what the last scan met and a tree cannot hold.
+    `inventory` is what the last scan found and a tree cannot hold.
     """
 
     def __init__(

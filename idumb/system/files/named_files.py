@@ -128,7 +128,7 @@ def _place_of(real: str, root: str) -> str:
 
 
 def _digest(path: str) -> str | None:
-    """Return None if it is not a regular file or cannot be read."""
+    """Return the file's SHA-256; None if it is not a regular file or cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None

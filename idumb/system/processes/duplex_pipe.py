@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Talk(Protocol):
-    """The idumb side: `begin` first, then a reply to each piece received. Once `over`, nothing more is sent."""
+    """idumb's side of a dialogue: sends `begin`, then a reply to each piece received; nothing once it is `over`."""
 
     @property
     def over(self) -> bool: ...
@@ -58,7 +58,7 @@ class Talking:
                 del self._waiting[: os.write(self._writer, self._waiting[:65536])]
         except BlockingIOError:
             pass
-        except OSError:  # it no longer reads; its exit says how it ended
+        except OSError:  # it no longer reads; its exit code shows why
             self._waiting.clear()
 
     def close(self) -> None:
