@@ -38,13 +38,13 @@ FAULTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Of the one attempt, and of the command; `left` are processes that it left running."""
+    """Of the one attempt, and of the command; `leftovers` are processes that it left running."""
 
     outcome: str
     kind: str
     code: int
     message: str
-    left: list[str]
+    leftovers: list[str]
 
 
 def ending(project: Project, name: str, fault: str) -> Ending:
@@ -100,6 +100,6 @@ if __name__ == "__main__":
     for given in FAULTS:
         for agent in AGENTS:
             with tempfile.TemporaryDirectory() as place:
-                made = projects.create(GitSandbox.create(Path(place) / "repo"))
-                sys.stdout.write(row(given, agent, ending(made, agent, given)) + "\n")
+                project = projects.create(GitSandbox.create(Path(place) / "repo"))
+                sys.stdout.write(row(given, agent, ending(project, agent, given)) + "\n")
                 sys.stdout.flush()

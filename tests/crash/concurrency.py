@@ -131,16 +131,16 @@ def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plan
     return answers
 
 
-def check(trees: Sequence[Project], told: Sequence[Told]) -> Iterator[tuple[str, str]]:
+def check(trees: Sequence[Project], runs: Sequence[Told]) -> Iterator[tuple[str, str]]:
     """Return (kind, message) of every violated invariant."""
-    for one in told:
+    for one in runs:
         yield from _answered(one)
-    known = harness.events(trees[0])
+    events = harness.events(trees[0])
     places = _places(trees[0])
-    yield from _one_owner_at_a_time(known, places)
-    yield from _in_order(known)
-    yield from _recorded_commits(trees, known)
-    yield from _no_trace_of_the_refused(known, told)
+    yield from _one_owner_at_a_time(events, places)
+    yield from _in_order(events)
+    yield from _recorded_commits(trees, events)
+    yield from _no_trace_of_the_refused(events, runs)
     for project in trees:
         yield from _untouched(project)
 
@@ -166,12 +166,12 @@ def _places(project: Project) -> dict[str, str]:
         database.close()
 
 
-def _one_owner_at_a_time(known: Sequence[Event], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _one_owner_at_a_time(events: Sequence[Event], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """I4: in one working tree operations are sequential, each with its own token, and tokens grow."""
-    of_operation = {e.operation: places[e.run] for e in known if e.run is not None and e.run in places}
+    of_operation = {e.operation: places[e.run] for e in events if e.run is not None and e.run in places}
     ended: dict[str, set[str]] = {}
     last: dict[str, Event] = {}
-    for event in known:
+    for event in events:
         place = of_operation.get(event.operation)
         if place is None:
             continue
@@ -185,10 +185,10 @@ def _one_owner_at_a_time(known: Sequence[Event], places: Mapping[str, str]) -> I
         last[place] = event
 
 
-def _in_order(known: Sequence[Event]) -> Iterator[tuple[str, str]]:
+def _in_order(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
     """I3: a task runs only after its dependencies are completed, and never while it is completed itself."""
     states: dict[str, RunState] = {}
-    for event in known:
+    for event in events:
         if event.run is None:
             continue
         state = states.setdefault(event.run, RunState())
@@ -206,32 +206,32 @@ _TRAILERS = ("Idumb-Run", "Idumb-Task", "Idumb-Attempt")
 _FORMAT = "%H" + "".join(f"%x1f%(trailers:key={name},valueonly)" for name in _TRAILERS) + "%x1e"
 
 
-def _recorded_commits(trees: Sequence[Project], known: Sequence[Event]) -> Iterator[tuple[str, str]]:
+def _recorded_commits(trees: Sequence[Project], events: Sequence[Event]) -> Iterator[tuple[str, str]]:
     """I1, I6: a checkpoint's commit is on a branch with its trailers; each commit was announced before."""
-    made: dict[str, tuple[str, str, str]] = {}
+    commits: dict[str, tuple[str, str, str]] = {}
     for project in trees:
         for row in project.repo.git("log", f"--format={_FORMAT}").split("\x1e"):
             fields = [field.strip() for field in row.split("\x1f")]
             if len(fields) == 4 and fields[2] and fields[3]:
-                made[fields[0]] = (fields[1], fields[2], fields[3])
-    announced = {(str(e.run), str(e.task), str(e.attempt)) for e in known if e.kind == "checkpoint.intended"}
-    for commit, named in made.items():
+                commits[fields[0]] = (fields[1], fields[2], fields[3])
+    announced = {(str(e.run), str(e.task), str(e.attempt)) for e in events if e.kind == "checkpoint.intended"}
+    for commit, named in commits.items():
         if named not in announced:
             yield OTHER, f"commit {commit} of {named} was never announced"
-    if len(set(made.values())) != len(made):
-        yield OTHER, f"an attempt was committed twice: {sorted(made.values())}"
-    for event in known:
+    if len(set(commits.values())) != len(commits):
+        yield OTHER, f"an attempt was committed twice: {sorted(commits.values())}"
+    for event in events:
         if event.kind == "checkpoint.recorded" and event.payload["commit"] is not None:
-            wanted = (str(event.run), str(event.task), str(event.attempt))
-            if made.get(event.payload["commit"]) != wanted:
-                yield OTHER, f"the commit of {wanted} is not on a branch: {event.payload['commit']}"
+            identity = (str(event.run), str(event.task), str(event.attempt))
+            if commits.get(event.payload["commit"]) != identity:
+                yield OTHER, f"the commit of {identity} is not on a branch: {event.payload['commit']}"
 
 
-def _no_trace_of_the_refused(known: Sequence[Event], told: Sequence[Told]) -> Iterator[tuple[str, str]]:
+def _no_trace_of_the_refused(events: Sequence[Event], runs: Sequence[Told]) -> Iterator[tuple[str, str]]:
     """A command that reported another owner of the working tree wrote nothing."""
-    for name in {one.argv[0] for one in told}:
-        owned = sum(1 for t in told if t.argv[0] == name and not _refused(t.answer))
-        begun = {e.operation for e in known if e.kind == "operation.started" and e.payload["command"] == name}
+    for name in {one.argv[0] for one in runs}:
+        owned = sum(1 for t in runs if t.argv[0] == name and not _refused(t.answer))
+        begun = {e.operation for e in events if e.kind == "operation.started" and e.payload["command"] == name}
         if len(begun) > owned:
             yield OTHER, f"{len(begun)} operations of {name}, though only {owned} were not refused"
 
@@ -274,9 +274,9 @@ def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, 
 def together(scene: Scene) -> Iterator[tuple[str, str]]:
     """F10: eight working trees, eight executors at once: each runs the whole phase in its own run."""
     trees = scene.copy(PROCESSES)
-    told = mixed_runs(scene, trees)
-    yield from check(trees, told)
-    wrong = [one.answer for one in told if one.answer.code != 5]
+    runs = mixed_runs(scene, trees)
+    yield from check(trees, runs)
+    wrong = [one.answer for one in runs if one.answer.code != 5]
     if wrong:
         yield OTHER, f"a work tree of its own was no protection: {wrong[0].out}{wrong[0].err}"
     if len(_places(trees[0])) != PROCESSES:
@@ -297,22 +297,22 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             name = f"round {number} of seed {seed}, {count} work trees"
             tally.cases += 1
             if number % 5 == 4:
-                found, told = list(together(scene)), []
+                problems, runs = list(together(scene)), []
                 tally.note("commands", PROCESSES)
             else:
                 trees = scene.copy(count)
-                told = mixed(scene, trees, chance)
-                found = [*check(trees, told), *come_to_rest(scene, trees)]
-            for kind, words in found:
+                runs = mixed(scene, trees, chance)
+                problems = [*check(trees, runs), *come_to_rest(scene, trees)]
+            for kind, words in problems:
                 tally.fail(kind, name, words)
-            _count(tally, told)
+            _count(tally, runs)
 
 
-def _count(tally: Tally, told: Sequence[Told]) -> None:
-    tally.note("commands", len(told))
-    for one in told:
-        what = "killed" if one.answer.code == -9 else f"exit {one.answer.code}"
-        tally.note(f"commands with {what}")
+def _count(tally: Tally, runs: Sequence[Told]) -> None:
+    tally.note("commands", len(runs))
+    for one in runs:
+        ending = "killed" if one.answer.code == -9 else f"exit {one.answer.code}"
+        tally.note(f"commands with {ending}")
         if _refused(one.answer):
             tally.note("refused because somebody else owned the work tree")
 

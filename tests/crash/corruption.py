@@ -246,16 +246,16 @@ def cases(scene: Scene, chosen: random.Random) -> list[Case]:
 
     The order gives each file a case before any file has a second one.
     """
-    found: list[list[Case]] = []
+    corruptions: list[list[Case]] = []
     for standing in ("stopped", "killed"):
         for named in scene.files(standing):
             own = [Case(standing, (named,), damage) for damage in DAMAGES]
             if scene.older(named[1]).exists():
                 own.append(Case(standing, (named,), "replaced by an older one"))
             chosen.shuffle(own)
-            found.append(own)
-    chosen.shuffle(found)
-    rounds = [own[turn] for turn in range(len(DAMAGES) + 1) for own in found if turn < len(own)]
+            corruptions.append(own)
+    chosen.shuffle(corruptions)
+    rounds = [own[turn] for turn in range(len(DAMAGES) + 1) for own in corruptions if turn < len(own)]
     return [*together(scene), *rounds]
 
 

@@ -31,10 +31,10 @@ def require() -> tuple[str, ...]:
         raise CannotRun("mounting an image needs Linux and root")
     if not os.path.exists("/dev/loop-control"):
         raise CannotRun("no loop devices")
-    found = tuple(kind for kind in KINDS if shutil.which(f"mkfs.{kind}"))
-    if not found:
+    kinds = tuple(kind for kind in KINDS if shutil.which(f"mkfs.{kind}"))
+    if not kinds:
         raise CannotRun("neither mkfs.ext4 nor mkfs.xfs (package xfsprogs) is here")
-    return found
+    return kinds
 
 
 def cut(mounted: str) -> None:

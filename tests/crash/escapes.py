@@ -112,8 +112,8 @@ def main() -> None:
         with open("a.txt", "w", encoding="utf-8") as file:
             file.write("made\n")
         return
-    with open(f"{HERE}/begun", "w", encoding="utf-8"), open(f"{HERE}/main", encoding="utf-8") as told:
-        how = told.read().strip()
+    with open(f"{HERE}/begun", "w", encoding="utf-8"), open(f"{HERE}/main", encoding="utf-8") as instruction:
+        how = instruction.read().strip()
     if how == "deaf":
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)

@@ -153,10 +153,10 @@ def _soft(where: str) -> bool:
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     faults = Shim(folder / "shim")
     with Stage(folder, preload=str(faults.library), environment=faults.environment) as stage:
-        known = scenes.all_of(stage)
-        counts = {name: count(stage, faults, scene) for name, scene in known.items()}
+        scene_of = scenes.all_of(stage)
+        counts = {name: count(stage, faults, scene) for name, scene in scene_of.items()}
         for point in tally.share(all_points(counts) if size is None else sample(counts, size, seed)):
-            play(stage, faults, known[point.scene], point, tally)
+            play(stage, faults, scene_of[point.scene], point, tally)
 
 
 PROGRAMME = Programme(

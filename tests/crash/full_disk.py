@@ -51,8 +51,8 @@ class Disk:
 
     def used(self) -> tuple[int, int]:
         """(pages, files)."""
-        found = os.statvfs(self.place)
-        return (found.f_blocks - found.f_bfree) * found.f_frsize // _PAGE, found.f_files - found.f_ffree
+        usage = os.statvfs(self.place)
+        return (usage.f_blocks - usage.f_bfree) * usage.f_frsize // _PAGE, usage.f_files - usage.f_ffree
 
     def leave(self, *, pages: int | None = None, files: int | None = None) -> None:
         """Make it so small that just this is left; None is plenty."""
@@ -97,23 +97,23 @@ def need(stage: Stage, disk: Disk, scene: Scene) -> dict[str, int]:
     after = disk.used()
     shutil.rmtree(project.folder.parent)
     return {
-        what: int((then - now) * _PEAK) + 8 for what, now, then in zip(("pages", "files"), before, after, strict=True)
+        resource: int((then - now) * _PEAK) + 8 for resource, now, then in zip(("pages", "files"), before, after, strict=True)
     }
 
 
 def all_sizes(needs: dict[str, dict[str, int]]) -> list[Size]:
-    return [Size(scene, what, left) for scene, each in needs.items() for what in each for left in range(each[what] + 1)]
+    return [Size(scene, resource, amount) for scene, each in needs.items() for resource in each for amount in range(each[resource] + 1)]
 
 
 def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]:
     """Sizes from nothing to enough, every scene as often in pages as in files."""
     choice = random.Random(seed)
-    cells = [(scene, what) for scene, each in needs.items() for what in each]
+    cells = [(scene, resource) for scene, each in needs.items() for resource in each]
     choice.shuffle(cells)
     sizes = []
     for number in range(size):
-        scene, what = cells[number % len(cells)]
-        sizes.append(Size(scene, what, int(choice.random() * needs[scene][what] * 0.7)))
+        scene, resource = cells[number % len(cells)]
+        sizes.append(Size(scene, resource, int(choice.random() * needs[scene][resource] * 0.7)))
     return sizes
 
 
@@ -147,8 +147,8 @@ def judge_message(disk: Disk, answer: Answer, saw: str) -> None:
     if answer.code == 0 or answer.error["code"] == "run.failed":
         return
     message = answer.error["message"]
-    said = any(words in message.lower() for words in ("no space", "disk is full", "files free"))
-    require(said, f"it does not say what is missing {saw}")
+    names_cause = any(words in message.lower() for words in ("no space", "disk is full", "files free"))
+    require(names_cause, f"it does not say what is missing {saw}")
     if not answer.error["code"].startswith("git."):
         require(str(disk.place) in message, f"it does not say which file system is full {saw}")
 
@@ -250,11 +250,11 @@ def _log(project: Project) -> list[str]:
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     with mounted(folder / "disk") as disk, Stage(folder) as stage:
         folder.chmod(0o755)
-        known = scenes.all_of(stage)
-        needs = {name: need(stage, disk, known[name]) for name in WRITING}
+        scene_of = scenes.all_of(stage)
+        needs = {name: need(stage, disk, scene_of[name]) for name in WRITING}
         for chosen in tally.share(all_sizes(needs) if size is None else sample(needs, size, seed)):
-            play(stage, disk, known[chosen.scene], chosen, tally)
-        met = [(scene, state) for state in STATES for scene in known.values() if _meets(scene, state, size)]
+            play(stage, disk, scene_of[chosen.scene], chosen, tally)
+        met = [(scene, state) for state in STATES for scene in scene_of.values() if _meets(scene, state, size)]
         for scene, state in tally.share(met):
             refuse(stage, disk, scene, state, tally)
 

@@ -86,8 +86,8 @@ class Scene:
             return self._consent(project)
         if not word.startswith("@"):
             return word
-        asked = self.warm.run(project.folder, "decisions", "--json").data["decisions"]
-        return next((str(row["id"]) for row in asked if row["task"] == word[1:]), None)
+        decisions = self.warm.run(project.folder, "decisions", "--json").data["decisions"]
+        return next((str(row["id"]) for row in decisions if row["task"] == word[1:]), None)
 
     def _consent(self, project: Project) -> str:
         """Of the plan as it is: answers are written into it, and a copied repository brings no consent with it."""
@@ -114,8 +114,8 @@ class Scene:
         answer = self.say(project, step, given)
         if answer is None or answer.code != 4 or answer.error["code"] not in ENDED[step.argv[0]]:
             return answer
-        left = self.warm.run(project.folder, "status", "--json").data["phases"][0]["next"]
-        return None if left or step.argv[0] == "start" else self.say(project, Step(RESUME))
+        next_command = self.warm.run(project.folder, "status", "--json").data["phases"][0]["next"]
+        return None if next_command or step.argv[0] == "start" else self.say(project, Step(RESUME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ def _answered(answer: Answer | None, step: Step) -> Iterator[tuple[str, str]]:
 
 def _moves_on(scene: Scene, project: Project) -> Iterator[tuple[str, str]]:
     """I7: recovery completes in one pass; running `resume` again changes nothing."""
-    before, known = project.repo.ledger(), len(harness.events(project))
+    before, event_count = project.repo.ledger(), len(harness.events(project))
     scene.say(project, Step(RESUME))
-    after, new = project.repo.ledger(), [e.kind for e in harness.events(project)[known:]]
+    after, new = project.repo.ledger(), [e.kind for e in harness.events(project)[event_count:]]
     if more := [kind for kind in new if not kind.startswith(UNCHANGED)]:
         yield OTHER, f"a second resume does more: {more}"
     if changed := [p for p in before.changed_paths(after) if p.split("/")[0] not in (".idumb", ".planning")]:

@@ -190,10 +190,10 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
             living += _moving(place, pids) if name == escapes.MOVING else []
             assert expected or not living, f"{name} lives: {[process_tree.status(pid) for pid in living]}"
     with tally.case(f"{case}: others", LEFT_PROCESS):
-        known = {pid for name in NOT_FOUND_AFTER_KILL for pid in pids.get(name, ())}
-        known = known if (case.host, case.end) == ("check", KILL) else set()
-        assert [line for pid, line in _strangers(place, pids) if pid not in known] == []
-    process_tree.send([pid for found in pids.values() for pid in found], signal.SIGKILL)
+        tolerated = {pid for name in NOT_FOUND_AFTER_KILL for pid in pids.get(name, ())}
+        tolerated = tolerated if (case.host, case.end) == ("check", KILL) else set()
+        assert [line for pid, line in _strangers(place, pids) if pid not in tolerated] == []
+    process_tree.send([pid for group in pids.values() for pid in group], signal.SIGKILL)
     process_tree.send([pid for pid, _ in _strangers(place, pids)], signal.SIGKILL)
 
 

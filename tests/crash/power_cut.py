@@ -76,7 +76,7 @@ class Scene:
         """A run that was killed between its second task's attempts."""
         self.load(EXECUTE)
         name = "after SqliteEventLog.append step.finished"
-        at = [n for n, known in enumerate(self.known[EXECUTE].points) if known.startswith(name)][2]
+        at = [n for n, point in enumerate(self.known[EXECUTE].points) if point.startswith(name)][2]
         assert self.command(EXECUTE, {"at": at, "fine": True}).code == harness.KILLED
         self.save(RESUME)
 
@@ -190,16 +190,16 @@ def _after_the_cut(project: Project, kept: list[dict[str, Any]]) -> Iterator[tup
     yield from gone
     if gone:
         return
-    found = project.repo.try_git("fsck", "--full", "--no-dangling")
-    if found.returncode != 0:
-        yield LOST_CHECKPOINT, f"git fsck: {found.stderr.decode()}{found.stdout.decode()}"
+    checked = project.repo.try_git("fsck", "--full", "--no-dangling")
+    if checked.returncode != 0:
+        yield LOST_CHECKPOINT, f"git fsck: {checked.stderr.decode()}{checked.stdout.decode()}"
         return
     written = {path: row["tree"] for row in kept if row.get("status") == "completed" for path in row["files"]}
     trees = {tree: project.repo.tree(tree) for tree in set(written.values())}
     for path, tree in written.items():
         place = project.folder / path
-        wanted = trees[tree].get(path)
-        size = int(project.repo.git("cat-file", "-s", wanted[1])) if wanted else 0
+        expected = trees[tree].get(path)
+        size = int(project.repo.git("cat-file", "-s", expected[1])) if expected else 0
         if size and place.exists() and place.stat().st_size == 0:
             yield LOST_BYTES, f"{path} is empty, though its checkpoint was acknowledged"
 
@@ -209,12 +209,12 @@ def _go_on(scene: Scene, case: Case, kept: list[dict[str, Any]]) -> Iterator[tup
     log = harness.events(scene.project)
     # An undo that is recorded is done, and to say it again would undo it; a user sees that in `idumb log`.
     undone = case.command == UNDO and any(event.kind == "undo.completed" for event in log)
-    said = RESUME if case.command == EXECUTE or undone else case.command
-    answer = scene.command(said)
+    argv = RESUME if case.command == EXECUTE or undone else case.command
+    answer = scene.command(argv)
     if answer.code == 4 and answer.error["code"] == "run.none":
         answer = scene.command(EXECUTE)
     if answer.code != 0:
-        yield OTHER, f"{said} afterwards: {answer}"
+        yield OTHER, f"{argv} afterwards: {answer}"
         return
     yield from harness.wrong(scene.project, scene.known[case.command].ending, kept)
 

@@ -103,28 +103,28 @@ def grow(place: Path, seed: int) -> Ground:
 
 def _task(chance: random.Random, number: int, files: Files, *, fails: bool) -> tuple[Files, str]:
     """A task that changes one to three files, and its result."""
-    made, steps, claims = dict(files), [], []
+    files_after, steps, claims = dict(files), [], []
     for name in chance.sample(NAMES, chance.randrange(1, 4)):
-        if name in made and chance.random() < 0.3:
+        if name in files_after and chance.random() < 0.3:
             steps.append(delete(name))
             claims.append(f"delete `{name}`")
-            del made[name]
+            del files_after[name]
             continue
-        claims.append(f"{'modify' if name in made else 'create'} `{name}`")
+        claims.append(f"{'modify' if name in files_after else 'create'} `{name}`")
         if name == "b/link":
             target = f"target-{number}"
             steps.append(shell(f"mkdir -p b && ln -sfn {target} b/link"))
-            made[name] = ("link", target)
+            files_after[name] = ("link", target)
             continue
         content = f"{name} by task {number}\n" * chance.randrange(1, 3)
         steps.append(write(name, content))
         program = name == "k.sh"
         if program:
             steps.append(shell("chmod 755 k.sh"))
-        made[name] = ("file", program, content.encode())
+        files_after[name] = ("file", program, content.encode())
     check = "false" if fails else "true"
     after = "none" if number == 1 else f"T1-{number - 1:02}"
-    return made, task(f"T1-{number:02}", files=", ".join(claims), check=check, after=after, steps=steps)
+    return files_after, task(f"T1-{number:02}", files=", ".join(claims), check=check, after=after, steps=steps)
 
 
 def copy(ground: Ground, to: Path) -> World:
@@ -143,19 +143,19 @@ class Case:
         world = self.world
         for _ in range(self.chance.randrange(3)):
             world.log.append(rollback_user.act(self.chance, world.project, world.present, NAMES))
-        command, wanted, position = self._choose()
+        command, goal, position = self._choose()
         world.log.append(" ".join(command[:4]))
         with self.tally.case(f"{name}: {'; '.join(world.log)}", LOST_BYTES):
             if self._refused_elsewhere(command):
                 return
-            plain, odd = self._conflicts(wanted)
-            staged = self._staged_alone(wanted)
+            plain, odd = self._conflicts(goal)
+            staged = self._staged_alone(goal)
             if plain or odd or staged:
                 self._conflict(command, plain | staged, odd)
-                rollback_user.clear(world.project, world.present, wanted)
+                rollback_user.clear(world.project, world.present, goal)
                 for path in staged:
                     world.project.repo.git("reset", "--quiet", "--", path)
-            self._carried_out(command, wanted, position)
+            self._carried_out(command, goal, position)
 
     def _choose(self) -> tuple[list[str], Restore, int]:
         """A command, its effect on each path, and the position after it."""
@@ -166,14 +166,14 @@ class Case:
             return ["undo", "--yes"], back, done.position_before
         to = self.chance.randrange(world.position)
         paths = ground.touched(to, world.position)
-        wanted = Restore(
+        goal = Restore(
             {p: ground.left(p, to, world.position) for p in paths},
             {p: ground.base(p, to, world.position) for p in paths},
             world.position,
             to,
         )
         where = f"T1-{to:02}" if to else "start"
-        return ["rollback", "1", "--to", where, "--yes"], wanted, to
+        return ["rollback", "1", "--to", where, "--yes"], goal, to
 
     def _conflicts(self, restore: Restore) -> tuple[set[str], set[str]]:
         """(paths that were changed, paths replaced by something else): either refuses the command."""
@@ -241,8 +241,8 @@ class Case:
         world, repo = self.world, self.world.project.repo
         was = {p: world.present.get(p) for p in restore.before}
         head, staged = repo.head(), _staged(repo)
-        said = self._said(command)
-        assert said.code == 0, said
+        answer = self._said(command)
+        assert answer.code == 0, answer
         for path, entry in restore.after.items():
             world.present.pop(path, None)
             if entry is not None:
@@ -319,15 +319,15 @@ def _staged(repo: GitSandbox) -> dict[str, str]:
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = "") -> None:
     chance = random.Random(seed)
-    wanted = size or PROGRAMME.sample
-    grounds = [grow(folder / f"ground-{n}", seed * 1000 + n) for n in range(min(12, 2 + wanted // 40))]
+    case_count = size or PROGRAMME.sample
+    grounds = [grow(folder / f"ground-{n}", seed * 1000 + n) for n in range(min(12, 2 + case_count // 40))]
     with Warm(folder / "out") as warm:
         number = 0
-        while tally.cases < wanted:
+        while tally.cases < case_count:
             place = folder / f"copy-{number}"
             world = copy(chance.choice(grounds), place)
             failed = len(tally.failures)
-            for _ in range(min(ON_A_COPY, wanted - tally.cases)):
+            for _ in range(min(ON_A_COPY, case_count - tally.cases)):
                 Case(warm, world, chance, tally, plant).make(f"seed {seed}, copy {number}")
                 if len(tally.failures) > failed:
                     break

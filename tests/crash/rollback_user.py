@@ -166,17 +166,17 @@ def _blocked(project: Project, name: str) -> bool:
 
 def clear(project: Project, present: Files, restore: Any) -> None:
     """Follow the hint of a conflict: restore the files to the tasks' result."""
-    for path, left in restore.before.items():
-        if present.get(path) in (left, restore.after[path]) and not _in_the_way(present, path):
+    for path, entry in restore.before.items():
+        if present.get(path) in (entry, restore.after[path]) and not _in_the_way(present, path):
             continue
         for count in range(1, path.count("/") + 1):
             above = "/".join(path.split("/")[:count])
             if above in present:
                 _remove(project, present, above)
         _remove(project, present, path)
-        if left is not None:
-            _put(project, path, left)
-            present[path] = left
+        if entry is not None:
+            _put(project, path, entry)
+            present[path] = entry
 
 
 def _in_the_way(present: Files, path: str) -> bool:
@@ -184,8 +184,8 @@ def _in_the_way(present: Files, path: str) -> bool:
     return not above.isdisjoint(present) or any(p.startswith(path + "/") for p in present)
 
 
-def _put(project: Project, path: str, left: Entry) -> None:
-    if left[0] == "link":
-        project.repo.link(path, left[1])
+def _put(project: Project, path: str, entry: Entry) -> None:
+    if entry[0] == "link":
+        project.repo.link(path, entry[1])
     else:
-        project.repo.write(path, left[2], mode=0o755 if left[1] else 0o644)
+        project.repo.write(path, entry[2], mode=0o755 if entry[1] else 0o644)

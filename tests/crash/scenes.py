@@ -246,8 +246,8 @@ class Trial:
             self._judge_log(saw)
             for kind, words in harness.repeated(harness.events(self.project)):
                 raise Wrong(kind, f"{words} {saw}")
-        left = harness.left_behind(self.project)
-        require(not left, f"left: {left} {saw}", LEFT_PROCESS)
+        remaining = harness.left_behind(self.project)
+        require(not remaining, f"left: {remaining} {saw}", LEFT_PROCESS)
         case = self.project.folder.parent
         rest = [str(path.relative_to(case)) for path in case.rglob("*") if is_rest(path.name)]
         require(not leftovers or not rest, f"leftover files {rest} {saw}")
@@ -290,9 +290,9 @@ def differs(actual: Bytes, expected: Bytes) -> str:
     """Return the differences of one state from the other; empty if they are equal."""
     differences = []
     for name in ("files", "committed"):
-        here, there = getattr(actual, name), getattr(expected, name)
-        paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
-        differences += [f"{name} {path}: {here.get(path)} instead of {there.get(path)}" for path in paths]
+        actual_part, expected_part = getattr(actual, name), getattr(expected, name)
+        paths = sorted(path for path in {*actual_part, *expected_part} if actual_part.get(path) != expected_part.get(path))
+        differences += [f"{name} {path}: {actual_part.get(path)} instead of {expected_part.get(path)}" for path in paths]
     for name in ("staged", "status"):
         if getattr(actual, name) != getattr(expected, name):
             differences.append(f"{name}: {getattr(actual, name)!r} instead of {getattr(expected, name)!r}")

@@ -72,18 +72,18 @@ class Canary:
 
 
 def canaries(chance: random.Random) -> list[Canary]:
-    made = []
+    canary_list = []
     for name, (before, prefix, alphabet, length, behind) in TOKENS.items():
         secret = "".join(chance.choices(alphabet, k=length))
         if name == "private key":
             lines = "\n".join(secret[at : at + 60] for at in range(0, length, 60))
-            made += [Canary(name, secret[:60], f"{before}{prefix}{lines}{behind}")]
+            canary_list += [Canary(name, secret[:60], f"{before}{prefix}{lines}{behind}")]
         else:
-            made.append(Canary(name, secret, f"{before}{prefix}{secret}{behind}"))
+            canary_list.append(Canary(name, secret, f"{before}{prefix}{secret}{behind}"))
     for number in range(VALUES):
         odd = "".join(chance.choices(_LETTERS + "/+='\"\\ &%", k=30)).strip()
-        made.append(Canary(f"value {number}", odd, odd, f"CANARY_{number}"))
-    return made
+        canary_list.append(Canary(f"value {number}", odd, odd, f"CANARY_{number}"))
+    return canary_list
 
 
 def spelled(canary: Canary) -> list[Canary]:
@@ -106,18 +106,18 @@ def spelled(canary: Canary) -> list[Canary]:
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     """`size` is the number of megabytes of harmless output to search in vain; None is twelve."""
-    known = canaries(random.Random(seed))
-    redactor = Redactor({c.variable: c.secret for c in known if c.variable}, key=b"key")
+    planted = canaries(random.Random(seed))
+    redactor = Redactor({c.variable: c.secret for c in planted if c.variable}, key=b"key")
     step = 1 if size is None or size > 1 else 7
-    at_cuts(folder, known, redactor, tally, step)
-    in_pieces(folder, known, redactor, tally, step)
-    everywhere(folder, known, tally)
+    at_cuts(folder, planted, redactor, tally, step)
+    in_pieces(folder, planted, redactor, tally, step)
+    everywhere(folder, planted, tally)
     false_positives(size or 12, seed, redactor, tally)
 
 
-def at_cuts(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
+def at_cuts(folder: Path, planted: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
     """Output of which head and tail are kept: truncation never shows part of a secret."""
-    for canary in known:
+    for canary in planted:
         data = canary.text.encode()
         with tally.case(f"{canary.name} at the cuts"):
             for offset in range(1, len(data), step):
@@ -137,9 +137,9 @@ def capture(path: Path, data: bytes) -> Captured:
         return taken.result()
 
 
-def in_pieces(folder: Path, known: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
+def in_pieces(folder: Path, planted: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
     """Transcripts are written during the output, in chunks with arbitrary ends."""
-    for canary in known:
+    for canary in planted:
         data = canary.text.encode()
         with tally.case(f"{canary.name} in pieces"):
             for offset in range(1, len(data), step):
@@ -173,11 +173,11 @@ with open(sys.argv[2], "w") as file:
 """
 
 
-def everywhere(folder: Path, known: list[Canary], tally: Tally, plant: str = "") -> None:
+def everywhere(folder: Path, planted: list[Canary], tally: Tally, plant: str = "") -> None:
     """A run whose every part prints every canary; then all that idumb keeps and all that it says is searched."""
-    forms = [form for canary in known for form in spelled(canary)]
-    project = printing_project(folder / "place", forms, known)
-    environment = {c.variable: c.secret for c in known if c.variable}
+    forms = [form for canary in planted for form in spelled(canary)]
+    project = printing_project(folder / "place", forms, planted)
+    environment = {c.variable: c.secret for c in planted if c.variable}
     sinks: dict[str, bytes] = {}
     with Warm(folder / "out", environment=environment) as warm:
         hook = "tests.crash.secrets:planted" if plant else ""
@@ -197,9 +197,9 @@ def everywhere(folder: Path, known: list[Canary], tally: Tally, plant: str = "")
         idumb("resume", "1", "--retry-failed")
     sinks.update(kept(project, frozenset(p.read_bytes() for p in (project.folder / ".planning").rglob("*-PLAN.md"))))
     for form in forms:
-        found = [name for name, data in sinks.items() if form.seen_in(data)]
+        leaks = [name for name, data in sinks.items() if form.seen_in(data)]
         with tally.case(f"{form.name} everywhere"):
-            assert found == [], f"{form.name} stands in {found}"
+            assert leaks == [], f"{form.name} stands in {leaks}"
     tally.note("places searched", len(sinks))
 
 
@@ -209,11 +209,11 @@ def planted(fault: str) -> None:
     Redactor.data = lambda _, data: data  # type: ignore[method-assign,assignment]
 
 
-def printing_project(place: Path, forms: list[Canary], known: list[Canary]) -> Project:
+def printing_project(place: Path, forms: list[Canary], planted: list[Canary]) -> Project:
     project = projects.create(GitSandbox.create(place / "repo"), files={"README.md": "# A project\n"})
     (place / "canaries.json").write_text(json.dumps([form.text for form in forms]), encoding="utf-8")
     (place / "print.py").write_text(PRINTER, encoding="utf-8")
-    names = json.dumps([c.variable for c in known if c.variable])
+    names = json.dumps([c.variable for c in planted if c.variable])
     bindings = ["bindings:"]
     for mode in ("much", "error", "judge"):
         argv = json.dumps([sys.executable, str(place / "print.py"), mode, f"{mode}.txt"])
@@ -221,7 +221,7 @@ def printing_project(place: Path, forms: list[Canary], known: list[Canary]) -> P
     project.configure("\n".join([*bindings, ""]))
     line = f"{sys.executable} {place / 'print.py'}"
     # What a person wrote into a plan is run as it is, and shown like all else.
-    token = next((canary.text for canary in known if canary.name == "github"), "nothing")
+    token = next((canary.text for canary in planted if canary.name == "github"), "nothing")
     project.plan(
         [
             making("T1-01", "much.txt", fields="- **Builder:** much\n", steps=()),
@@ -251,10 +251,10 @@ def kept(project: Project, theirs: frozenset[bytes] = frozenset()) -> Iterator[t
 
 def objects(project: Project) -> Iterator[bytes]:
     argv = ["git", "cat-file", "--batch-all-objects", "--batch"]
-    found = io.BytesIO(subprocess.run(argv, cwd=project.folder, capture_output=True, check=True).stdout)
-    while head := found.readline():
-        yield found.read(int(head.split()[2]))
-        found.read(1)
+    objects_read = io.BytesIO(subprocess.run(argv, cwd=project.folder, capture_output=True, check=True).stdout)
+    while head := objects_read.readline():
+        yield objects_read.read(int(head.split()[2]))
+        objects_read.read(1)
 
 
 def normal_output(chance: random.Random) -> Iterator[str]:

@@ -81,7 +81,7 @@ def _survives_a_commit_of_the_users(scene: Scene, point: int) -> None:
     answer = scene.go_on(project, scene.shape.steps[0])
     assert answer is not None
     assert answer.code == 0, answer
-    said = [line for line in project.subjects() if line in {"Add a", "Say more", "Say two", "Theirs"}]
-    assert said == ["Add a", "Say more", "Theirs", "Say two", "Say more"]
+    subjects = [line for line in project.subjects() if line in {"Add a", "Say more", "Say two", "Theirs"}]
+    assert subjects == ["Add a", "Say more", "Theirs", "Say two", "Say more"]
     assert project.repo.git("show", "HEAD:staged.txt") == "three"
     assert project.read("mine.txt") == "never committed\n"

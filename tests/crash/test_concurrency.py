@@ -35,7 +35,7 @@ def test_the_harness_detects_a_lock_that_excludes_no_process(scene: Scene) -> No
 
     def found(seed: int) -> bool:
         trees = scene.copy(1)
-        told = concurrency.mixed(scene, trees, random.Random(seed), plant="everybody owns")
-        return any(concurrency.check(trees, told))
+        runs = concurrency.mixed(scene, trees, random.Random(seed), plant="everybody owns")
+        return any(concurrency.check(trees, runs))
 
     assert any(found(seed) for seed in range(12))

@@ -19,12 +19,12 @@ WHO = "git -c user.name=Pat -c user.email=pat@example.invalid"
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    made = projects.create(sandbox, files={"src.txt": "one\n"})
+    project = projects.create(sandbox, files={"src.txt": "one\n"})
     steps = [write("b.txt", "b\n"), shell("sh ../actor")]
-    made.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
+    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", after="T1-01", steps=steps)])
     sandbox.write_all({"src.txt": "two\n", "notes.txt": "mine\n", "staged.txt": "staged\n"})
     sandbox.git("add", "staged.txt")
-    return made
+    return project
 
 
 def killed(project: Project, deed: str, start: str, tmp_path: Path, nth: int = 0) -> str:

@@ -105,13 +105,13 @@ def test_a_commit_is_complete_or_absent_if_a_rename_fails(
     paths = ("a.txt", "new.txt", "old.txt")
     message = "both\n\nIdumb-Task: T1-01\n"
     with faults.armed(sandbox.root, kind=shim.RENAME, error=errno.ENOSPC, nth=nth):
-        made = history.commit(paths, message, expected_head=first, hooks=True, allow_empty=False)
+        result = history.commit(paths, message, expected_head=first, hooks=True, allow_empty=False)
     for name in faults.environment:
         monkeypatch.delenv(name)
-    if made.commit is None:
+    if result.commit is None:
         assert sandbox.head() == first
-        made = history.commit(paths, message, expected_head=first, hooks=True, allow_empty=False)
-    assert made.commit == sandbox.head() != first
+        result = history.commit(paths, message, expected_head=first, hooks=True, allow_empty=False)
+    assert result.commit == sandbox.head() != first
     assert sandbox.status() == []
 
 
@@ -124,9 +124,9 @@ def test_the_index_follows_a_commit_if_git_could_not_store_it(sandbox: GitSandbo
     stale = (sandbox.git_dir / "index").read_bytes()
     paths = ("a.txt", "b.txt", "new.txt", "old.txt")
     history = GitHistory(discover.find(str(sandbox.root)))
-    made = history.commit(paths, "both\n", expected_head=first, hooks=True, allow_empty=False)
+    result = history.commit(paths, "both\n", expected_head=first, hooks=True, allow_empty=False)
     (sandbox.git_dir / "index").write_bytes(stale)
     sandbox.write("b.txt", "three\n")
     sandbox.git("add", "b.txt")
-    history.settle_index(str(made.commit), paths)
+    history.settle_index(str(result.commit), paths)
     assert sandbox.status() == ["M  b.txt"]

@@ -30,9 +30,9 @@ def test_the_programme_detects_leftover_temporary_files(tmp_path: Path) -> None:
     try:
         with full_disk.mounted(tmp_path / "disk") as disk, Stage(tmp_path) as stage:
             init = scenes.all_of(stage)["init"]
-            for left in range(6):
+            for amount in range(6):
                 hook = "tests.crash.full_disk:leave_temporary_files"
-                full_disk.play(stage, disk, init, Size("init", "pages", left), caught, hook=hook)
+                full_disk.play(stage, disk, init, Size("init", "pages", amount), caught, hook=hook)
     except CannotRun as reason:
         pytest.skip(str(reason))
     assert any("leftover files" in failure.words for failure in caught.failures), caught

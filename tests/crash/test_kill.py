@@ -28,7 +28,7 @@ class Scene:
     undisturbed: Ending
 
     def first(self, name: str) -> int:
-        return next(n for n, known in enumerate(self.names) if known.startswith(name))
+        return next(n for n, point in enumerate(self.names) if point.startswith(name))
 
 
 @pytest.fixture(scope="module")

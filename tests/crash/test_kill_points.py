@@ -41,4 +41,4 @@ def test_the_programme_detects_a_broken_recovery(fault: str, tmp_path: Path) -> 
 
 
 def _last(scene: Scene, name: str) -> int:
-    return max(n for n, known in enumerate(scene.points[0]) if known.startswith(name))
+    return max(n for n, point in enumerate(scene.points[0]) if point.startswith(name))

@@ -26,7 +26,7 @@ def test_the_harness_detects_processes_that_outlive_their_group(tmp_path: Path) 
     """A harness that never failed proves nothing: here only the process group is ended."""
     tally = Tally()
     leftover_processes.one_round(tmp_path, tally, [Case("agent", "wait", TIMEOUT)], plant="only the group")
-    left = {failure.case for failure in tally.failures if failure.kind == LEFT_PROCESS}
-    assert f"agent, wait, {TIMEOUT}: double fork" in left
-    assert f"agent, wait, {TIMEOUT}: no environment" in left
-    assert f"agent, wait, {TIMEOUT}: {escapes.MOVING}" in left
+    cases = {failure.case for failure in tally.failures if failure.kind == LEFT_PROCESS}
+    assert f"agent, wait, {TIMEOUT}: double fork" in cases
+    assert f"agent, wait, {TIMEOUT}: no environment" in cases
+    assert f"agent, wait, {TIMEOUT}: {escapes.MOVING}" in cases

@@ -14,10 +14,10 @@ from tests.crash.programme import Programme, Tally
 @pytest.mark.timeout(300)
 def test_rollback_and_undo_are_exact_whatever_the_user_does_in_between(tmp_path: Path) -> None:
     """R-GIT-3, F24: conflicts are named and never overwritten; killed commands are run again."""
-    wanted = rollback_undo.PROGRAMME
-    result = programme.carry_out(wanted, size=wanted.sample, seed=9, folder=tmp_path)
+    chosen = rollback_undo.PROGRAMME
+    result = programme.carry_out(chosen, size=chosen.sample, seed=9, folder=tmp_path)
     assert not result.failures, programme.report(result)
-    assert result.cases == wanted.sample
+    assert result.cases == chosen.sample
     assert min(result.notes.get(name, 0) for name in ("rollback", "undo", "conflicts named", "killed")) > 5
 
 

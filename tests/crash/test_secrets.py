@@ -28,10 +28,10 @@ def test_no_canary_secret_is_stored_or_printed_anywhere(tmp_path: Path) -> None:
 def test_the_harness_detects_unredacted_secrets(tmp_path: Path) -> None:
     tally = Tally()
     secrets.everywhere(tmp_path, secrets.canaries(random.Random(1))[-2:], tally, plant="redaction off")
-    found = " ".join(failure.words for failure in tally.failures)
-    assert "what show T1-03 says" in found
-    assert ".git/idumb/store.db" in found
-    assert "objects of git" in found
+    reports = " ".join(failure.words for failure in tally.failures)
+    assert "what show T1-03 says" in reports
+    assert ".git/idumb/store.db" in reports
+    assert "objects of git" in reports
 
 
 def test_the_harness_detects_a_redactor_that_forgets_the_previous_chunk(

@@ -21,17 +21,17 @@ SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 60
 
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
-    made = projects.create(sandbox)
+    project = projects.create(sandbox)
     os.mkfifo(tmp_path / "door")
     step = shell(SLEEPER.format(note=tmp_path / "note", door=tmp_path / "door") + "; echo whole >> b.txt")
-    made.plan(
+    project.plan(
         [
             making("T1-01", "a.txt"),
             task("T1-02", files="create `b.txt`", check="grep -q whole b.txt", after="T1-01", steps=[step]),
             making("T1-03", "c.txt", after="T1-02"),
         ]
     )
-    return made
+    return project
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])

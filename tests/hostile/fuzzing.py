@@ -135,19 +135,19 @@ class Bench:
     @cached_property
     def fresh(self) -> Project:
         """A project without a run."""
-        made = projects.create(GitSandbox.create(self.folder / "fresh"))
-        made.plan(TASKS)
-        (made.folder / ".idumb" / "policy").mkdir(exist_ok=True)
-        return made
+        project = projects.create(GitSandbox.create(self.folder / "fresh"))
+        project.plan(TASKS)
+        (project.folder / ".idumb" / "policy").mkdir(exist_ok=True)
+        return project
 
     @cached_property
     def stopped(self) -> Project:
         """A project whose run can be resumed."""
         self.forget()
-        made = projects.create(GitSandbox.create(self.folder / "stopped"))
-        made.plan([*TASKS, task("T1-03", check="test -e later", after="T1-02", steps=[shell("true")])])
-        assert made.execute("--max-attempts", "1").code == 1
-        return made
+        project = projects.create(GitSandbox.create(self.folder / "stopped"))
+        project.plan([*TASKS, task("T1-03", check="test -e later", after="T1-02", steps=[shell("true")])])
+        assert project.execute("--max-attempts", "1").code == 1
+        return project
 
     @cached_property
     def kept(self) -> Path:
@@ -155,8 +155,8 @@ class Bench:
         self.forget()
         before = set(_state().rglob("*.json"))
         assert self.fresh.quick("approve", "1", *self.fresh.answers(), "--hash", self.fresh.approval()).code == 0
-        (made,) = set(_state().rglob("*.json")) - before
-        return made
+        (approval_file,) = set(_state().rglob("*.json")) - before
+        return approval_file
 
     def ledger(self, project: Project) -> dict[str, str]:
         if project.folder not in self._ledgers:
@@ -356,13 +356,13 @@ def everything(*folders: Path) -> dict[str, str]:
 
     What is not read, by its size and time: files of more than 16 MB, pipes and devices.
     """
-    found = {}
+    digests = {}
     for folder in folders:
         for above, inner, names in os.walk(folder):
             for name in (*names, *inner):
                 place = os.path.join(above, name)
-                found[place] = _digest(place)
-    return found
+                digests[place] = _digest(place)
+    return digests
 
 
 def _digest(place: str) -> str:
@@ -434,9 +434,9 @@ def _require_shown(command: str, result: Result, tally: Tally, name: str) -> Non
     if escaping.show(text) != text:
         tally.fail(OTHER, name, f"{command} shows characters that steer or hide")
     json.dumps(answer.whole(command, data=result.data))
-    for found in result.data.get("findings", ()):
-        if found["line"] < 1 or not found["path"]:
-            tally.fail(OTHER, name, f"a finding without a place: {found}")
+    for finding in result.data.get("findings", ()):
+        if finding["line"] < 1 or not finding["path"]:
+            tally.fail(OTHER, name, f"a finding without a place: {finding}")
 
 
 def _require_placed(problem: IdumbError, tally: Tally, name: str) -> None:
@@ -444,19 +444,19 @@ def _require_placed(problem: IdumbError, tally: Tally, name: str) -> None:
     if not problem.code or not problem.message or problem.code == "internal":
         tally.fail(OTHER, name, f"an error without words: {problem!r}")
     json.dumps(problem.details)
-    for found in getattr(problem, "findings", ()):
-        if found.line < 1 or not found.path:
-            tally.fail(OTHER, name, f"a finding without a place: {found}")
+    for finding in getattr(problem, "findings", ()):
+        if finding.line < 1 or not finding.path:
+            tally.fail(OTHER, name, f"a finding without a place: {finding}")
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     place = folder / "work"
     place.mkdir()
-    bench, found = Bench(place), material()
-    tally.note("plans of other authors to begin from", len(found.outside))
+    bench, sources = Bench(place), material()
+    tally.note("plans of other authors to begin from", len(sources.outside))
     for number, kind in zip(range(size or 0), itertools.cycle(KINDS), strict=False):
         chosen = random.Random(f"{seed}/{number}")
-        case = kind(bench, chosen, found)
+        case = kind(bench, chosen, sources)
         carry_out(case, bench, tally, f"{case.name}, number {number} of seed {seed}")
         if number % 100 == 99:
             gc.collect()

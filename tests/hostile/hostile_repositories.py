@@ -82,11 +82,11 @@ class Template:
     """The repository into which payloads are planted: two tasks done, the third failed. Made once."""
 
     def __init__(self, folder: Path) -> None:
-        made = projects.create(GitSandbox.create(folder / "template"))
+        project = projects.create(GitSandbox.create(folder / "template"))
         last = task("T1-03", check="test -e later", after="T1-02", steps=[shell("true")])
-        made.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), last])
-        assert made.execute("--max-attempts", "1").code == 1
-        self._root = made.folder
+        project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), last])
+        assert project.execute("--max-attempts", "1").code == 1
+        self._root = project.folder
         self._folder = folder
         self._number = 0
 
@@ -165,8 +165,8 @@ def _wrong(command: str, answer: Answer) -> Iterator[tuple[str, str]]:
 def _ledger(scene: Scene) -> dict[str, str]:
     """Everything in the case's folder except what idumb keeps for itself beside git's files."""
     own = str(scene.root / ".git" / "idumb")
-    found = everything(scene.root.parent)
-    return {path: digest for path, digest in found.items() if not f"{path}/".startswith(f"{own}/")}
+    digests = everything(scene.root.parent)
+    return {path: digest for path, digest in digests.items() if not f"{path}/".startswith(f"{own}/")}
 
 
 def chosen(number: int, count: int) -> list[str]:

@@ -216,10 +216,10 @@ def _signature(scene: Scene) -> None:
     head = scene.repo.git("cat-file", "commit", "HEAD")
     signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n AAAA\n -----END PGP SIGNATURE-----"
     top, _, words = head.partition("\n\n")
-    made = scene.repo.git(
+    commit_id = scene.repo.git(
         "hash-object", "-t", "commit", "-w", "--stdin", given=f"{top}\n{signature}\n\n{words}\n".encode()
     )
-    scene.repo.git("update-ref", "HEAD", made)
+    scene.repo.git("update-ref", "HEAD", commit_id)
 
 
 def _ssh_signature(scene: Scene) -> None:

@@ -39,16 +39,16 @@ def test_plans_of_other_authors_are_among_the_seeds() -> None:
 
 
 def test_a_seed_and_a_number_reproduce_a_case(tmp_path: Path) -> None:
-    found = fuzzing.Material(("# A plan\n\nIt has words.\n",), ())
-    made = {mutated(found.plans, random.Random("3/17")) for _ in range(3)}
-    assert len(made) == 1
+    sources = fuzzing.Material(("# A plan\n\nIt has words.\n",), ())
+    results = {mutated(sources.plans, random.Random("3/17")) for _ in range(3)}
+    assert len(results) == 1
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    made = projects.create(GitSandbox.create(tmp_path_factory.mktemp("seeds") / "repo"))
-    made.plan(fuzzing.TASKS)
-    return made
+    project = projects.create(GitSandbox.create(tmp_path_factory.mktemp("seeds") / "repo"))
+    project.plan(fuzzing.TASKS)
+    return project
 
 
 UNCHANGED = {
@@ -112,9 +112,9 @@ def test_the_harness_detects(fault: str, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_the_command_prints_one_complete_answer(tmp_path: Path) -> None:
     """One object and no traceback, in a separate process; the command changes nothing."""
-    bench, found = fuzzing.Bench(tmp_path), fuzzing.material()
+    bench, sources = fuzzing.Bench(tmp_path), fuzzing.material()
     for number, kind in enumerate((fuzzing.plan, fuzzing.made_up, fuzzing.foreign, fuzzing.configuration)):
-        case = kind(bench, random.Random(f"cli/{number}"), found)
+        case = kind(bench, random.Random(f"cli/{number}"), sources)
         was = case.path.read_bytes()
         case.path.write_bytes(case.data)
         before = fuzzing.everything(tmp_path)

@@ -30,8 +30,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    with Warm(tmp_path_factory.mktemp("answers")) as made:
-        yield made
+    with Warm(tmp_path_factory.mktemp("answers")) as warm_commands:
+        yield warm_commands
 
 
 @pytest.mark.parametrize("payload", hostile.ALL, ids=lambda payload: payload.name)
@@ -55,13 +55,13 @@ def test_no_special_file_or_link_in_a_repository_blocks_or_redirects(
 
 
 def test_every_command_is_tried_or_is_meant_to_write() -> None:
-    known = [*hostile.READING, *hostile.WITHOUT_CONSENT, *hostile.WRITING, *hostile.ELSEWHERE]
-    assert sorted(known) == sorted(main.COMMANDS)
+    listed = [*hostile.READING, *hostile.WITHOUT_CONSENT, *hostile.WRITING, *hostile.ELSEWHERE]
+    assert sorted(listed) == sorted(main.COMMANDS)
 
 
 def test_the_sample_has_every_command_several_times() -> None:
-    told = [command for number in range(len(hostile.ALL)) for command in hostile.chosen(number, 5)]
-    assert min(told.count(command) for command in hostile.COMMANDS) >= 3
+    commands = [command for number in range(len(hostile.ALL)) for command in hostile.chosen(number, 5)]
+    assert min(commands.count(command) for command in hostile.COMMANDS) >= 3
 
 
 def _careless(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -> Answer:
@@ -76,5 +76,5 @@ def test_the_harness_detects_a_careless_command(
     """What runs git as it is, writes, shows what steers, and goes on without consent is found at each of the four."""
     monkeypatch.setattr(hostile, "ask", _careless)
     scene = hostile.planted(template, payloads.GIT[0])
-    found = list(hostile.problems(warm, scene, payloads.GIT[0], ["resume"]))
-    assert sorted(kind for kind, _ in found) == sorted([OTHER, FOREIGN, FOREIGN, OTHER])
+    problems = list(hostile.problems(warm, scene, payloads.GIT[0], ["resume"]))
+    assert sorted(kind for kind, _ in problems) == sorted([OTHER, FOREIGN, FOREIGN, OTHER])

@@ -136,8 +136,8 @@ def _granted(scene: Scene) -> None:
     forged = scene.root / ".git" / "consent"
     for folder in forged.iterdir():
         shutil.copytree(folder, place / folder.name, dirs_exist_ok=True)
-    for made in place.rglob("*"):
-        made.chmod(0o700 if made.is_dir() else 0o600)
+    for path in place.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
     _project(scene).idumb("execute-phase", "1")
 
 
@@ -150,10 +150,10 @@ STRICT = (
 def _forged_approval(scene: Scene) -> None:
     """An approval given on another machine, put into the repository with a list of allowed signers."""
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-    made = task("T1-01", files="create `made.txt`", check="test -s made.txt", fields=fields)
+    forged = task("T1-01", files="create `made.txt`", check="test -s made.txt", fields=fields)
     steps = [write("made.txt", "made\n"), shell(_touch(scene))]
     lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
-    _fresh_phase(scene, f"{made}```yaml steps\n{lines}```\n", head=STRICT)
+    _fresh_phase(scene, f"{forged}```yaml steps\n{lines}```\n", head=STRICT)
     scene.repo.commit("theirs")
     project = _project(scene)
     answer = project.quick("check-plan", "1", "--json")

@@ -60,11 +60,11 @@ def everything(root: Path) -> dict[str, Entry]:
     }
 
 
-def equal(what: str, before: Mapping[str, object], after: Mapping[str, object]) -> None:
+def equal(subject: str, before: Mapping[str, object], after: Mapping[str, object]) -> None:
     """An AssertionError that names what differs, whether or not assertions are rewritten."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     differences = [f"{name!r}: {before.get(name)} -> {after.get(name)}" for name in names[:5]]
-    assert not names, f"{what}: {'; '.join(differences)}"
+    assert not names, f"{subject}: {'; '.join(differences)}"
 
 
 def kept(before: Record, after: Record, but: tuple[str, ...] = TOUCHED, *, moves: bool = True) -> None:

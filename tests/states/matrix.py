@@ -79,8 +79,8 @@ def begin(given: dict[str, Any]) -> None:
 def _sound(repo: GitSandbox) -> None:
     checked = repo.try_git("fsck", "--no-progress", "--no-dangling")
     assert checked.returncode == 0, checked.stderr.decode(errors="replace")
-    left = [str(found) for found in repo.common_dir.rglob("*.lock") if found.name != "owner.lock"]
-    assert left == [], left
+    locks = [str(path) for path in repo.common_dir.rglob("*.lock") if path.name != "owner.lock"]
+    assert locks == [], locks
 
 
 def _ran(before: Record, repo: GitSandbox, answer: Answer) -> Record:
@@ -156,20 +156,20 @@ def undo(case: Case, repo: GitSandbox) -> None:
     done = _ran(before, repo, case.execute(repo))
     back, again = ("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")
     steps = ((back, before), (again, done), (again, before))
-    for argv, wanted in steps:
+    for argv, expected in steps:
         answer = case.idumb(repo, *argv)
         assert answer.code == 0, answer.out
-        ledgers.equal(f"after {argv[0]}", wanted.user, ledgers.record(repo).user)
+        ledgers.equal(f"after {argv[0]}", expected.user, ledgers.record(repo).user)
     ledgers.kept(before, ledgers.record(repo))
     _sound(repo)
 
 
-def late(case: Case, left: Record) -> None:
+def late(case: Case, after_run: Record) -> None:
     """The run came before the state and left `left`; whatever rollback answers now, it changes no user file."""
     repo = case.scene.repo
     before = ledgers.record(repo)
     gone = {path for path in TOUCHED if path.startswith("out/") and path not in before.user}  # as at the start
-    changed = [path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), left.user.get(path))]
+    changed = [path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), after_run.user.get(path))]
     answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
     assert answer.code in {0, 1, 4}, answer
     after = ledgers.record(repo)
@@ -179,7 +179,7 @@ def late(case: Case, left: Record) -> None:
         return
     ledgers.kept(before, after, tuple(changed))
     for path in changed:
-        was, left_mode, now = (record.user.get(path) for record in (before, left, after))
+        was, left_mode, now = (record.user.get(path) for record in (before, after_run, after))
         if was and left_mode and now and was.mode != left_mode.mode:
             assert now.mode == was.mode, (path, was, now)
     if answer.code == 0:
@@ -230,10 +230,10 @@ def commit_refused(case: Case, repo: GitSandbox, code: str) -> None:
 
 
 def carry_out(case: Case, action: str) -> None:
-    left = ledgers.record(case.scene.repo) if action == "late" else None
+    after_run = ledgers.record(case.scene.repo) if action == "late" else None
     repo = case.state.make(case.scene) or case.scene.repo
-    if left is not None:
-        late(case, left)
+    if after_run is not None:
+        late(case, after_run)
     elif case.state.ends == "runs":
         ACTIONS[action](case, repo)
     elif case.state.ends.startswith("refused"):

@@ -163,8 +163,8 @@ def assert_kept(before: Record, repo: GitSandbox, deed: Deed) -> None:
     ledgers.equal("index", without(before.index, (*own, *deed.changes)), without(after.index, (*own, *deed.changes)))
 
 
-def without(found: Mapping[str, object], but: tuple[str, ...]) -> dict[str, object]:
-    return {path: value for path, value in found.items() if path.partition("\0")[0] not in but and path != "out"}
+def without(ledger_part: Mapping[str, object], but: tuple[str, ...]) -> dict[str, object]:
+    return {path: value for path, value in ledger_part.items() if path.partition("\0")[0] not in but and path != "out"}
 
 
 def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case) -> None:

@@ -20,7 +20,7 @@ BACK = ("rollback", "1", "--to", "start", "--yes")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
     place = tmp_path_factory.mktemp("incidents")
     consent = template(place / "fresh")
     with Warm(place / "answers") as warm:
@@ -28,8 +28,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm,
 
 
 @pytest.fixture
-def case(made: tuple[Path, Warm, str], tmp_path: Path) -> Case:
-    place, warm, consent = made
+def case(template: tuple[Path, Warm, str], tmp_path: Path) -> Case:
+    place, warm, consent = template
     return Case(warm, State("incident", (), lambda _: None), copied(place / "fresh", tmp_path / "case"), consent)
 
 
@@ -143,8 +143,8 @@ def test_bytes_that_an_agent_discarded_can_be_inspected_first(case: Case, repo: 
         repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
         given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""},
     )  # fmt: skip
-    said = next(line for line in answer.err.splitlines() if "third.txt as it was before" in line)
-    revision = said.rpartition("git show ")[2]
+    line_of_path = next(line for line in answer.err.splitlines() if "third.txt as it was before" in line)
+    revision = line_of_path.rpartition("git show ")[2]
     assert repo.git("show", revision) == "edited"
 
 
@@ -321,10 +321,10 @@ def test_files_outside_all_snapshots_are_reported_before_a_run_and_when_deleted(
         given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""},
     )  # fmt: skip
     assert answer.code == 0, answer
-    said = answer.err.splitlines()
-    started = next(number for number, line in enumerate(said) if "T1-01" in line)
-    early = "\n".join(said[:started])
+    lines = answer.err.splitlines()
+    started = next(number for number, line in enumerate(lines) if "T1-01" in line)
+    early = "\n".join(lines[:started])
     assert "(ignored by git): .secret, build/" in early
     assert "(a repository of its own): nested" in early
     assert "(neither file, link nor folder): pipe" in early
-    assert any("build/ disappeared while T1-02 ran" in line for line in said[started:]), answer.err
+    assert any("build/ disappeared while T1-02 ran" in line for line in lines[started:]), answer.err
