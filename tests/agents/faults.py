@@ -65,10 +65,10 @@ def ending(project: Project, name: str, fault: str) -> Ending:
     error = ended.answer["error"]
     words = built["message"] or (error["message"] if error else "done")
     words = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:8901", words)
-    return Ending(built["outcome"], built["failure"] or "-", ended.code, words, _left())
+    return Ending(built["outcome"], built["failure"] or "-", ended.code, words, _leftovers())
 
 
-def _left() -> list[str]:
+def _leftovers() -> list[str]:
     leftovers = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

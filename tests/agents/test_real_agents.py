@@ -142,7 +142,7 @@ def test_each_fault_has_the_documented_result(name: str, fault: str, project: Pr
     """The table in docs/agents.md, row by row; `python -m tests.agents.faults` prints it."""
     ended = faults.ending(project, name, fault)
     assert (ended.outcome, ended.kind, ended.code) == faults.documented()[name, fault]
-    assert ended.left == []
+    assert ended.leftovers == []
 
 
 COMMANDS = {

@@ -92,7 +92,7 @@ def build_it(project: Project) -> None:
     version = installed.PACKAGES["claude"].rpartition("@")[2]
     ran = [(e["payload"]["envelope"]["adapter"], e["payload"]["envelope"]["adapter_version"]) for e in begun]
     assert ran == [("claude", f"1 {version}")] * 3
-    assert told(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
+    assert reported_usage(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
     finished = project.events("1", "--kind", "attempt.finished")
     assert {e["payload"]["verdict"] for e in finished} == {"PASS"}
     assert len(project.events("1", "--kind", "checkpoint.recorded")) == 3
@@ -118,10 +118,10 @@ def by_acp(project: Project) -> None:
     # This version looks for statistics of plugins on another host, whatever it is told; there is none.
     ended = installed.alone(project, "claude", rehearsal.SCRIPT, "execute-phase", "1", "--json")
     assert ended.code == 0, ended.out + ended.err
-    assert told(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
+    assert reported_usage(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
 
 
-def told(project: Project) -> list[tuple[int, int]]:
+def reported_usage(project: Project) -> list[tuple[int, int]]:
     return rehearsal.used(project.events("1", "--kind", "attempt.finished"), "builder")
 
 
@@ -132,7 +132,7 @@ def by_http(project: Project) -> None:
     approved(project)
     ended = beside(project, "execute-phase", "1")
     assert ended.code == 0, ended.out + ended.err
-    assert told(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
+    assert reported_usage(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
 
 
 def by_steps(project: Project) -> None:

@@ -16,7 +16,7 @@ from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import FOURTH, PLAN, amend, dies_at, edit, halted, run, run_id, versions
+from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, run_killed_before, versions
 from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -268,7 +268,9 @@ def test_after_a_kill_the_next_command_adopts_a_written_amendment_or_drops_it(
 ) -> None:
     """R-LOCK-8: plan and log always agree."""
     before = project.read(PLAN)
-    dies_at(project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    run_killed_before(
+        project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes"
+    )
     assert (project.read(PLAN) == before) == (version == 1)
     assert versions(project) == []
     ended = project.quick("resume", "1", "--retry-failed", "--json")
@@ -281,7 +283,7 @@ def test_after_a_kill_the_next_command_adopts_a_written_amendment_or_drops_it(
 def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(project: Project) -> None:
     """R-LOCK-8: finished work stays, and `next` and `status` show that run."""
     before = run_id(project)
-    dies_at(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    run_killed_before(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
     row = project.quick("status", "--json").data["phases"][0]
     assert (row["changed_since_run"], row["tasks"].get("completed")) == (False, 1)
@@ -295,7 +297,7 @@ def test_a_verified_phase_stays_verified_after_a_killed_decision(sandbox: GitSan
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     assert run(project).code == 0
-    dies_at(project, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
+    run_killed_before(project, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
     refused(project.quick("execute-phase", "1", "--json"), "phase.verified")
 
 
@@ -305,14 +307,16 @@ def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_
 ) -> None:
     """R-LOCK-8: `--force` neither hides work of an unfinished run nor fails because of an interrupted amendment."""
     before = run_id(project)
-    dies_at(project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    run_killed_before(
+        project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes"
+    )
     forced = project.quick("execute-phase", "1", "--force", "--json")
     assert forced.data["run"] == before, forced
     done = projects.create(GitSandbox.create(tmp_path / "done"), files={"a.txt": "one\n"})
     done.plan([task("T1-01", files="modify `a.txt`", check="test -s a.txt", steps=[shell("echo x >> a.txt")])])
     assert run(done).code == 0
     first = run_id(done)
-    dies_at(done, getattr(contract_versions, place), "amend", "1", "--decision", "x", "--yes")
+    run_killed_before(done, getattr(contract_versions, place), "amend", "1", "--decision", "x", "--yes")
     again = done.quick("execute-phase", "1", "--force", "--approve", done.approval(), "--json")
     assert (again.code, again.data["run"] == first) == (0, False), again
     symptoms = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]

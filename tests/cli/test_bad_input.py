@@ -13,7 +13,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
-from tests.support.refusals import RUNNING, refused, whole
+from tests.support.refusals import RUNNING, all_bytes, refused
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: A plan\ngoal: A goal\n'
@@ -132,7 +132,7 @@ def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Proj
     """R-PLAN-5, R-PLAN-6, R-LOCK-1."""
     text, line_text, words = BAD_PLANS[mistake]
     project.repo.write(PLAN, text)
-    before = whole(project.repo)
+    before = all_bytes(project.repo)
     checked = project.quick("check-plan", "1", "--json")
     errors = [f for f in checked.data["findings"] if f["severity"] == "error"]
     assert (checked.code, checked.error["code"]) == (3, "plan.invalid")
@@ -144,7 +144,7 @@ def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Proj
     human = project.quick("check-plan", "1")
     assert human.code == 3
     assert f"{PLAN}:{errors[0]['line']}" in human.out
-    assert whole(project.repo) == before
+    assert all_bytes(project.repo) == before
     error, message = refused(project, "execute-phase", "1", exit=3, code="plan.invalid")
     assert {f["line"] for f in findings(error)} >= {f["line"] for f in errors}
     assert f"{PLAN}:{errors[0]['line']}" in message
@@ -297,10 +297,10 @@ def test_an_unreadable_configuration_is_reported_with_its_line(project: Project)
     project.plan([making("T1-01", "a.txt")])
     project.repo.write(".idumb/config.yaml", "git:\n  comit: task\n")
     for arguments in (("execute-phase", "1"), ("check-plan", "1")):
-        before = whole(project.repo)
+        before = all_bytes(project.repo)
         answer = project.json(*arguments)
         words = project.idumb(*arguments)
-        assert whole(project.repo) == before
+        assert all_bytes(project.repo) == before
         assert answer.code == words.code == 3
         assert ".idumb/config.yaml:2" in words.err
         assert "commit" in words.err

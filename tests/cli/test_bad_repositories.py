@@ -14,7 +14,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task, write
-from tests.support.refusals import EVERY, refused, whole
+from tests.support.refusals import EVERY, all_bytes, refused
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def test_a_read_only_repository_is_refused_in_one_line(read_only: Project) -> No
     if as_somebody_else(read_only, "--version").code != 0:
         pytest.skip("this process is root, and another user cannot start idumb here")
     consent = read_only.approval()
-    before = whole(read_only.repo)
+    before = all_bytes(read_only.repo)
     answer = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent, "--json")
     words = as_somebody_else(read_only, "execute-phase", "1", "--approve", consent)
     assert answer.code == words.code == 4, (answer, words)
@@ -274,4 +274,4 @@ def test_a_read_only_repository_is_refused_in_one_line(read_only: Project) -> No
     assert as_somebody_else(read_only, "init").code == 0  # there is nothing to make
     assert as_somebody_else(read_only, "status").code == 0
     assert as_somebody_else(read_only, "check-plan", "1").code == 0
-    assert whole(read_only.repo) == before
+    assert all_bytes(read_only.repo) == before

@@ -38,7 +38,7 @@ def execute(project: Project) -> Answer:
     return project.quick("execute-phase", "1", "--approve", consent, "--json")
 
 
-def write_calls(path: str) -> chat_server.Said:
+def write_calls(path: str) -> chat_server.Response:
     return chat_server.calls(("write_file", {"path": path, "content": "made\n", "intent": "as the task says"}))
 
 
@@ -113,7 +113,7 @@ def test_an_unknown_model_costs_no_attempt_and_the_run_continues_after_the_fix(
     ],
 )
 def test_a_server_that_refuses_stops_the_run_and_costs_no_attempt(
-    sandbox: GitSandbox, response: chat_server.Said, kind: str, word: str
+    sandbox: GitSandbox, response: chat_server.Response, kind: str, word: str
 ) -> None:
     """R-ADAPT-2."""
     project = projects.create(sandbox)

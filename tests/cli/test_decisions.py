@@ -16,7 +16,7 @@ from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import PLAN, dies_at, edit, run, run_id, versions
+from tests.support.plans import PLAN, edit, run, run_id, run_killed_before, versions
 from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -149,7 +149,7 @@ def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
 def test_after_a_kill_during_the_write_the_answer_is_appended_once(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
-    dies_at(project, contract_versions._write, "decide", QUESTION, "yes")
+    run_killed_before(project, contract_versions._write, "decide", QUESTION, "yes")
     assert "## Decisions" not in project.read(PLAN)
     assert project.quick("resume", "1", "--json").code == 0
     assert project.read(PLAN).count(QUESTION) == 1
@@ -158,7 +158,7 @@ def test_after_a_kill_during_the_write_the_answer_is_appended_once(project: Proj
 def test_after_a_kill_behind_the_write_the_answer_is_appended_once(project: Project) -> None:
     """R-ASK-3."""
     judged(project)
-    dies_at(project, contract_versions._record, "decide", QUESTION, "yes")
+    run_killed_before(project, contract_versions._record, "decide", QUESTION, "yes")
     assert project.read(PLAN).count(QUESTION) == 1
     assert project.quick("resume", "1", "--json").code == 0
     assert project.read(PLAN).count(QUESTION) == 1
@@ -339,7 +339,7 @@ def test_a_run_killed_before_its_question_asks_when_it_continues(project: Projec
     steps = [shell("echo a > a.txt; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    dies_at(project, questions.ask_about_strays, "execute-phase", "1", "--approve", consent)
+    run_killed_before(project, questions.ask_about_strays, "execute-phase", "1", "--approve", consent)
     assert project.quick("resume", "1", "--json").code == 5
     assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
 

@@ -38,7 +38,7 @@ def state_dir() -> Path:
     return Path(os.environ["XDG_STATE_HOME"]) / "idumb"
 
 
-def left(project: Project) -> list[str]:
+def remaining(project: Project) -> list[str]:
     """What remains of idumb, except backups and files for users."""
     remains = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
     remains += list(project.repo.refs("refs/idumb/"))
@@ -63,7 +63,7 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
         "copy of the event log",
         "event log and state of working trees",
     }
-    assert left(project) == []
+    assert remaining(project) == []
     assert same(before, project.repo.ledger())
     assert project.subjects() == commits
     assert project.repo.git("fsck", "--full", "--no-dangling") == ""
@@ -102,9 +102,9 @@ def test_the_backup_restores_everything(project: Project, tmp_path: Path) -> Non
 
 def test_without_a_terminal_it_needs_an_option_and_lists_what_it_would_remove(project: Project) -> None:
     """R-GIT-8."""
-    before = left(project)
+    before = remaining(project)
     answer = project.idumb("deinit")
-    assert (answer.code, left(project)) == (4, before)
+    assert (answer.code, remaining(project)) == (4, before)
     for words in ("5 refs under refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
         assert words in answer.err
     assert not (state_dir() / "backups").exists()
@@ -167,11 +167,11 @@ def test_deinit_is_refused_while_a_run_is_active_in_any_working_tree(sandbox: Gi
     other = Project(GitSandbox(tmp_path / "other"), tmp_path / "other")
     with project.running("execute-phase", "1", "--approve", project.approval()) as running:
         running.wait_for("attempt.started")
-        before = left(project)
+        before = remaining(project)
         answer = other.quick("deinit", "--yes", "--json")
         assert (answer.code, answer.error["code"]) == (4, "lock.held")
         assert str(running.pid) in answer.error["message"]
-        assert left(project) == before
+        assert remaining(project) == before
         os.kill(running.pid, signal.SIGKILL)
         running.end()
 
@@ -184,7 +184,7 @@ def test_an_owner_on_another_machine_keeps_its_working_tree(project: Project) ->
     answer = project.quick("deinit", "--yes", "--json")
     assert (answer.code, answer.error["code"]) == (4, "lock.held")
     assert "another.example" in answer.error["message"]
-    assert left(project)
+    assert remaining(project)
 
 
 def test_a_damaged_log_is_removed_too_and_kept_unchanged_in_the_backup(project: Project, tmp_path: Path) -> None:
@@ -192,24 +192,24 @@ def test_a_damaged_log_is_removed_too_and_kept_unchanged_in_the_backup(project: 
     store.write_bytes(b"damaged")
     assert project.quick("deinit", "--yes", "--backup", str(tmp_path / "b"), "--json").code == 0
     assert (tmp_path / "b/idumb/store.db").read_bytes() == b"damaged"
-    assert left(project) == []
+    assert remaining(project) == []
 
 
 def test_deinit_removes_nothing_if_refs_cannot_be_backed_up(project: Project) -> None:
     oid = next(iter(project.repo.refs("refs/idumb/").values()))
     (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
-    before = left(project)
+    before = remaining(project)
     answer = project.quick("deinit", "--yes", "--json")
     assert answer.code == 4
     assert "--no-backup" in answer.error["hint"]
-    assert left(project) == before
+    assert remaining(project) == before
     assert project.quick("deinit", "--yes", "--no-backup", "--json").code == 0
-    assert left(project) == []
+    assert remaining(project) == []
 
 
 def test_deinit_removes_nothing_if_a_folder_cannot_be_listed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data that is not in the backup must stay."""
-    listed, before = os.scandir, left(project)
+    listed, before = os.scandir, remaining(project)
 
     def failing(path: str) -> object:
         if str(path).endswith("/worktrees"):
@@ -219,7 +219,7 @@ def test_deinit_removes_nothing_if_a_folder_cannot_be_listed(project: Project, m
     monkeypatch.setattr(os, "scandir", failing)
     assert project.quick("deinit", "--yes", "--json").error["code"] == "system.disk"
     monkeypatch.setattr(os, "scandir", listed)
-    assert left(project) == before
+    assert remaining(project) == before
 
 
 def test_a_backup_never_goes_into_a_folder_that_is_not_empty(project: Project, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_backup_never_goes_into_a_folder_that_is_not_empty(project: Project, t
     for place in (tmp_path, tmp_path / "mine"):
         answer = project.quick("deinit", "--yes", "--backup", str(place), "--json")
         assert (answer.code, answer.error["code"]) == (4, "backup.exists")
-    assert left(project)
+    assert remaining(project)
 
 
 def test_only_the_user_can_read_the_backup(project: Project, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(project: Proje
         answer = project.quick("deinit", "--yes", "--json")
         assert answer.code == 0, (number, answer.out)
         # Consents are of the repository that was copied.
-        assert [name for name in left(project) if len(name) != 64] == [], number
+        assert [name for name in remaining(project) if len(name) != 64] == [], number
         assert same(before, project.repo.ledger()), number
     assert number > 15
 

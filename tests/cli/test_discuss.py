@@ -10,7 +10,7 @@ import pytest
 from idumb.views.terminal import ask
 from tests.support import scripted_roles
 from tests.support.gitrepo import GitSandbox
-from tests.support.scripted_roles import Desk
+from tests.support.scripted_roles import PlanningProject
 
 CONTEXT = ".planning/phases/2/2-CONTEXT.md"
 QUESTIONS = '{"questions": [{"text": "Who is greeted?", "why": "It is the list"}, {"text": "How?"}, 3]}'
@@ -18,19 +18,19 @@ ASKED = f"Gladly.\n\n```json\n{QUESTIONS}\n```"
 
 
 @pytest.fixture
-def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
-    return scripted_roles.desk(sandbox, tmp_path / "agents")
+def planning(sandbox: GitSandbox, tmp_path: Path) -> PlanningProject:
+    return scripted_roles.create(sandbox, tmp_path / "agents")
 
 
-def test_questions_are_written_to_the_context_file_and_answered_once(desk: Desk) -> None:
+def test_questions_are_written_to_the_context_file_and_answered_once(planning: PlanningProject) -> None:
     """R-ADAPT-4, R-ASK-2."""
-    run = desk.project.quick
+    run = planning.project.quick
     answer = run("discuss", "2", "--json")
     assert (answer.code, answer.error["code"]) == (5, "question.waiting")
     first, second = answer.data["open"][:2]
     answered = run("discuss", "2", "--answer", f"{first}=everybody", "--json")
     assert (answered.code, answered.data["answered"]) == (0, [first])
-    place = desk.project.folder / CONTEXT
+    place = planning.project.folder / CONTEXT
     place.write_text(place.read_text().replace("_Not answered yet._", "By hand.", 1))
     again = run("discuss", "2", "--json")
     assert (again.code, len(again.data["open"])) == (5, len(answer.data["open"]) - 2)
@@ -42,18 +42,18 @@ def test_questions_are_written_to_the_context_file_and_answered_once(desk: Desk)
     assert place.read_bytes() == before
 
 
-def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(desk: Desk) -> None:
+def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(planning: PlanningProject) -> None:
     """R-ADAPT-4: open questions are shown as open."""
-    desk.answers(researcher=[ASKED, "# Found"], planner=["no"])
-    answer = desk.run("discuss", "2")
+    planning.answers(researcher=[ASKED, "# Found"], planner=["no"])
+    answer = planning.run("discuss", "2")
     assert [(q["text"], q["why"]) for q in answer.data["questions"]] == [
         ("Who is greeted?", "It is the list"),
         ("How?", ""),
     ]
-    assert "Ask nothing that the texts above answer" in desk.prompts("researcher")[0]
-    assert desk.project.quick("discuss", "2", "--answer", "Q-1=the cat").code == 0
-    desk.run("plan-phase", "2")
-    report, prompt = desk.prompts("researcher")[1], desk.prompts("planner")[0]
+    assert "Ask nothing that the texts above answer" in planning.prompts("researcher")[0]
+    assert planning.project.quick("discuss", "2", "--answer", "Q-1=the cat").code == 0
+    planning.run("plan-phase", "2")
+    report, prompt = planning.prompts("researcher")[1], planning.prompts("planner")[0]
     assert "Ask nothing that the texts above answer" not in report
     assert "What commonly goes wrong" in report
     for text in (report, prompt):
@@ -61,10 +61,10 @@ def test_a_researcher_adds_questions_and_the_planner_reads_the_answers(desk: Des
         assert "- Q-2: How?" in text
 
 
-def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(desk: Desk) -> None:
+def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(planning: PlanningProject) -> None:
     """R-ADAPT-4."""
-    desk.answers(researcher=["What a nice phase."])
-    answer = desk.run("discuss", "2")
+    planning.answers(researcher=["What a nice phase."])
+    answer = planning.run("discuss", "2")
     assert answer.code == 5
     assert "These are the usual questions" in answer.object["warnings"][0]
     assert len(answer.data["open"]) > 2
@@ -79,16 +79,16 @@ def test_a_person_at_the_terminal_answers_with_text(typed: str, answer: str | No
     assert "\x1b" not in screen.getvalue()
 
 
-def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(desk: Desk) -> None:
+def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(planning: PlanningProject) -> None:
     """R-PLAN-11."""
-    before = desk.project.read(".planning/ROADMAP.md")
-    added = desk.project.quick("roadmap", "--add", "Say\nbye <!-- x", "--json")
+    before = planning.project.read(".planning/ROADMAP.md")
+    added = planning.project.quick("roadmap", "--add", "Say\nbye <!-- x", "--json")
     assert added.data["added"] == "3"
     assert added.data["phases"][-1]["phase"] == "3"
-    after = desk.project.read(".planning/ROADMAP.md")
+    after = planning.project.read(".planning/ROADMAP.md")
     assert after == before + "\n## Phase 3: Say bye &lt;!-- x\n"
-    assert desk.project.quick("roadmap", "--add", " ", "--json").error["code"] == "roadmap.no-title"
-    assert desk.project.quick("roadmap", "--goal", "x", "--json").code == 2
+    assert planning.project.quick("roadmap", "--add", " ", "--json").error["code"] == "roadmap.no-title"
+    assert planning.project.quick("roadmap", "--goal", "x", "--json").code == 2
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(desk: Desk)
     ],
 )
 def test_a_phase_is_inserted_after_another_with_a_number_between(
-    desk: Desk, after: str, insertion: str, number: str
+    planning: PlanningProject, after: str, insertion: str, number: str
 ) -> None:
     """R-PLAN-11."""
     text = f"# Roadmap\n\n{insertion}\n## Phase 13: Z\n"
-    (desk.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
-    answer = desk.project.quick("roadmap", "--insert", "Repair", "--after", after, "--goal", "It works", "--json")
+    (planning.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
+    answer = planning.project.quick("roadmap", "--insert", "Repair", "--after", after, "--goal", "It works", "--json")
     assert (answer.code, answer.data["added"]) == (0, number), answer
-    after_that = desk.project.read(".planning/ROADMAP.md")
+    after_that = planning.project.read(".planning/ROADMAP.md")
     assert after_that.replace(f"## Phase {number}: Repair\n\nIt works\n\n", "") == text
     named = [row["phase"] for row in answer.data["phases"]]
     assert named.index(number) < named.index("13")
-    assert number in desk.project.quick("roadmap").out
+    assert number in planning.project.quick("roadmap").out
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_a_phase_is_inserted_after_another_with_a_number_between(
         (("--insert", " ", "--after", "1"), 3),
     ],
 )
-def test_an_invalid_insertion_changes_nothing(desk: Desk, arguments: tuple[str, ...], code: int) -> None:
+def test_an_invalid_insertion_changes_nothing(planning: PlanningProject, arguments: tuple[str, ...], code: int) -> None:
     """R-PLAN-11."""
-    before = desk.project.read(".planning/ROADMAP.md")
-    answer = desk.project.quick("roadmap", *arguments, "--json")
+    before = planning.project.read(".planning/ROADMAP.md")
+    answer = planning.project.quick("roadmap", *arguments, "--json")
     assert answer.code == code
-    assert desk.project.read(".planning/ROADMAP.md") == before
+    assert planning.project.read(".planning/ROADMAP.md") == before

@@ -33,13 +33,13 @@ def other_commit(repo: GitSandbox) -> str:
     return repo.git("commit-tree", "-p", "HEAD", "-m", "unique", "HEAD^{tree}")
 
 
-def run(project: Project, *deeds: str) -> Answer:
-    act(project, *deeds)
+def run(project: Project, *commands: str) -> Answer:
+    act(project, *commands)
     return project.execute("--max-attempts", "1")
 
 
-def act(project: Project, *deeds: str) -> None:
-    (project.folder.parent / "actor").write_text("\n".join((*deeds, "exit 0", "")))
+def act(project: Project, *commands: str) -> None:
+    (project.folder.parent / "actor").write_text("\n".join((*commands, "exit 0", "")))
 
 
 def refused(answer: Answer, code: str) -> dict[str, object]:
@@ -172,8 +172,8 @@ def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_i
     repo.git("add", "--intent-to-add", "notes.txt")
     repo.git("update-index", "--assume-unchanged", "README.md")
     before = index_of(project)
-    deeds = ("git add -A", "git reset -q staged.txt", "git update-index --force-remove README.md")
-    answer = run(project, *deeds, "git update-index --assume-unchanged a.txt", "git gc --quiet --prune=now")
+    commands = ("git add -A", "git reset -q staged.txt", "git update-index --force-remove README.md")
+    answer = run(project, *commands, "git update-index --assume-unchanged a.txt", "git gc --quiet --prune=now")
     assert answer.code == 0, answer
     told = told_of_index(answer)
     assert {"README.md", "a.txt", "notes.txt", "src.txt"} <= set(re.findall(r"[\w.]+", told))
@@ -226,11 +226,11 @@ def test_refreshed_index_times_and_staged_declared_files_are_not_index_changes(p
 def test_deleted_or_moved_refs_of_idumb_are_restored_and_the_run_stops(project: Project) -> None:
     """R-GIT-6, R-GIT-2: snapshots must not be lost to the next garbage collection."""
     project.repo.write("more.txt", "1")
-    deed = (
+    commands = (
         "git for-each-ref --format='delete %(refname)' refs/idumb | git update-ref --stdin",
         "git update-ref refs/idumb/worktrees/main/mine HEAD",
     )
-    error = refused(run(project, *deed), "git.own-refs-changed")
+    error = refused(run(project, *commands), "git.own-refs-changed")
     assert "idumb has restored them" in str(error["message"])
     assert project.json("doctor").code == 0
     goes_on(project)

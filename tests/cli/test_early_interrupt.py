@@ -49,15 +49,15 @@ def test_ctrl_c_during_a_command_exits_with_130_and_one_line(
     project: Project, tmp_path: Path, module: str, command: str
 ) -> None:
     arguments = [command, str(tmp_path / "backup.db")] if command == "backup" else [command]
-    assert said(project, f"idumb.app.{module}", *arguments) == WORDS
+    assert interrupted(project, f"idumb.app.{module}", *arguments) == WORDS
 
 
 @pytest.mark.parametrize("moment", ["idumb.cli.cached_view", "idumb.cli.main"])
 def test_ctrl_c_before_the_command_was_resolved_exits_the_same_way(project: Project, moment: str) -> None:
-    assert said(project, moment, "doctor") == WORDS
+    assert interrupted(project, moment, "doctor") == WORDS
 
 
-def said(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
+def interrupted(project: Project, moment: str, *arguments: str) -> tuple[int, str, list[str]]:
     """Return exit code, output and the visible text; a blank line only ends the one in which the terminal shows ^C."""
     process = subprocess.run(
         [sys.executable, "-c", PRESSING, moment, *arguments],

@@ -15,7 +15,7 @@ from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import PLAN, dies_at, edit, run
+from tests.support.plans import PLAN, edit, run, run_killed_before
 from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -161,7 +161,7 @@ def test_resume_passes_guidance_to_the_following_attempts(sandbox: GitSandbox, f
 def test_guidance_reaches_an_interrupted_task(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9: its next attempt gets the guidance."""
     project = echoing(sandbox)
-    dies_at(project, agent_client.ask, "execute-phase", "1", "--approve", project.approval())
+    run_killed_before(project, agent_client.ask, "execute-phase", "1", "--approve", project.approval())
     project.quick("resume", "1", "--max-attempts", "1", "--guidance", "use blue", "--json")
     guided = [e["task"] for e in project.events("--kind", "task.guided")]
     assert guided == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again
@@ -319,7 +319,7 @@ def test_a_dry_run_names_no_question_that_disappears_with_it(sandbox: GitSandbox
 def test_the_next_command_asks_about_a_failure_recorded_before_a_kill(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9."""
     project = planned(projects.create(sandbox), failing())
-    dies_at(project, task_failure.for_good, "execute-phase", "1", "--approve", project.approval())
+    run_killed_before(project, task_failure.for_good, "execute-phase", "1", "--approve", project.approval())
     assert decisions(project) == []
     assert project.quick("resume", "1", "--json").code == 1
     assert decisions(project) == [QUESTION]

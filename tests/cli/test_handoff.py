@@ -35,7 +35,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def asked(project: Project, *words: str) -> Answer:
+def handoff(project: Project, *words: str) -> Answer:
     answer = project.quick("handoff", *words, "--json")
     if answer.code == 0:
         jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
@@ -44,7 +44,7 @@ def asked(project: Project, *words: str) -> Answer:
 
 def test_a_completed_task_writes_a_handoff_to_each_receiver_and_the_run_continues(ran: Project) -> None:
     """R-HAND-1."""
-    listing = asked(ran, "list").data
+    listing = handoff(ran, "list").data
     assert [(h["task"], h["to_agent"], h["handoff_type"]) for h in listing["handoffs"]] == [
         ("T1-01", "human", "error_recovery"),
         ("T1-01", "verifier", "standard"),
@@ -61,7 +61,7 @@ def test_a_completed_task_writes_a_handoff_to_each_receiver_and_the_run_continue
 
 def test_each_handoff_is_saved_as_markdown_and_committed_with_the_reports(ran: Project) -> None:
     """R-HAND-1."""
-    for one in asked(ran, "list").data["handoffs"]:
+    for one in handoff(ran, "list").data["handoffs"]:
         text = ran.read(one["path"])
         assert f"to_agent: {one['to_agent']}\n" in text
         assert f"priority: {one['priority']}\n" in text
@@ -71,7 +71,7 @@ def test_each_handoff_is_saved_as_markdown_and_committed_with_the_reports(ran: P
 
 def test_handoffs_are_filtered_by_run_phase_status_and_agent_and_counted(ran: Project) -> None:
     """R-HAND-2."""
-    run = asked(ran, "list").data["handoffs"][0]["run"]
+    run = handoff(ran, "list").data["handoffs"][0]["run"]
     for chosen, count in (
         (("--run", run), 2),
         (("--run", "0000"), 0),
@@ -80,18 +80,18 @@ def test_handoffs_are_filtered_by_run_phase_status_and_agent_and_counted(ran: Pr
         (("--agent", "verifier"), 1),
         (("--status", "failed"), 0),
     ):
-        assert len(asked(ran, "list", *chosen).data["handoffs"]) == count, chosen
-        assert asked(ran, "stats", *chosen).data["stats"]["total"] == count, chosen
-    assert asked(ran, "stats").data["stats"]["by_agent"] == {"human": 1, "verifier": 1}
+        assert len(handoff(ran, "list", *chosen).data["handoffs"]) == count, chosen
+        assert handoff(ran, "stats", *chosen).data["stats"]["total"] == count, chosen
+    assert handoff(ran, "stats").data["stats"]["by_agent"] == {"human": 1, "verifier": 1}
     assert "2 handoffs" in ran.quick("handoff", "stats").out
 
 
 def test_a_status_update_is_shown_in_the_list_and_the_document(ran: Project) -> None:
     """R-HAND-2; R-LOG-1: the events name run and task, and reports of the run stay as they are."""
-    one = asked(ran, "list", "--agent", "verifier").data["handoffs"][0]
+    one = handoff(ran, "list", "--agent", "verifier").data["handoffs"][0]
     name = one["handoff_id"][:8]
-    assert asked(ran, "update", name, "in_progress", "--why", "begun").data["handoff"]["status"] == "in_progress"
-    done = asked(ran, "update", name, "complete").data["handoff"]
+    assert handoff(ran, "update", name, "in_progress", "--why", "begun").data["handoff"]["status"] == "in_progress"
+    done = handoff(ran, "update", name, "complete").data["handoff"]
     assert [(s["status"], s["reason"]) for s in done["said"]] == [("in_progress", "begun"), ("complete", "")]
     assert "status: complete\n" in ran.read(one["path"])
     for kind in ("handoff.updated", "handoff.completed"):
@@ -99,17 +99,17 @@ def test_a_status_update_is_shown_in_the_list_and_the_document(ran: Project) -> 
         assert (event["run"], event["task"], event["attempt"]) == (one["run"], "T1-01", 1)
         assert event["payload"]["handoff_id"] == one["handoff_id"]
     assert ran.quick("doctor", "--json").code == 0
-    assert asked(ran, "list", "--status", "complete").data["handoffs"][0]["handoff_id"] == one["handoff_id"]
+    assert handoff(ran, "list", "--status", "complete").data["handoffs"][0]["handoff_id"] == one["handoff_id"]
     assert "complete" in ran.quick("handoff", "list").out
 
 
 def test_an_unknown_handoff_and_an_invalid_status_are_refused(ran: Project) -> None:
     for words, code in ((("show", "ffff-none"), "handoff.unknown"), (("show", "T1-01"), "handoff.ambiguous")):
-        answer = asked(ran, *words)
+        answer = handoff(ran, *words)
         assert (answer.code, answer.error["code"]) == (3, code), answer
-    name = asked(ran, "list").data["handoffs"][0]["handoff_id"]
-    assert asked(ran, "update", name, "done").error["code"] == "handoff.bad-status"
-    assert asked(ran, "update", name).code == 2
+    name = handoff(ran, "list").data["handoffs"][0]["handoff_id"]
+    assert handoff(ran, "update", name, "done").error["code"] == "handoff.bad-status"
+    assert handoff(ran, "update", name).code == 2
 
 
 def test_a_document_that_cannot_be_written_stops_nothing(sandbox: GitSandbox) -> None:
@@ -121,4 +121,4 @@ def test_a_document_that_cannot_be_written_stops_nothing(sandbox: GitSandbox) ->
     answer = run(project)
     assert answer.code == 0, answer
     assert any("could not be written" in warning for warning in answer.object["warnings"])
-    assert len(asked(project, "list").data["handoffs"]) == 1
+    assert len(handoff(project, "list").data["handoffs"]) == 1

@@ -28,7 +28,7 @@ def configure(project: Project, *, options: str = "", more: str = "", builder: s
     project.configure(f"{builder}validator: away\n{more}{bindings}")
 
 
-def asked(project: Project) -> list[Path]:
+def request_files(project: Project) -> list[Path]:
     folder = project.folder / ".git/idumb/worktrees/main/handoffs"
     return sorted(p for p in folder.glob("T1-01-validator-*.md") if not p.name.endswith(".answer.md"))
 
@@ -50,10 +50,10 @@ def test_the_work_waits_and_is_not_repeated(project: Project, builder: str) -> N
     waits = project.execute()
     assert waits.code == 5, waits
     assert waits.data["tasks"][0]["status"] == "waiting"
-    (place,) = asked(project)
+    (place,) = request_files(project)
     assert str(place) in waits.data["tasks"][0]["reason"]
     again = project.resume()
-    assert (again.code, asked(project)) == (5, [place])
+    assert (again.code, request_files(project)) == (5, [place])
     answer(place, "PASS")
     assert project.resume().code == 0
     assert project.statuses() == {"T1-01": "completed"}
@@ -66,12 +66,12 @@ def test_a_negative_verdict_fails_the_attempt(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project, more="run: {max_attempts: 2}\n")
     assert project.execute().code == 5
-    (first,) = asked(project)
+    (first,) = request_files(project)
     answer(first, "FAIL")
     assert project.resume().code == 5
     assert (project.folder.parent / "called").read_text(encoding="utf-8") == "xx"
     assert project.read("a.txt") == "donedone"
-    (second,) = [place for place in asked(project) if place != first]
+    (second,) = [place for place in request_files(project) if place != first]
     answer(second, "PASS")
     assert project.resume().code == 0
 
@@ -81,11 +81,11 @@ def test_a_verdict_is_bound_to_the_bytes_that_were_shown(project: Project) -> No
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project)
     assert project.execute().code == 5
-    (first,) = asked(project)
+    (first,) = request_files(project)
     answer(first, "PASS")
     (project.folder / "README.md").write_text("mine\n", encoding="utf-8")
     assert project.resume().code == 5
-    assert len(asked(project)) == 2
+    assert len(request_files(project)) == 2
 
 
 @pytest.mark.parametrize("setting", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
@@ -105,12 +105,12 @@ def test_a_verdict_is_requested_under_an_unpredictable_name(project: Project) ->
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q done a.txt")])
     configure(project)
     assert project.execute().code == 5
-    (place,) = asked(project)
+    (place,) = request_files(project)
     (event,) = project.events("--kind", "handoff.asked")
     question, _, ticket = place.stem.rpartition("-")
     assert (event["payload"]["question"], event["payload"]["ticket"], len(ticket)) == (question, ticket, 16)
     assert project.resume().code == 5
-    assert (asked(project), len(project.events("--kind", "handoff.asked"))) == ([place], 1)
+    assert (request_files(project), len(project.events("--kind", "handoff.asked"))) == ([place], 1)
 
 
 def test_a_builder_that_runs_again_cannot_answer_an_earlier_request(project: Project) -> None:

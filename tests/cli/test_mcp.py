@@ -120,11 +120,11 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
     assert project.json("next", "1").data["task"] is None
     session = _session(project)
 
-    async def taken() -> dict[str, Any]:
+    async def first_task() -> dict[str, Any]:
         assert (await session.begin_session("1"))["ok"]
         return await session.next_task()
 
-    refused = asyncio.run(taken())
+    refused = asyncio.run(first_task())
     assert (refused["ok"], refused["error"]["code"]) == (False, "attempt.open")
     assert "T2-01" in refused["error"]["hint"]
 

@@ -13,7 +13,7 @@ from tests.support import acp_agent, chat_server
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import dies_at
+from tests.support.plans import run_killed_before
 from tests.support.project import Project
 
 SUB = "vendor/sub"
@@ -152,7 +152,7 @@ def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(projec
             f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
         )
         answer = project.execute()
-        results = [m["content"] for m in server.asked[-1].body["messages"] if m["role"] == "tool"]
+        results = [m["content"] for m in server.requests[-1].body["messages"] if m["role"] == "tool"]
     assert answer.code == 0, answer
     assert ["is protected by vendor/" in words for words in results] == [True] * 5 + [False] * 2
     assert "mine" in results[5]
@@ -199,7 +199,7 @@ def test_changes_of_a_killed_attempt_in_a_submodule_are_reported_and_left(projec
     """R-GIT-7: the next attempt starts from it."""
     command(project, f"test -e ../once || echo gone > {SUB}/lib.txt; touch ../once; echo a > vendor/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
-    dies_at(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
+    run_killed_before(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
     answer = project.resume()
     assert f"T1-01 was interrupted; also changed since then, left as it is: {SUB}/lib.txt" in answer.out, answer
     assert answer.code == 0, answer

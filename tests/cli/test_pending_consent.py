@@ -48,7 +48,7 @@ def decide(project: Project, *words: str) -> Answer:
     return project.quick("decide", *words, "--json")
 
 
-def asked(project: Project) -> str:
+def open_question(project: Project) -> str:
     """The id of the question that an execution without consent left."""
     stopped = run(project)
     assert (stopped.code, stopped.error["code"]) == (5, "consent.missing"), stopped
@@ -69,7 +69,7 @@ def judged(project: Project) -> None:
 
 def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
     """R-ASK-2: it is listed with its contract, answered once, and the phase runs."""
-    question = asked(project)
+    question = open_question(project)
     assert question == f"consent.{question.partition('.')[2]}"
     assert len(question) == len("consent.") + 64
     (row,) = project.quick("decisions", "--json").data["decisions"]
@@ -94,16 +94,16 @@ def test_the_refusal_names_the_pending_decision(project: Project) -> None:
 
 def test_answering_no_consents_to_nothing(project: Project) -> None:
     """R-ASK-2."""
-    question = asked(project)
+    question = open_question(project)
     assert decide(project, question, "no").data["next"] == []
     assert waiting(project) == []
-    assert asked(project) == question  # the same is asked about the same
+    assert open_question(project) == question  # the same is asked about the same
 
 
 @pytest.mark.parametrize("change", ["plan", "configuration"])
 def test_any_change_voids_the_question(project: Project, change: str) -> None:
     """R-ASK-2, R-LOCK-2: it is bound to the whole contract hash."""
-    question = asked(project)
+    question = open_question(project)
     if change == "plan":
         edit(project, "T1-01: Task", "T1-01: Changed task")
     else:
@@ -112,7 +112,7 @@ def test_any_change_voids_the_question(project: Project, change: str) -> None:
     void = decide(project, question, "run")
     assert (void.code, void.error["code"]) == (4, "decision.void"), void
     assert not project.quick("check-plan", "1", "--json").data["consent"]
-    assert asked(project) != question
+    assert open_question(project) != question
 
 
 def test_another_program_makes_another_question(
@@ -130,10 +130,10 @@ def test_another_program_makes_another_question(
     at("one")
     project.configure("bindings: {coder: {adapter: command, argv: [coder]}}\n")
     project.plan([making("T1-01", "a.txt", steps=[], fields="- **Builder:** coder\n")])
-    question = asked(project)
+    question = open_question(project)
     at("two")
     assert decide(project, question, "run").error["code"] == "decision.void"
-    assert decide(project, asked(project), "run").code == 0
+    assert decide(project, open_question(project), "run").code == 0
     at("three")
     moved = run(project)
     assert (moved.code, moved.error["code"]) == (5, "consent.other-program"), moved
@@ -144,7 +144,7 @@ def test_another_program_makes_another_question(
 def test_consent_is_never_read_from_the_plan_or_the_log(project: Project) -> None:
     """R-ASK-3: it belongs to the person, in their state directory."""
     before = project.repo.ledger()
-    assert decide(project, asked(project), "run").code == 0
+    assert decide(project, open_question(project), "run").code == 0
     assert before.changed_paths(project.repo.ledger()) == []
     assert "Decisions" not in project.read(PLAN)
     assert run(project).code == 0
@@ -153,7 +153,7 @@ def test_consent_is_never_read_from_the_plan_or_the_log(project: Project) -> Non
 
 def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, home: Path) -> None:
     """R-ASK-2: a record in another repository's name, or a damaged one, does not count."""
-    question = asked(project)
+    question = open_question(project)
     (place,) = home.rglob(f"{question}.json")
     assert project.folder not in place.parents
     assert place.stat().st_mode & 0o077 == 0
@@ -169,7 +169,7 @@ def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, 
 def test_an_agent_cannot_answer_and_may_leave_the_question(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-2."""
     mark(monkeypatch, project.folder)
-    question = asked(project)
+    question = open_question(project)
     answer = decide(project, question, "run")
     assert (answer.code, answer.error["code"]) == (4, CODE)
     assert waiting(project) == [question]
@@ -181,7 +181,7 @@ def test_no_tool_can_give_consent(project: Project) -> None:
     async def never(*argv: str) -> mcp_tools.Answer:
         raise AssertionError(argv)
 
-    question = asked(project)
+    question = open_question(project)
     reply = asyncio.run(mcp_tools.Session(never).decide(question, "run"))
     assert (reply["ok"], reply["error"]["code"]) == (False, "decision.at-terminal")
     assert waiting(project) == [question]
@@ -189,7 +189,7 @@ def test_no_tool_can_give_consent(project: Project) -> None:
 
 def test_no_option_saves_consent(project: Project) -> None:
     """R-ASK-3."""
-    question = asked(project)
+    question = open_question(project)
     assert decide(project, question, "run", "--remember", "--yes").error["code"] == "decision.not-remembered"
     assert decide(project, question, "perhaps").error["code"] == "decision.bad-choice"
     assert waiting(project) == [question]
@@ -239,7 +239,7 @@ def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) 
 def test_one_question_covers_the_phase_and_its_judges(project: Project) -> None:
     """R-ASK-1, R-ADAPT-5: by decide."""
     judged(project)
-    question = asked(project)
+    question = open_question(project)
     (row,) = project.quick("decisions", "--json").data["decisions"]
     assert row["what"].endswith(", and ask the verifier and the skeptic")
     assert [line.partition(":")[0] for line in row["evidence"][-2:]] == ["verifier", "skeptic"]
@@ -290,7 +290,7 @@ def test_work_needs_no_consent_to_its_judges(project: Project) -> None:
 def test_consent_does_not_cover_agents_that_changed_since_the_question(project: Project) -> None:
     """R-ASK-2."""
     judged(project)
-    question = asked(project)
+    question = open_question(project)
     (project.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
     assert waiting(project) == []
     assert decide(project, question, "run").error["code"] == "decision.void"
@@ -299,7 +299,7 @@ def test_consent_does_not_cover_agents_that_changed_since_the_question(project: 
 def test_status_and_next_show_pending_consent_as_a_decision(project: Project) -> None:
     """R-ASK-2: until it is answered or its subject disappears."""
     follows(project.quick("status", "--json"), "status")
-    question = asked(project)
+    question = open_question(project)
     for _ in range(2):  # no kept view hides it, or shows it later
         row = follows(project.quick("status", "--json"), "status")["phases"][0]
         assert [one["id"] for one in row["decisions"]] == [question]
@@ -331,7 +331,7 @@ def test_status_and_next_show_pending_consent_to_judges(project: Project) -> Non
 
 def test_a_state_directory_that_others_can_write_does_not_break_status(project: Project, home: Path) -> None:
     """R-ASK-2: an untrusted record is not listed; a command that starts something reports the reason."""
-    question = asked(project)
+    question = open_question(project)
     (place,) = home.rglob(f"{question}.json")
     place.chmod(0o666)
     assert project.quick("status", "--json").data["phases"][0]["decisions"] == []

@@ -10,20 +10,20 @@ import pytest
 from tests.support import fake_model, scripted_roles
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, plan_text
-from tests.support.scripted_roles import Desk
+from tests.support.scripted_roles import PlanningProject
 
 PLAN = ".planning/phases/2/01-PLAN.md"
 GOOD = plan_text([making("T2-01", "a.txt")], phase="2").rstrip("\n") + "\n"
 
 
 @pytest.fixture
-def desk(sandbox: GitSandbox, tmp_path: Path) -> Desk:
-    return scripted_roles.desk(sandbox, tmp_path / "agents")
+def planning(sandbox: GitSandbox, tmp_path: Path) -> PlanningProject:
+    return scripted_roles.create(sandbox, tmp_path / "agents")
 
 
-def bind(desk: Desk, address: str) -> None:
+def bind(planning: PlanningProject, address: str) -> None:
     options = json.dumps({"base_url": f"{address}/v1", "schema": "prompt"})
-    desk.project.configure(
+    planning.project.configure(
         f"bindings:\n  model: {{adapter: http, model: fake, options: {options}}}\n"
         "roles:\n  planner: {binding: model}\n  plan-checker: {binding: model}\n"
     )
@@ -33,7 +33,7 @@ def rule(when: str, answer: dict[str, object], times: int = 9) -> str:
     return json.dumps({"when": when, "times": times, "answers": [answer]})
 
 
-def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(desk: Desk) -> None:
+def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(planning: PlanningProject) -> None:
     """R-ADAPT-4: a malformed answer costs one round and nothing else."""
     rules = (
         rule("Plan phase 2", {"fault": "garbage"}, times=1),
@@ -41,20 +41,22 @@ def test_a_model_plans_after_a_garbage_answer_and_a_checker_reviews_the_plan(des
         rule("Look at the plan", {"data": {"verdict": "PASS", "findings": []}}),
     )
     with fake_model.serving(*rules) as served:
-        bind(desk, served.address)
-        answer = desk.run("plan-phase", "2")
+        bind(planning, served.address)
+        answer = planning.run("plan-phase", "2")
     assert (answer.code, answer.data["rounds"], answer.object["warnings"]) == (0, 2, [])
-    assert desk.project.read(PLAN) == GOOD
-    events = desk.project.events("--kind", "role.asked")
+    assert planning.project.read(PLAN) == GOOD
+    events = planning.project.events("--kind", "role.asked")
     assert [e["payload"]["role"] for e in events] == ["planner", "planner", "plan-checker"]
     assert events[1]["payload"]["usage"]["tokens_out"] == 70
 
 
 @pytest.mark.parametrize(("fault", "code"), [("refused", "role.declined"), ("unauthorized", "role.not-logged-in")])
-def test_a_model_without_an_answer_ends_the_rounds_with_its_reason(desk: Desk, fault: str, code: str) -> None:
+def test_a_model_without_an_answer_ends_the_rounds_with_its_reason(
+    planning: PlanningProject, fault: str, code: str
+) -> None:
     """R-ADAPT-4: a failure that is not about the plan is not retried."""
     with fake_model.serving(rule("Plan phase 2", {"say": GOOD, "fault": fault})) as served:
-        bind(desk, served.address)
-        answer = desk.run("plan-phase", "2")
+        bind(planning, served.address)
+        answer = planning.run("plan-phase", "2")
     assert (answer.code, answer.error["code"], answer.data["rounds"]) == (1, code, 1)
-    assert not desk.project.exists(PLAN)
+    assert not planning.project.exists(PLAN)

@@ -20,9 +20,9 @@ RESEARCH = ".planning/phases/2/2-RESEARCH.md"
 
 @pytest.fixture
 def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
-    desk = scripted_roles.desk(sandbox, tmp_path / "agents")
+    planning = scripted_roles.create(sandbox, tmp_path / "agents")
     sandbox.write("notes.txt", "mine, nowhere else\n")
-    return desk.project
+    return planning.project
 
 
 def bind(project: Project, script: str) -> None:
@@ -126,11 +126,11 @@ def test_a_commit_during_a_role_call_is_the_user_s_own(project: Project, sandbox
     assert sandbox.refs(ROLES) == {}
 
 
-@pytest.mark.parametrize(("deed", "refused"), [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")])
-def test_changes_during_an_opinion_lose_no_verification(project: Project, deed: str, refused: str) -> None:
+@pytest.mark.parametrize(("script", "refused"), [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")])
+def test_changes_during_an_opinion_lose_no_verification(project: Project, script: str, refused: str) -> None:
     """R-ADAPT-5: checks decide; changes are reported, and if HEAD changed the opinion is ignored."""
     folder = shlex.quote(str(project.folder))
-    argv = json.dumps(["sh", "-c", f"cd {folder} && {deed} >&2; echo 'It looks fine.'"])
+    argv = json.dumps(["sh", "-c", f"cd {folder} && {script} >&2; echo 'It looks fine.'"])
     project.configure(f"bindings: {{v: {{adapter: command, argv: {argv}}}}}\nroles: {{verifier: {{binding: v}}}}\n")
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['A is there — check: `test -s a.txt`']\n")
     assert project.execute().error["code"] == "verification.partial"  # nobody consented to the verifier

@@ -39,7 +39,7 @@ def execute(project: Project, *flags: str) -> Any:
     return project.quick("execute-phase", "1", "--approve", consent, "--max-attempts", "1", *flags)
 
 
-def taken(project: Project) -> list[dict[str, Any]]:
+def snapshots(project: Project) -> list[dict[str, Any]]:
     return [dict(event["payload"]) for event in project.events("1", "--kind", "snapshot.taken")]
 
 
@@ -66,7 +66,7 @@ def test_a_validator_that_changes_files_fails_the_attempt_and_the_restore_comman
         ("README.md", "# A project\n"),
     ):
         assert brought_back(project, answer.err, path) == text
-    (event,) = taken(project)
+    (event,) = snapshots(project)
     assert (event["role"], event["binding"]) == ("validator", "judge")
     assert project.repo.git("rev-parse", event["ref"]) == event["snapshot"]
     assert project.quick("doctor", "--json").code == 0
@@ -87,7 +87,7 @@ def test_no_snapshot_is_taken_if_the_tree_is_that_of_the_last_one(project: Proje
     refs = len(project.repo.git("for-each-ref", "refs/idumb").splitlines())
     answer = execute(project)
     assert answer.code == 1, answer
-    assert taken(project) == []
+    assert snapshots(project) == []
     assert brought_back(project, answer.err, "theirs.txt") == "theirs\n"
     names = project.repo.git("for-each-ref", "--format=%(refname)", "refs/idumb").splitlines()
     assert len(names) > refs
@@ -101,7 +101,7 @@ def test_a_validator_that_changes_nothing_reports_nothing(project: Project, tmp_
     answer = execute(project, "--json")
     assert [one for one in answer.object["warnings"] if "judged T1-01" in one] == []
     assert len(project.events("1", "--kind", "call.retried")) == 1
-    assert len(taken(project)) == 1
+    assert len(snapshots(project)) == 1
 
 
 def test_files_that_a_clone_s_validator_writes_in_the_user_s_tree_are_named_too(

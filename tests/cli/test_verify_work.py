@@ -42,7 +42,7 @@ Done when: never
 """
 
 
-def said(*judgements: tuple[str, bool, str, int], verdict: str = "PARTIAL") -> str:
+def opinion(*judgements: tuple[str, bool, str, int], verdict: str = "PARTIAL") -> str:
     rows = [
         {"criterion": c, "holds": h, "why": "seen", "citations": [{"file": f, "line": n}]} for c, h, f, n in judgements
     ]
@@ -55,7 +55,7 @@ def project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     (project.folder / "agent.py").write_text(AGENT, encoding="utf-8")
     for role in ("verifier", "skeptic"):
-        (project.folder / f"{role}.json").write_text(said(verdict="PASS"), encoding="utf-8")
+        (project.folder / f"{role}.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
     project.repo.commit("agents")
     project.configure(ROLES.format(python=json.dumps(sys.executable)))
     (project.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
@@ -100,8 +100,8 @@ def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_mak
     project: Project,
 ) -> None:
     """R-ADAPT-5, R-ADAPT-1."""
-    (project.folder / "verifier.json").write_text(said(("AC-1", True, "a.txt", 1)), encoding="utf-8")
-    (project.folder / "skeptic.json").write_text(said(("AC-1", False, "./a.txt", 1)), encoding="utf-8")
+    (project.folder / "verifier.json").write_text(opinion(("AC-1", True, "a.txt", 1)), encoding="utf-8")
+    (project.folder / "skeptic.json").write_text(opinion(("AC-1", False, "./a.txt", 1)), encoding="utf-8")
     project.repo.git("commit", "-qam", "answers")
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "partial", "verification.partial")
@@ -160,7 +160,7 @@ def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
 def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(project: Project) -> None:
     """R-GATE-6, R-ADAPT-5."""
     (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
-    (project.folder / "skeptic.json").write_text(said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
+    (project.folder / "skeptic.json").write_text(opinion(("AC-1", False, "a.txt", 1)), encoding="utf-8")
     gates = "gates: {verifier: {level: 0}, skeptic: {level: 0}}\n"
     project.configure(ROLES.format(python=json.dumps(sys.executable)) + gates)
     assert run(project).code in (0, 1)
@@ -173,7 +173,7 @@ def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(projec
 def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Project) -> None:
     """R-ADAPT-5."""
     places = (("AC-1", False, "a.txt", 2), ("AC-1", False, "../a.txt", 1), ("AC-1", False, "b.txt", 1))
-    (project.folder / "skeptic.json").write_text(said(*places), encoding="utf-8")
+    (project.folder / "skeptic.json").write_text(opinion(*places), encoding="utf-8")
     (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
     project.repo.git("commit", "-qam", "answers")
     answer = verify(project, "--approve", consented(project))
@@ -186,7 +186,7 @@ def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Pr
     assert "`a.txt:2` (does not exist)" in project.read(".planning/phases/1/1-VERIFICATION.md")
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
     reply = '```json\n{"verdict": "PASS", "judgements": []}\n```\n'
-    (project.folder / "verifier.json").write_text(reply + said(("AC-1", False, "a.txt", 1)), encoding="utf-8")
+    (project.folder / "verifier.json").write_text(reply + opinion(("AC-1", False, "a.txt", 1)), encoding="utf-8")
     answer = verify(project)
     first = answer.data["judged_by"][0]
     assert first["verdict"] is None
@@ -196,7 +196,7 @@ def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Pr
 def test_no_opinion_makes_a_failed_check_pass_and_gaps_become_a_plan(project: Project) -> None:
     """R-ADAPT-5."""
     (project.folder / "verifier.json").write_text(
-        said(("AC-1", True, "README.md", 1), verdict="PASS"), encoding="utf-8"
+        opinion(("AC-1", True, "README.md", 1), verdict="PASS"), encoding="utf-8"
     )
     (project.folder / "broken").touch()
     project.repo.commit("broken")
@@ -356,7 +356,7 @@ def test_a_role_without_an_answer_is_a_cause_until_it_or_a_person_answers(projec
     assert (answer.code, answer.data["status"]) == (1, "partial")
     assert answer.data["reason"].startswith("the skeptic gave no opinion: ")
     question(project)
-    (project.folder / "skeptic.json").write_text(said(verdict="PASS"), encoding="utf-8")
+    (project.folder / "skeptic.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
     answer = verify(project)
     assert (answer.code, answer.data["status"], answer.data["reason"]) == (0, "passed", "every check passed")
     assert project.json("decisions").data["decisions"] == []

@@ -25,7 +25,7 @@ from idumb.domain.plans import plan
 from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, chat_server, preset_stand_in
-from tests.support.chat_server import ChatServer, Said
+from tests.support.chat_server import ChatServer, Response
 
 TASK = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
 SECRET = "sk-very-secret"
@@ -50,7 +50,7 @@ class Served:
     model: str
 
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
-        reply = Said(b"", silent=True) if says is None else chat_server.text(says, usage=None)
+        reply = Response(b"", silent=True) if says is None else chat_server.text(says, usage=None)
         server = stack.enter_context(ChatServer(reply).serving())
         options = {"base_url": server.url, **({"output": "native"} if self.name == "model" else {})}
         return Binding("one", self.name, options=options, model=self.model)
@@ -107,7 +107,7 @@ class Reporting:
 
     def binding(self, root: Path, says: str | None, stack: ExitStack) -> Binding:
         work = "exec sleep 1000" if says is None else ":"
-        program = preset_stand_in.made(root / "programs", self.name, work, says=says or "", scene=self.scene)
+        program = preset_stand_in.write_program(root / "programs", self.name, work, says=says or "", scene=self.scene)
         report = program.with_suffix(".out")
         if self.leaks:
             session = preset_stand_in.session(self.name).encode()
@@ -180,7 +180,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return kind_under_test
 
 
-def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
+def build(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
     (root / "work").mkdir(exist_ok=True)
     settings = Settings(bindings={"one": kind.binding(root, says, stack)}, environment=("PATH",))
     agents = registry.build(
@@ -198,7 +198,7 @@ def made(kind: Kind, root: Path, says: str | None, stack: ExitStack) -> Agent:
 
 
 def ask(kind: Kind, root: Path, says: str | None, stack: ExitStack, request: AgentRequest) -> AgentResult:
-    who = made(kind, root, says, stack)
+    who = build(kind, root, says, stack)
     request = dataclasses.replace(request, workspace=str(root / "work"))
     first = who.run(request)
     if first.outcome != outcome.WAITING:
@@ -258,7 +258,7 @@ def test_the_deadline_holds_whatever_the_other_side_does(kind: Kind, tmp_path: P
 
 
 def test_an_adapter_has_the_name_of_its_registry_entry(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
-    who = made(kind, tmp_path, VERDICT, stack)
+    who = build(kind, tmp_path, VERDICT, stack)
     assert who.name == kind.name
     assert kind.name in registry.ADAPTERS
     assert who.version

@@ -130,7 +130,7 @@ class Preset:
         self.adds = Command.adds | OWN_HOME | QUIET.get(name, set())
 
     def agent(self, script: str, root: Path) -> Agent:
-        program = preset_stand_in.made(root.with_name(f"{root.name}-programs"), self._name, script)
+        program = preset_stand_in.write_program(root.with_name(f"{root.name}-programs"), self._name, script)
         binding = Binding("it", self._name, (str(program),))
         return adapters(Settings(bindings={"it": binding}), root).get("it")
 

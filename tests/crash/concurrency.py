@@ -56,7 +56,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 
 
 @dataclass(slots=True)
-class Told:
+class CommandRun:
     """One command that ran in a working tree, and its answer."""
 
     place: str
@@ -115,23 +115,23 @@ def plant(fault: str) -> None:
     event_log._require_fence = lambda *_: None
 
 
-def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plant: str = "") -> list[Told]:
+def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plant: str = "") -> list[CommandRun]:
     """Each of the processes gives a few commands, one after the other, all processes at once."""
     first = [] if plant else [COMMANDS[0]]
     rows = [[*first, *(chance.choice(COMMANDS) for _ in range(EACH))] for _ in range(PROCESSES)]
     if plant:
         rows = [[COMMANDS[0], COMMANDS[3]] for _ in range(PROCESSES)]
-    answers: list[Told] = []
+    answers: list[CommandRun] = []
     for turn in range(max(map(len, rows))):
         started = []
         for number, row in enumerate(rows):
             project = trees[number % len(trees)]
             started.append((project, row[turn], scene.start(project, row[turn], plant=plant)))
-        answers += [Told(str(project.start), argv, begun.wait()) for project, argv, begun in started]
+        answers += [CommandRun(str(project.start), argv, begun.wait()) for project, argv, begun in started]
     return answers
 
 
-def check(trees: Sequence[Project], runs: Sequence[Told]) -> Iterator[tuple[str, str]]:
+def check(trees: Sequence[Project], runs: Sequence[CommandRun]) -> Iterator[tuple[str, str]]:
     """Return (kind, message) of every violated invariant."""
     for one in runs:
         yield from _answered(one)
@@ -145,7 +145,7 @@ def check(trees: Sequence[Project], runs: Sequence[Told]) -> Iterator[tuple[str,
         yield from _untouched(project)
 
 
-def _answered(one: Told) -> Iterator[tuple[str, str]]:
+def _answered(one: CommandRun) -> Iterator[tuple[str, str]]:
     words, answer = " ".join(one.argv), one.answer
     if "Traceback" in answer.err or "Traceback" in answer.out or answer.code == 70:
         yield TRACEBACK, f"{words}: {answer.out}{answer.err}"
@@ -227,7 +227,7 @@ def _recorded_commits(trees: Sequence[Project], events: Sequence[Event]) -> Iter
                 yield OTHER, f"the commit of {identity} is not on a branch: {event.payload['commit']}"
 
 
-def _no_trace_of_the_refused(events: Sequence[Event], runs: Sequence[Told]) -> Iterator[tuple[str, str]]:
+def _no_trace_of_the_refused(events: Sequence[Event], runs: Sequence[CommandRun]) -> Iterator[tuple[str, str]]:
     """A command that reported another owner of the working tree wrote nothing."""
     for name in {one.argv[0] for one in runs}:
         owned = sum(1 for t in runs if t.argv[0] == name and not _refused(t.answer))
@@ -263,10 +263,10 @@ def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, 
             yield OTHER, f"somebody still owns {project.start}: {held.out}"
         for _ in range(2):
             answer = scene.start(project, ("resume", "1", "--approve", "CONSENT")).wait()
-            yield from _answered(Told(str(project.start), ("resume", "1"), answer))
+            yield from _answered(CommandRun(str(project.start), ("resume", "1"), answer))
             tried = sum(1 for e in harness.events(project) if e.kind == "attempt.started")
         again = scene.start(project, ("resume", "1", "--approve", "CONSENT")).wait()
-        yield from _answered(Told(str(project.start), ("resume", "1"), again))
+        yield from _answered(CommandRun(str(project.start), ("resume", "1"), again))
         if sum(1 for e in harness.events(project) if e.kind == "attempt.started") != tried:
             yield OTHER, f"resume in {project.start} never comes to rest"
 
@@ -283,9 +283,9 @@ def together(scene: Scene) -> Iterator[tuple[str, str]]:
         yield OTHER, f"runs: {_places(trees[0])}"
 
 
-def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[Told]:
+def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[CommandRun]:
     started = [(project, scene.start(project, (*COMMANDS[0],))) for project in trees]
-    return [Told(str(project.start), COMMANDS[0], begun.wait()) for project, begun in started]
+    return [CommandRun(str(project.start), COMMANDS[0], begun.wait()) for project, begun in started]
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
@@ -308,7 +308,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             _count(tally, runs)
 
 
-def _count(tally: Tally, runs: Sequence[Told]) -> None:
+def _count(tally: Tally, runs: Sequence[CommandRun]) -> None:
     tally.note("commands", len(runs))
     for one in runs:
         ending = "killed" if one.answer.code == -9 else f"exit {one.answer.code}"

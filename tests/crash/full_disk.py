@@ -97,12 +97,18 @@ def need(stage: Stage, disk: Disk, scene: Scene) -> dict[str, int]:
     after = disk.used()
     shutil.rmtree(project.folder.parent)
     return {
-        resource: int((then - now) * _PEAK) + 8 for resource, now, then in zip(("pages", "files"), before, after, strict=True)
+        resource: int((then - now) * _PEAK) + 8
+        for resource, now, then in zip(("pages", "files"), before, after, strict=True)
     }
 
 
 def all_sizes(needs: dict[str, dict[str, int]]) -> list[Size]:
-    return [Size(scene, resource, amount) for scene, each in needs.items() for resource in each for amount in range(each[resource] + 1)]
+    return [
+        Size(scene, resource, amount)
+        for scene, each in needs.items()
+        for resource in each
+        for amount in range(each[resource] + 1)
+    ]
 
 
 def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]:

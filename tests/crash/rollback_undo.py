@@ -30,7 +30,7 @@ FIRST: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Template:
     """A project with a completed phase. `after[n]` is the model's state after the first `n` tasks."""
 
     project: Project
@@ -40,12 +40,12 @@ class Ground:
     def touched(self, begin: int, end: int) -> set[str]:
         return {p for n in range(begin, end) for p in _differ(self.after[n], self.after[n + 1])}
 
-    def base(self, path: str, begin: int, end: int) -> Any:
+    def before_tasks(self, path: str, begin: int, end: int) -> Any:
         """As it was before the first of these tasks that touched it."""
         first = next(n for n in range(begin, end) if path in _differ(self.after[n], self.after[n + 1]))
         return self.after[first].get(path)
 
-    def left(self, path: str, begin: int, end: int) -> Any:
+    def after_tasks(self, path: str, begin: int, end: int) -> Any:
         last = next(n for n in range(end - 1, begin - 1, -1) if path in _differ(self.after[n], self.after[n + 1]))
         return self.after[last + 1].get(path)
 
@@ -65,10 +65,10 @@ class Restore:
 
 
 @dataclass(slots=True)
-class World:
-    """One copy of a ground. `present` is the model of all files but idumb's own, `position` how many tasks are done."""
+class ProjectCopy:
+    """A copy of a template. `present` is the model of all files but idumb's own, `position` how many tasks are done."""
 
-    ground: Ground
+    template: Template
     project: Project
     present: Files
     position: int
@@ -76,7 +76,7 @@ class World:
     log: list[str] = field(default_factory=list)
 
 
-def grow(place: Path, seed: int) -> Ground:
+def create_template(place: Path, seed: int) -> Template:
     """A project with a random plan of steps, run to its end; in some the last task fails."""
     chance = random.Random(seed)
     policy = "none" if seed % 3 == 2 else "task"
@@ -98,7 +98,7 @@ def grow(place: Path, seed: int) -> Ground:
     answer = project.quick("execute-phase", "1", "--approve", consent, "--json")
     assert answer.code in (0, 1), answer
     assert rollback_user.look(place) == files, "the plan did not leave what the model says"
-    return Ground(project, policy, tuple(after))
+    return Template(project, policy, tuple(after))
 
 
 def _task(chance: random.Random, number: int, files: Files, *, fails: bool) -> tuple[Files, str]:
@@ -127,49 +127,49 @@ def _task(chance: random.Random, number: int, files: Files, *, fails: bool) -> t
     return files_after, task(f"T1-{number:02}", files=", ".join(claims), check=check, after=after, steps=steps)
 
 
-def copy(ground: Ground, to: Path) -> World:
-    shutil.copytree(ground.project.folder, to, symlinks=True)
-    return World(ground, Project(GitSandbox(to), to), dict(ground.after[-1]), len(ground.after) - 1)
+def copy(template: Template, to: Path) -> ProjectCopy:
+    shutil.copytree(template.project.folder, to, symlinks=True)
+    return ProjectCopy(template, Project(GitSandbox(to), to), dict(template.after[-1]), len(template.after) - 1)
 
 
 class Case:
-    """One command in one world, with its expected result."""
+    """One command in one copy, with its expected result."""
 
-    def __init__(self, warm: Warm, world: World, chance: random.Random, tally: Tally, plant: str = "") -> None:
-        self.warm, self.world, self.chance, self.tally, self.plant = warm, world, chance, tally, plant
+    def __init__(self, warm: Warm, copied: ProjectCopy, chance: random.Random, tally: Tally, plant: str = "") -> None:
+        self.warm, self.copied, self.chance, self.tally, self.plant = warm, copied, chance, tally, plant
 
     def make(self, name: str) -> None:
         """Let the user act, run rollback or undo, check; after a conflict resolve it and run the command again."""
-        world = self.world
+        copied = self.copied
         for _ in range(self.chance.randrange(3)):
-            world.log.append(rollback_user.act(self.chance, world.project, world.present, NAMES))
+            copied.log.append(rollback_user.act(self.chance, copied.project, copied.present, NAMES))
         command, goal, position = self._choose()
-        world.log.append(" ".join(command[:4]))
-        with self.tally.case(f"{name}: {'; '.join(world.log)}", LOST_BYTES):
+        copied.log.append(" ".join(command[:4]))
+        with self.tally.case(f"{name}: {'; '.join(copied.log)}", LOST_BYTES):
             if self._refused_elsewhere(command):
                 return
             plain, odd = self._conflicts(goal)
             staged = self._staged_alone(goal)
             if plain or odd or staged:
                 self._conflict(command, plain | staged, odd)
-                rollback_user.clear(world.project, world.present, goal)
+                rollback_user.clear(copied.project, copied.present, goal)
                 for path in staged:
-                    world.project.repo.git("reset", "--quiet", "--", path)
-            self._carried_out(command, goal, position)
+                    copied.project.repo.git("reset", "--quiet", "--", path)
+            self._carry_out(command, goal, position)
 
     def _choose(self) -> tuple[list[str], Restore, int]:
         """A command, its effect on each path, and the position after it."""
-        world, ground = self.world, self.world.ground
-        if world.last is not None and (world.position == 0 or self.chance.random() < 0.55):
-            done = world.last
+        copied, template = self.copied, self.copied.template
+        if copied.last is not None and (copied.position == 0 or self.chance.random() < 0.55):
+            done = copied.last
             back = Restore(done.after, done.before, done.position_after, done.position_before)
             return ["undo", "--yes"], back, done.position_before
-        to = self.chance.randrange(world.position)
-        paths = ground.touched(to, world.position)
+        to = self.chance.randrange(copied.position)
+        paths = template.touched(to, copied.position)
         goal = Restore(
-            {p: ground.left(p, to, world.position) for p in paths},
-            {p: ground.base(p, to, world.position) for p in paths},
-            world.position,
+            {p: template.after_tasks(p, to, copied.position) for p in paths},
+            {p: template.before_tasks(p, to, copied.position) for p in paths},
+            copied.position,
             to,
         )
         where = f"T1-{to:02}" if to else "start"
@@ -177,7 +177,7 @@ class Case:
 
     def _conflicts(self, restore: Restore) -> tuple[set[str], set[str]]:
         """(paths that were changed, paths replaced by something else): either refuses the command."""
-        present = self.world.present
+        present = self.copied.present
         plain = {p for p in restore.before if present.get(p) not in (restore.before[p], restore.after[p])}
         gone = {p for p in restore.after if restore.after[p] is None}
         odd = set()
@@ -190,12 +190,12 @@ class Case:
 
     def _staged_alone(self, restore: Restore) -> set[str]:
         """Paths whose staged bytes neither HEAD nor a file nor a restore has; a commit drops them."""
-        repo = self.world.project.repo
-        if self.world.ground.policy != "task":
+        repo = self.copied.project.repo
+        if self.copied.template.policy != "task":
             return set()
         head, paths = repo.tree("HEAD"), set[str]()
         for path, row in _staged(repo).items():
-            entries = (self.world.present.get(path), restore.before.get(path), restore.after.get(path))
+            entries = (self.copied.present.get(path), restore.before.get(path), restore.after.get(path))
             restorable = [rollback_user.as_git(entry) for entry in entries if entry is not None]
             if path in restore.before and tuple(row.split()[:2]) not in [*restorable, head.get(path)]:
                 paths.add(path)
@@ -205,13 +205,13 @@ class Case:
         """Sometimes the user has switched to another branch: then nothing may change at all."""
         if self.chance.random() > 0.06:
             return False
-        repo = self.world.project.repo
-        branch = f"other-{len(self.world.log)}"
+        repo = self.copied.project.repo
+        branch = f"other-{len(self.copied.log)}"
         repo.git("switch", "--quiet", "--create", branch)
         answer = self._say(command)
         assert answer.code == 4, answer
         assert answer.error["code"] == "git.other-branch", answer
-        self._same(self.world.present)
+        self._same(self.copied.present)
         repo.git("switch", "--quiet", "main")
         repo.git("branch", "--quiet", "-D", branch)
         self.tally.note("refused on another branch")
@@ -220,7 +220,7 @@ class Case:
     def _say(self, command: Sequence[str], kill: int | None = None) -> Answer:
         hook = "tests.crash.rollback_faults:arrange" if kill is not None or self.plant else ""
         given = {"kill": kill, "plant": self.plant}
-        answer = self.warm.run(self.world.project.start, *command, "--json", hook=hook, given=given)
+        answer = self.warm.run(self.copied.project.start, *command, "--json", hook=hook, given=given)
         for text in (answer.out, answer.err):
             assert "Traceback" not in text, text
             assert "idumb has a defect" not in text, text
@@ -233,27 +233,27 @@ class Case:
         details = answer.error["details"]
         if plain:
             assert set(details["paths"]) == plain, (details["paths"], plain)
-        self._same(self.world.present)
+        self._same(self.copied.present)
         self._kept(details["kept"], details["paths"])
         self.tally.note("conflicts named")
 
-    def _carried_out(self, command: Sequence[str], restore: Restore, position: int) -> None:
-        world, repo = self.world, self.world.project.repo
-        was = {p: world.present.get(p) for p in restore.before}
+    def _carry_out(self, command: Sequence[str], restore: Restore, position: int) -> None:
+        copied, repo = self.copied, self.copied.project.repo
+        was = {p: copied.present.get(p) for p in restore.before}
         head, staged = repo.head(), _staged(repo)
-        answer = self._said(command)
+        answer = self._answer_despite_kills(command)
         assert answer.code == 0, answer
         for path, entry in restore.after.items():
-            world.present.pop(path, None)
+            copied.present.pop(path, None)
             if entry is not None:
-                world.present[path] = entry
-        self._same(world.present)
+                copied.present[path] = entry
+        self._same(copied.present)
         self._git(head, staged, set(restore.before))
-        world.last = Restore(was, dict(restore.after), world.position, position)
-        world.position = position
+        copied.last = Restore(was, dict(restore.after), copied.position, position)
+        copied.position = position
         self.tally.note(command[0])
 
-    def _said(self, command: Sequence[str]) -> Answer:
+    def _answer_despite_kills(self, command: Sequence[str]) -> Answer:
         """The command's answer; sometimes only after it was killed in the middle, up to three times.
 
         One that was killed when its end was recorded is done, and to say it again would be another command.
@@ -266,7 +266,7 @@ class Case:
             if answer.code != KILLED:
                 return answer
             self.tally.note("killed")
-            self.world.log.append(f"killed by {kill}")
+            self.copied.log.append(f"killed by {kill}")
             if self._ended() > ended:
                 self.tally.note("killed after the end")
                 return Answer(0, "", "")
@@ -277,21 +277,21 @@ class Case:
 
     def _ended(self) -> int:
         """The number of the newest event that says of a command that it ended."""
-        log = self.world.project.quick("log", "--kind", "operation.finished", "--limit", "1", "--json")
+        log = self.copied.project.quick("log", "--kind", "operation.finished", "--limit", "1", "--json")
         return max((int(event["seq"]) for event in log.data["events"]), default=0)
 
     def _same(self, files: Files) -> None:
-        present = rollback_user.look(self.world.project.folder)
+        present = rollback_user.look(self.copied.project.folder)
         wrong = {p: (files.get(p), present.get(p)) for p in _differ(files, present)}
-        assert not wrong, f"wanted, found: {wrong}; at the end: {self.world.log[-4:]}"
-        rests = [p.name for p in self.world.project.folder.rglob(".idumb-*")]
+        assert not wrong, f"wanted, found: {wrong}; at the end: {self.copied.log[-4:]}"
+        rests = [p.name for p in self.copied.project.folder.rglob(".idumb-*")]
         assert not rests, rests
 
     def _kept(self, ref: str, paths: Sequence[str]) -> None:
         """Assert that the printed ref contains the described state."""
-        tree = self.world.project.repo.tree(f"{ref}:worktree")
+        tree = self.copied.project.repo.tree(f"{ref}:worktree")
         for path in paths:
-            entry = self.world.present.get(path)
+            entry = self.copied.present.get(path)
             assert (entry is not None) == (path in tree), f"{path} is not kept in {ref}"
             if entry is not None:
                 mode, oid = tree[path]
@@ -299,14 +299,14 @@ class Case:
 
     def _git(self, head: str, staged: dict[str, str], paths: set[str]) -> None:
         """The branch moved forward by the affected paths at most, and no other staging changed."""
-        repo = self.world.project.repo
+        repo = self.copied.project.repo
         now = repo.head()
         if head != now:
             assert repo.try_git("merge-base", "--is-ancestor", head, now).returncode == 0
             names = repo.git("diff", "--name-only", "--no-renames", "-z", head, now).split("\0")
             strange = {n for n in names if n and not rollback_user.is_own(n)} - paths
             assert not strange, f"committed as well: {strange}"
-        assert self.world.ground.policy == "task" or head == now
+        assert self.copied.template.policy == "task" or head == now
         after = _staged(repo)
         strange = {p for p in {*staged, *after} if staged.get(p) != after.get(p)} - paths
         assert not strange, f"staged otherwise: {strange}"
@@ -320,15 +320,17 @@ def _staged(repo: GitSandbox) -> dict[str, str]:
 def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = "") -> None:
     chance = random.Random(seed)
     case_count = size or PROGRAMME.sample
-    grounds = [grow(folder / f"ground-{n}", seed * 1000 + n) for n in range(min(12, 2 + case_count // 40))]
+    templates = [
+        create_template(folder / f"template-{n}", seed * 1000 + n) for n in range(min(12, 2 + case_count // 40))
+    ]
     with Warm(folder / "out") as warm:
         number = 0
         while tally.cases < case_count:
             place = folder / f"copy-{number}"
-            world = copy(chance.choice(grounds), place)
+            copied = copy(chance.choice(templates), place)
             failed = len(tally.failures)
             for _ in range(min(ON_A_COPY, case_count - tally.cases)):
-                Case(warm, world, chance, tally, plant).make(f"seed {seed}, copy {number}")
+                Case(warm, copied, chance, tally, plant).make(f"seed {seed}, copy {number}")
                 if len(tally.failures) > failed:
                     break
             else:

@@ -291,8 +291,12 @@ def differs(actual: Bytes, expected: Bytes) -> str:
     differences = []
     for name in ("files", "committed"):
         actual_part, expected_part = getattr(actual, name), getattr(expected, name)
-        paths = sorted(path for path in {*actual_part, *expected_part} if actual_part.get(path) != expected_part.get(path))
-        differences += [f"{name} {path}: {actual_part.get(path)} instead of {expected_part.get(path)}" for path in paths]
+        paths = sorted(
+            path for path in {*actual_part, *expected_part} if actual_part.get(path) != expected_part.get(path)
+        )
+        differences += [
+            f"{name} {path}: {actual_part.get(path)} instead of {expected_part.get(path)}" for path in paths
+        ]
     for name in ("staged", "status"):
         if getattr(actual, name) != getattr(expected, name):
             differences.append(f"{name}: {getattr(actual, name)!r} instead of {getattr(expected, name)!r}")

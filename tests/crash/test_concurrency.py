@@ -33,9 +33,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 def test_the_harness_detects_a_lock_that_excludes_no_process(scene: Scene) -> None:
     """Whether two commands overlap is random, and about one round in three has no overlap: twelve rounds are enough."""
 
-    def found(seed: int) -> bool:
+    def is_detected(seed: int) -> bool:
         trees = scene.copy(1)
         runs = concurrency.mixed(scene, trees, random.Random(seed), plant="everybody owns")
         return any(concurrency.check(trees, runs))
 
-    assert any(found(seed) for seed in range(12))
+    assert any(is_detected(seed) for seed in range(12))

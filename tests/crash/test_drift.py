@@ -27,13 +27,13 @@ def project(sandbox: GitSandbox) -> Project:
     return project
 
 
-def killed(project: Project, deed: str, start: str, tmp_path: Path, nth: int = 0) -> str:
-    """Run with a deed of the builder's and kill idumb at the nth point that starts so; the warnings of `resume`."""
+def killed(project: Project, script: str, start: str, tmp_path: Path, nth: int = 0) -> str:
+    """Kill idumb while the builder runs `script`, at the nth point named `start…`; return the warnings of `resume`."""
     actor = project.folder.parent / "actor"
-    actor.write_text(deed)
+    actor.write_text(script)
     consent = project.approval()
     copy = harness.copy(project.folder, tmp_path / "whole" / "repo")
-    (copy.folder.parent / "actor").write_text(deed)
+    (copy.folder.parent / "actor").write_text(script)
     count = tmp_path / "points"
     harness.run(copy, "execute-phase", "1", "--approve", consent, count=count)
     at = [n for n, name in enumerate(count.read_text().splitlines()) if re.match(start, name)][nth]
@@ -106,8 +106,8 @@ def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: 
     mine = repo.git("rev-parse", "HEAD").strip()
     repo.git("branch", "-f", "other")
     repo.git("update-ref", "refs/heads/main", "HEAD~1")
-    deed = "git branch -qf other main; git tag -d v1; git branch -qf ahead main; git branch new"
-    output = killed(project, deed, "before SqliteEventLog.append attempt.interrupted", tmp_path)
+    script = "git branch -qf other main; git tag -d v1; git branch -qf ahead main; git branch new"
+    output = killed(project, script, "before SqliteEventLog.append attempt.interrupted", tmp_path)
     assert f"refs moved: refs/heads/other ({mine[:12]} -> " in output
     assert "refs/tags/v1 (" in output
     assert "new" not in output

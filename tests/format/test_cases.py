@@ -29,19 +29,19 @@ NOTHING_FOUND = {
 }  # fmt: skip
 
 
-def told(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A plan as JSON: every field that is not the default, without the places."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: told(getattr(value, field.name))
+            field.name: as_json(getattr(value, field.name))
             for field in dataclasses.fields(value)
             if field.name not in _LEFT_OUT
             and not (field.name == "path" and isinstance(value, Plan))
             and _differs(field, getattr(value, field.name))
         }
     if isinstance(value, tuple | list):
-        return [told(item) for item in value]
-    return {key: told(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return [as_json(item) for item in value]
+    return {key: as_json(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _differs(field: dataclasses.Field[Any], value: Any) -> bool:
@@ -53,7 +53,7 @@ def _differs(field: dataclasses.Field[Any], value: Any) -> bool:
 def outcome(data: bytes, *, fast: bool = True) -> dict[str, Any]:
     parsed = plan_parser.parse(data, "case.md", fast=fast)
     findings = [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]
-    return {"findings": findings} if parsed.plan is None else {"plan": told(parsed.plan), "findings": findings}
+    return {"findings": findings} if parsed.plan is None else {"plan": as_json(parsed.plan), "findings": findings}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -69,7 +69,7 @@ def found_in(body: str, head: str = HEAD, others: tuple[bytes, ...] = ()) -> lis
     return list(plan_parser.parse((head + body).encode(), "p", others).findings)
 
 
-def said(findings: list[Finding]) -> str:
+def error_text(findings: list[Finding]) -> str:
     return " ".join(f"{f.message} {f.mend}" for f in findings if f.severity == ERROR)
 
 
@@ -100,7 +100,7 @@ def test_a_tab_that_breaks_a_plan_is_named(body: str, indent: str) -> None:
         findings = found_in(changed, head="")
         if errors(findings) and not unowned(findings):
             tried += 1
-            assert re.search(r"\btab\b", said(findings)), changed
+            assert re.search(r"\btab\b", error_text(findings)), changed
     assert tried > 8
 
 
@@ -113,7 +113,7 @@ def test_wrong_indentation_that_breaks_a_plan_is_named(body: str, width: int) ->
         findings = found_in(changed, head="")
         if errors(findings) and not unowned(findings):
             tried += 1
-            assert SIGNS_OF_INDENTATION.search(said(findings)), changed
+            assert SIGNS_OF_INDENTATION.search(error_text(findings)), changed
     assert tried > 2
 
 

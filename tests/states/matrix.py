@@ -169,7 +169,9 @@ def late(case: Case, after_run: Record) -> None:
     repo = case.scene.repo
     before = ledgers.record(repo)
     gone = {path for path in TOUCHED if path.startswith("out/") and path not in before.user}  # as at the start
-    changed = [path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), after_run.user.get(path))]
+    changed = [
+        path for path in TOUCHED if path in gone or _same_to_git(before.user.get(path), after_run.user.get(path))
+    ]
     answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
     assert answer.code in {0, 1, 4}, answer
     after = ledgers.record(repo)

@@ -20,10 +20,10 @@ GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class ConcurrentChange:
     """`script` runs in the working tree while the second task is built; then the run ends with `code` and `error`.
 
-    `changes` are the paths that the script itself changes; `mend` is the user's fix before `resume`, and None if the
+    `changes` are the paths that the script itself changes; `fix` is what the user runs before `resume`, and None if the
     next step is a rollback.
     """
 
@@ -32,14 +32,16 @@ class Deed:
     code: int
     error: str = ""
     changes: tuple[str, ...] = ()
-    mend: str | None = "true"
+    fix: str | None = "true"
 
 
-DEEDS = [
-    Deed("collects garbage", "git -c gc.reflogExpire=now gc -q --prune=now", 0),
-    Deed("repacks and expires", "git reflog expire --expire=now --all; git repack -qad; git prune --expire=now", 0),
-    Deed("makes a branch and a tag", "git branch mine; git tag mine", 0),
-    Deed(
+CONCURRENT_CHANGES = [
+    ConcurrentChange("collects garbage", "git -c gc.reflogExpire=now gc -q --prune=now", 0),
+    ConcurrentChange(
+        "repacks and expires", "git reflog expire --expire=now --all; git repack -qad; git prune --expire=now", 0
+    ),
+    ConcurrentChange("makes a branch and a tag", "git branch mine; git tag mine", 0),
+    ConcurrentChange(
         "commits what was staged before",
         f"{GIT} commit -qm mine",
         4,
@@ -47,21 +49,21 @@ DEEDS = [
         (),
         "git reset -q --soft HEAD~1",
     ),
-    Deed("unstages", "git reset -q -- second.txt", 0),
-    Deed("stages everything", "git add -A", 0),
-    Deed("stages and collects garbage", "git add -A; git gc -q --prune=now", 0),
-    Deed("forgets files", "git rm -qf --cached first.txt second.txt", 0),
-    Deed(
+    ConcurrentChange("unstages", "git reset -q -- second.txt", 0),
+    ConcurrentChange("stages everything", "git add -A", 0),
+    ConcurrentChange("stages and collects garbage", "git add -A; git gc -q --prune=now", 0),
+    ConcurrentChange("forgets files", "git rm -qf --cached first.txt second.txt", 0),
+    ConcurrentChange(
         "commits a new edit",
         f"echo x > first.txt; {GIT} commit -qm x first.txt",
         4,
         "git.committed-meanwhile",
         ("first.txt",),
     ),
-    Deed("stages a new file", "echo x > x.txt; git add x.txt", 5, "run.waiting", ("x.txt",), None),
-    Deed("stashes everything", f"{GIT} stash -qu", 1, "run.halted", ("second.txt",), None),
-    Deed("amends", f"{GIT} commit -q --amend -m amended", 4, "git.branch-rewritten"),
-    Deed(
+    ConcurrentChange("stages a new file", "echo x > x.txt; git add x.txt", 5, "run.waiting", ("x.txt",), None),
+    ConcurrentChange("stashes everything", f"{GIT} stash -qu", 1, "run.halted", ("second.txt",), None),
+    ConcurrentChange("amends", f"{GIT} commit -q --amend -m amended", 4, "git.branch-rewritten"),
+    ConcurrentChange(
         "goes one commit back",
         "git reset -q --soft HEAD~1",
         4,
@@ -69,10 +71,14 @@ DEEDS = [
         (),
         "git reset -q --soft ORIG_HEAD",
     ),
-    Deed("rebases", f"{GIT} rebase -q --autostash --force-rebase HEAD~1", 4, "git.branch-rewritten", ("second.txt",)),
-    Deed("switches to a new branch", "git switch -qc other", 4, "git.other-branch", (), "git switch -q main"),
-    Deed("detaches HEAD", "git switch -q --detach", 4, "git.other-branch", (), "git switch -q main"),
-    Deed(
+    ConcurrentChange(
+        "rebases", f"{GIT} rebase -q --autostash --force-rebase HEAD~1", 4, "git.branch-rewritten", ("second.txt",)
+    ),
+    ConcurrentChange(
+        "switches to a new branch", "git switch -qc other", 4, "git.other-branch", (), "git switch -q main"
+    ),
+    ConcurrentChange("detaches HEAD", "git switch -q --detach", 4, "git.other-branch", (), "git switch -q main"),
+    ConcurrentChange(
         "adds a hook",
         "mkdir -p .git/hooks; echo exit 1 > .git/hooks/x",
         4,
@@ -80,10 +86,14 @@ DEEDS = [
         (),
         "rm .git/hooks/x",
     ),
-    Deed("sets an alias", "git config alias.x y", 4, "git.guarded-changed", (), "git config --unset alias.x"),
-    Deed("makes it bare", "git config core.bare true", 4, "git.guarded-changed", (), "git config core.bare false"),
-    Deed("deletes a branch", "git branch -qD kept", 4, "git.refs-deleted", (), "git branch kept HEAD"),
-    Deed(
+    ConcurrentChange(
+        "sets an alias", "git config alias.x y", 4, "git.guarded-changed", (), "git config --unset alias.x"
+    ),
+    ConcurrentChange(
+        "makes it bare", "git config core.bare true", 4, "git.guarded-changed", (), "git config core.bare false"
+    ),
+    ConcurrentChange("deletes a branch", "git branch -qD kept", 4, "git.refs-deleted", (), "git branch kept HEAD"),
+    ConcurrentChange(
         "rewinds a branch",
         f"git branch -qf kept $({GIT} commit-tree -m x HEAD^{{tree}})",
         4,
@@ -91,10 +101,10 @@ DEEDS = [
         (),
         "git branch -qf kept HEAD",
     ),
-    Deed(
+    ConcurrentChange(
         "goes forward on a branch", f"git update-ref refs/heads/kept $({GIT} commit-tree -p HEAD -m x HEAD^{{tree}})", 0
     ),
-    Deed(
+    ConcurrentChange(
         "deletes idumb's refs",
         "rm -rf .git/refs/idumb; sed -i /idumb/d .git/packed-refs || :",
         4,
@@ -122,45 +132,49 @@ def case(templates: tuple[Path, Warm, str], tmp_path: Path) -> Case:
     return Case(warm, State("meanwhile", ("F24",), lambda _: None), scene, consent)
 
 
-@pytest.mark.parametrize("deed", DEEDS, ids=[deed.name.replace(" ", "-") for deed in DEEDS])
-def test_nothing_is_lost_if_during_a_task(case: Case, deed: Deed) -> None:
+@pytest.mark.parametrize(
+    "change", CONCURRENT_CHANGES, ids=[change.name.replace(" ", "-") for change in CONCURRENT_CHANGES]
+)
+def test_nothing_is_lost_if_during_a_task(case: Case, change: ConcurrentChange) -> None:
     """R-GIT-6, F24: the run continues, or stops and keeps everything; then its suggested command works."""
     repo = case.scene.repo
     repo.git("branch", "kept")
     before = ledgers.record(repo)
-    case.say("actor", deed.script + "\n")
+    case.say("actor", change.script + "\n")
     answer = case.execute(repo, "--max-attempts", "1")
-    assert answer.code == deed.code, answer
+    assert answer.code == change.code, answer
     if answer.code == 0:
         for words in [words for words in answer.object["warnings"] if "the index changed" in words]:
             staged_again = words.partition("As it was before: ")[2]
             subprocess.run(["sh", "-ec", staged_again], cwd=repo.root, check=True)
-        assert_kept(before, repo, deed)
+        assert_kept(before, repo, change)
         return
-    assert answer.error["code"] == deed.error, answer.error
+    assert answer.error["code"] == change.error, answer.error
     assert answer.error["hint"]
     case.say("actor", "exit 0\n")
-    if deed.mend is None:
+    if change.fix is None:
         assert case.idumb(repo, "rollback", "1", "--to", "start", "--yes").code == 0
-        ledgers.equal("files", user(before, deed), user(ledgers.record(repo), deed))
+        ledgers.equal("files", user(before, change), user(ledgers.record(repo), change))
         return
-    case.say("mend", deed.mend + "\n")
-    subprocess.run(["sh", "../mend"], cwd=repo.root, check=True)
-    assert_kept(before, repo, deed)
+    case.say("fix", change.fix + "\n")
+    subprocess.run(["sh", "../fix"], cwd=repo.root, check=True)
+    assert_kept(before, repo, change)
     assert case.resume(repo).code == 0
-    assert_kept(before, repo, deed)
+    assert_kept(before, repo, change)
     assert (repo.root / "out/two.txt").exists()
 
 
-def user(record: Record, deed: Deed) -> dict[str, object]:
-    return {path: entry for path, entry in record.user.items() if path not in deed.changes}
+def user(record: Record, change: ConcurrentChange) -> dict[str, object]:
+    return {path: entry for path, entry in record.user.items() if path not in change.changes}
 
 
-def assert_kept(before: Record, repo: GitSandbox, deed: Deed) -> None:
+def assert_kept(before: Record, repo: GitSandbox, change: ConcurrentChange) -> None:
     after = ledgers.record(repo)
-    own = (*TOUCHED, *(path for path in deed.changes if path != "second.txt"))
+    own = (*TOUCHED, *(path for path in change.changes if path != "second.txt"))
     ledgers.equal("files", without(before.user, own), without(after.user, own))
-    ledgers.equal("index", without(before.index, (*own, *deed.changes)), without(after.index, (*own, *deed.changes)))
+    ledgers.equal(
+        "index", without(before.index, (*own, *change.changes)), without(after.index, (*own, *change.changes))
+    )
 
 
 def without(ledger_part: Mapping[str, object], but: tuple[str, ...]) -> dict[str, object]:

@@ -20,7 +20,7 @@ BACK = ("rollback", "1", "--to", "start", "--yes")
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
+def incident_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm, str]]:
     place = tmp_path_factory.mktemp("incidents")
     consent = template(place / "fresh")
     with Warm(place / "answers") as warm:
@@ -28,8 +28,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, W
 
 
 @pytest.fixture
-def case(template: tuple[Path, Warm, str], tmp_path: Path) -> Case:
-    place, warm, consent = template
+def case(incident_template: tuple[Path, Warm, str], tmp_path: Path) -> Case:
+    place, warm, consent = incident_template
     return Case(warm, State("incident", (), lambda _: None), copied(place / "fresh", tmp_path / "case"), consent)
 
 
@@ -113,7 +113,7 @@ def test_without_an_identity_nothing_runs_and_no_empty_checkpoint_is_made(case: 
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "script",
     [
         "git checkout -q .",
         "git restore .",
@@ -125,11 +125,11 @@ def test_without_an_identity_nothing_runs_and_no_empty_checkpoint_is_made(case: 
     ],
 )
 def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_is_restored(
-    case: Case, repo: GitSandbox, deed: str
+    case: Case, repo: GitSandbox, script: str
 ) -> None:
     """R-GIT-1, F58: the run stops, names the files, and the printed command restores them."""
     before = ledgers.record(repo)
-    case.say("actor", deed + "\n")
+    case.say("actor", script + "\n")
     answer = case.execute(repo, "--max-attempts", "1")
     assert answer.code in (1, 5), answer  # it asks, or halts where idumb's own files went with the others
     assert any(name in answer.error["message"] for name in ("third.txt", "untracked.txt")), answer.error
@@ -217,7 +217,7 @@ def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo:
 
 
 @pytest.mark.parametrize(
-    ("deed", "named"),
+    ("script", "named"),
     [
         ("echo ../outside > .git/commondir", ".git/commondir"),
         ("mkdir -p .git/hooks; cp ../hook .git/hooks/pre-commit", ".git/hooks/pre-commit"),
@@ -228,14 +228,14 @@ def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo:
     ],
 )  # fmt: skip
 def test_files_that_a_builder_puts_into_the_git_folder_are_never_run(
-    case: Case, repo: GitSandbox, deed: str, named: str
+    case: Case, repo: GitSandbox, script: str, named: str
 ) -> None:
     """F53, R-GIT-6: crafted commondir, hooks, configuration; the run stops before any git command."""
     before = ledgers.record(repo)
     (repo.git_dir / "info").mkdir(exist_ok=True)
     case.say("hook", "#!/bin/sh\ntouch ../ran\n")
     (case.scene.case / "hook").chmod(0o755)
-    case.say("actor", deed + "\n")
+    case.say("actor", script + "\n")
     answer = case.execute(repo)
     assert answer.code == 4, answer
     assert answer.error["code"] == "git.guarded-changed", answer.error

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(slots=True)
-class Said:
+class Response:
     """One answer. `drip` are separately sent chunks, the last of them never; `length` is the header's value."""
 
     body: bytes
@@ -24,20 +24,20 @@ class Said:
 
 
 @dataclass(slots=True)
-class Asked:
+class ReceivedRequest:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
 
 
 class ChatServer:
-    """`asked` are the requests so far; answers are given in order, the last one for ever."""
+    """`requests` are those received so far; answers are given in order, the last one for ever."""
 
-    def __init__(self, *answers: Said) -> None:
-        self.asked: list[Asked] = []
+    def __init__(self, *answers: Response) -> None:
+        self.requests: list[ReceivedRequest] = []
         self.answers = list(answers)
         self.over = threading.Event()
-        handler = type("Handler", (_Handler,), {"told": self})
+        handler = type("Handler", (_Handler,), {"chat": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
 
@@ -59,16 +59,16 @@ class ChatServer:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    told: ChatServer
+    chat: ChatServer
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        self.told.asked.append(Asked(self.path, dict(self.headers), json.loads(data)))
-        answers = self.told.answers
+        self.chat.requests.append(ReceivedRequest(self.path, dict(self.headers), json.loads(data)))
+        answers = self.chat.answers
         response = answers.pop(0) if len(answers) > 1 else answers[0]
         if response.silent:
-            self.told.over.wait(30)
+            self.chat.over.wait(30)
             return
         self.send_response(response.status)
         for name, value in response.headers.items():
@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         for piece in response.body:
-            if self.told.over.wait(0.02):
+            if self.chat.over.wait(0.02):
                 return
             try:
                 self.wfile.write(bytes([piece]))
@@ -97,13 +97,13 @@ class _Handler(BaseHTTPRequestHandler):
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
-def text(words: str, usage: Mapping[str, int] | None = USAGE, **more: Any) -> Said:
+def text(words: str, usage: Mapping[str, int] | None = USAGE, **more: Any) -> Response:
     """A message of text; `more` goes into the choice."""
     message = {"role": "assistant", "content": words}
     return _completion({"index": 0, "message": message, "finish_reason": "stop", **more}, usage)
 
 
-def calls(*tool_calls: tuple[str, Mapping[str, Any]]) -> Said:
+def calls(*tool_calls: tuple[str, Mapping[str, Any]]) -> Response:
     """A message that calls tools."""
     listed = [
         {"id": f"call-{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
@@ -113,11 +113,11 @@ def calls(*tool_calls: tuple[str, Mapping[str, Any]]) -> Said:
     return _completion({"index": 0, "message": message, "finish_reason": "tool_calls"}, USAGE)
 
 
-def _completion(choice: Mapping[str, Any], usage: Mapping[str, int] | None) -> Said:
+def _completion(choice: Mapping[str, Any], usage: Mapping[str, int] | None) -> Response:
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "loop-1", "choices": [choice]}
-    return Said(json.dumps({**body, "usage": usage}).encode())
+    return Response(json.dumps({**body, "usage": usage}).encode())
 
 
-def error(status: int, words: str = "", code: str = "", **headers: str) -> Said:
+def error(status: int, words: str = "", code: str = "", **headers: str) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Said(json.dumps({"error": {"message": words, "code": code}}).encode(), status, named)
+    return Response(json.dumps({"error": {"message": words, "code": code}}).encode(), status, named)

@@ -17,7 +17,7 @@ ASKS = frozenset({"consent.missing", "amend.not-confirmed", "approval.not-given"
 """Refusals that only ask for the person's word to just what was chosen; at a terminal they are the question."""
 
 
-def taken(project: Project, offer: Answer) -> dict[str, list[Answer]]:
+def run_each(project: Project, offer: Answer) -> dict[str, list[Answer]]:
     """The id of each choice that has a command, to the answers of its commands."""
     answers: dict[str, list[Answer]] = {}
     for row in offer.error["details"].get("choices", ()):
@@ -37,7 +37,7 @@ def _one_after_the_other(project: Project, commands: Iterable[str]) -> Iterator[
 
 def refused(project: Project, offer: Answer) -> dict[str, tuple[str, str]]:
     """Return the choices that fail: a mapping from id to the command and its refusal."""
-    answers = taken(project, offer)
+    answers = run_each(project, offer)
     commands = {row["id"]: row["command"] for row in offer.error["details"].get("choices", ())}
     return {
         name: (commands[name], f"{code} {answer.err}")

@@ -70,7 +70,7 @@ sys.exit(main.run(sys.argv[1:]))
 """
 
 
-def dies_at(project: Project, function: Callable[..., Any], *arguments: str) -> None:
+def run_killed_before(project: Project, function: Callable[..., Any], *arguments: str) -> None:
     """A command whose process ends, as by a kill, just before it calls this function by the name of its module."""
     done = subprocess.run(
         [sys.executable, "-c", _DIES.format(module=function.__module__, name=function.__name__), *arguments],

@@ -27,7 +27,7 @@ def _newest(name: str) -> Path:
     return max((PLACE / name).iterdir(), key=lambda place: [int(part) for part in place.name.split(".")])
 
 
-def made(folder: Path, name: str, script: str, *, says: str = REPLY, scene: str = "success") -> Path:
+def write_program(folder: Path, name: str, script: str, *, says: str = REPLY, scene: str = "success") -> Path:
     """An executable called `name` in a folder: the script, then the report."""
     folder.mkdir(parents=True, exist_ok=True)
     report = folder / f"{name}.out"

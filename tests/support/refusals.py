@@ -30,17 +30,17 @@ EVERY = (
 )
 
 
-def whole(repo: GitSandbox) -> tuple[ByteLedger, Mapping[str, str]]:
+def all_bytes(repo: GitSandbox) -> tuple[ByteLedger, Mapping[str, str]]:
     """Every byte of the user's, and idumb's own refs."""
     return repo.ledger(), repo.refs("refs/idumb/")
 
 
 def refused(project: Project, *arguments: str, exit: int, code: str) -> tuple[dict[str, object], str]:
     """Assert that the command refuses with this code and a next step, as text and JSON, and changes nothing."""
-    before = whole(project.repo)
+    before = all_bytes(project.repo)
     answer = project.quick(*arguments, "--json")
     words = project.quick(*arguments)
-    assert whole(project.repo) == before
+    assert all_bytes(project.repo) == before
     assert (answer.code, answer.error["code"]) == (exit, code), answer.out
     assert words.code == exit
     assert answer.error["hint"], answer.out

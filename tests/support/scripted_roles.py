@@ -34,7 +34,7 @@ print(reply)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PlanningProject:
     """A project with phase 2 in its roadmap, and scripted agents."""
 
     project: Project
@@ -61,11 +61,11 @@ class Desk:
         return [place.read_text() for place in sorted(self.place.glob(f"{role}-*.md"))]
 
 
-def desk(sandbox: GitSandbox, place: Path) -> Desk:
+def create(sandbox: GitSandbox, place: Path) -> PlanningProject:
     """`place` is a new folder for the agents, outside the repository."""
     project = projects.create(sandbox)
     assert project.quick("roadmap", "--add", "Greet", "--goal", "Everybody is greeted").code == 0
     project.commit_own()
     place.mkdir()
     (place / "agent.py").write_text(AGENT)
-    return Desk(project, place)
+    return PlanningProject(project, place)

@@ -86,7 +86,7 @@ class Started:
     def wait(self) -> Answer:
         """Return its answer after it has ended; the output is then dropped."""
         code = self._server.answer(self._number, "status")
-        return Answer(code, _taken(self._out), _taken(self._err))
+        return Answer(code, _read_once(self._out), _read_once(self._err))
 
 
 class Warm:
@@ -145,7 +145,7 @@ class Warm:
         return self.start(cwd, *argv, **options).wait()
 
 
-def _taken(path: Path) -> str:
+def _read_once(path: Path) -> str:
     """Return the output of a case; a case that was killed at once may have no file yet."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")

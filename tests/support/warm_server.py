@@ -50,7 +50,7 @@ def _import_everything() -> None:
         importlib.import_module(name)
 
 
-def _tell_libgit2(home: str) -> None:
+def _set_libgit2_home(home: str) -> None:
     """Libgit2 remembers the home that it was loaded in; each case may have one of its own."""
     import pygit2
 
@@ -66,7 +66,7 @@ def _child(request: dict[str, Any]) -> int:
     os.setsid()
     os.environ.clear()
     os.environ.update(request["environment"])
-    _tell_libgit2(os.environ.get("HOME", "/nonexistent"))
+    _set_libgit2_home(os.environ.get("HOME", "/nonexistent"))
     time.tzset()
     os.chdir(request["cwd"])
     for target, path, flags in (

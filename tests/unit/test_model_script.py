@@ -78,14 +78,14 @@ def test_the_first_matching_rule_decides() -> None:
         "{when: hello, after: 1, times: 1, answers: [{say: once}]}", "{when: hello, answers: [{say: a}, {say: b}]}"
     )
 
-    def said(prompt: str, answered: int, used: int = 0) -> ChosenAnswer:
+    def choose(prompt: str, answered: int, used: int = 0) -> ChosenAnswer:
         return model_script.choose(script, model_script.ModelRequest(prompt, answered), {0: used})
 
-    assert said("hello you", 0).answer.say == "a"
-    assert said("hello you", 1).answer.say == "once"
-    assert said("hello you", 1, used=1).answer.say == "b"
-    assert said("hello you", 2) == ChosenAnswer(1, 2, model_script.OVER)
-    assert said("bye", 0) == ChosenAnswer(None, 0, model_script.UNSCRIPTED)
+    assert choose("hello you", 0).answer.say == "a"
+    assert choose("hello you", 1).answer.say == "once"
+    assert choose("hello you", 1, used=1).answer.say == "b"
+    assert choose("hello you", 2) == ChosenAnswer(1, 2, model_script.OVER)
+    assert choose("bye", 0) == ChosenAnswer(None, 0, model_script.UNSCRIPTED)
 
 
 def test_an_auxiliary_request_is_recognized_by_its_lack_of_tools() -> None:

@@ -116,7 +116,7 @@ def test_commands_run_only_if_the_binding_allows_them(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").exists()
 
 
-def seen(place: Path) -> dict[str, str]:
+def environment_in(place: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in place.read_text(encoding="utf-8").splitlines())
 
 
@@ -125,12 +125,12 @@ def test_the_agent_has_a_private_home_that_lasts_for_the_run(tmp_path: Path, hom
     script = ("run", "env > a.txt; touch $HOME/kept $TMPDIR/here")
     ask(tmp_path, *script, options={"commands": "allow"}, homes=tmp_path / "homes")
     own = tmp_path / "homes/home-editor-builder"
-    environment = seen(tmp_path / "a.txt")
+    environment = environment_in(tmp_path / "a.txt")
     assert environment["HOME"] == str(own)
     assert {environment[name].startswith(f"{own}/") for name in environment if name.startswith("XDG_")} == {True}
     assert ((own / "kept").exists(), (own / "tmp/here").exists(), (home / "kept").exists()) == (True, True, False)
     ask(tmp_path, *script, options={"commands": "allow"})
-    assert not Path(seen(tmp_path / "a.txt")["HOME"]).exists()
+    assert not Path(environment_in(tmp_path / "a.txt")["HOME"]).exists()
 
 
 def test_a_judging_role_gets_a_new_home_each_time(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_user_s_home_is_used_only_on_request(tmp_path: Path, home: Path) -> 
     """R-ADAPT-2."""
     options = {"commands": "allow", "home": "user"}
     ask(tmp_path, "run", "env > a.txt", options=options, homes=tmp_path / "homes")
-    assert seen(tmp_path / "a.txt")["HOME"] == str(home)
+    assert environment_in(tmp_path / "a.txt")["HOME"] == str(home)
     assert not (tmp_path / "homes").exists()
 
 
@@ -334,7 +334,7 @@ def test_messages_may_be_split_anywhere() -> None:
     assert b'"session/prompt"' in answers
 
 
-def told(client: Client, **update: Any) -> None:
+def send_update(client: Client, **update: Any) -> None:
     message = {"method": "session/update", "params": {"update": update}}
     client.heard(json.dumps(message).encode() + b"\n")
 
@@ -343,9 +343,9 @@ def test_the_last_message_is_kept_after_any_amount_of_output() -> None:
     """R-ADAPT-2."""
     client = a_client()
     for _ in range(3):
-        told(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "x" * 1_000_000})
-    told(client, sessionUpdate="tool_call", toolCallId="1", kind="read", title="look")
-    told(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "Done."})
+        send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "x" * 1_000_000})
+    send_update(client, sessionUpdate="tool_call", toolCallId="1", kind="read", title="look")
+    send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "Done."})
     assert client.reply == "Done."
 
 
@@ -353,8 +353,10 @@ def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None
     """R-ADAPT-2."""
     client = Client(str(tmp_path), "x", lambda _: "")
     given = {"source": "startup", "command": ["ls"]}
-    told(client, sessionUpdate="tool_call", toolCallId="1", kind="execute", title="ls", rawInput=given)
-    told(client, sessionUpdate="tool_call", toolCallId="2", kind="move", title="mv", rawInput={"source": "a.txt"})
+    send_update(client, sessionUpdate="tool_call", toolCallId="1", kind="execute", title="ls", rawInput=given)
+    send_update(
+        client, sessionUpdate="tool_call", toolCallId="2", kind="move", title="mv", rawInput={"source": "a.txt"}
+    )
     assert [call.paths for call in client.calls.values()] == [(), ("a.txt",)]
 
 

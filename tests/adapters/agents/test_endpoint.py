@@ -34,7 +34,7 @@ def test_the_deadline_includes_the_name_lookup(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(NoAnswer) as caught:
             Endpoint(server.url).post("/x", b"{}", {}, until=time.monotonic() + 0.05, idle=5)
         assert caught.value.late
-        assert server.asked == []
+        assert server.requests == []
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
     )
 
 
-def asked(root: Path, index: int = -1) -> Path:
+def request_file(root: Path, index: int = -1) -> Path:
     return [p for p in sorted((root / "handoffs").glob("*.md")) if not p.name.endswith(".answer.md")][index]
 
 
@@ -73,7 +73,7 @@ def test_an_answer_is_judged_by_its_content(
 ) -> None:
     who, request = away(tmp_path), a_request(tmp_path, role)
     assert who.run(request).outcome == outcome.WAITING
-    answer(asked(tmp_path), body, ending)
+    answer(request_file(tmp_path), body, ending)
     result = who.run(request)
     assert result.outcome == ended
     assert words in result.message
@@ -94,7 +94,7 @@ def test_an_answer_is_judged_by_its_content(
 def test_an_unreadable_answer_is_reported_and_the_task_keeps_waiting(tmp_path: Path, text: str, words: str) -> None:
     who, request = away(tmp_path), a_request(tmp_path)
     who.run(request)
-    place = asked(tmp_path)
+    place = request_file(tmp_path)
     place.with_name(f"{place.stem}.answer.md").write_text(text.replace("NAME", place.stem), encoding="utf-8")
     result = who.run(request)
     assert result.outcome == outcome.WAITING
@@ -104,7 +104,7 @@ def test_an_unreadable_answer_is_reported_and_the_task_keeps_waiting(tmp_path: P
 def test_an_answer_is_never_read_through_a_link(tmp_path: Path) -> None:
     who, request = away(tmp_path), a_request(tmp_path)
     who.run(request)
-    place = asked(tmp_path)
+    place = request_file(tmp_path)
     elsewhere = tmp_path / "secret"
     elsewhere.write_text("secret", encoding="utf-8")
     place.with_name(f"{place.stem}.answer.md").symlink_to(elsewhere)
@@ -128,13 +128,13 @@ def test_an_answer_counts_for_one_attempt_and_a_verdict_for_one_candidate(tmp_pa
     """R-ADAPT-2: what failed before is not taken again, however alike the questions are."""
     who, first = away(tmp_path), a_request(tmp_path, feedback="AC-1 failed", settled=1)
     who.run(first)
-    answer(asked(tmp_path), EDITS % "a.txt")
+    answer(request_file(tmp_path), EDITS % "a.txt")
     assert who.run(first).outcome == outcome.COMPLETED
     assert who.run(dataclasses.replace(first, attempt=3, settled=2)).outcome == outcome.WAITING
 
     judge = a_request(tmp_path, VALIDATOR, candidate="1" * 40)
     who.run(judge)
-    answer(asked(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
+    answer(request_file(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
     assert who.run(judge).outcome == outcome.COMPLETED
     assert who.run(dataclasses.replace(judge, candidate="2" * 40)).outcome == outcome.WAITING
 
@@ -149,7 +149,7 @@ def test_options_that_no_system_supports_are_refused(tmp_path: Path, options: di
 def test_waiting_lasts_as_long_as_binding_and_deadline_allow(tmp_path: Path) -> None:
     request = a_request(tmp_path)
     assert away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=0.05)).outcome == outcome.WAITING
-    timer = threading.Timer(0.1, answer, (asked(tmp_path), EDITS % "a.txt"))
+    timer = threading.Timer(0.1, answer, (request_file(tmp_path), EDITS % "a.txt"))
     timer.start()
     result = away(tmp_path, wait=60).run(dataclasses.replace(request, deadline=30.0))
     timer.join()
@@ -159,7 +159,7 @@ def test_waiting_lasts_as_long_as_binding_and_deadline_allow(tmp_path: Path) -> 
 def test_usage_is_unknown_and_a_task_without_files_accepts_no_edit(tmp_path: Path) -> None:
     who, request = away(tmp_path), a_request(tmp_path, allowed_paths=())
     who.run(request)
-    answer(asked(tmp_path), EDITS % "a.txt")
+    answer(request_file(tmp_path), EDITS % "a.txt")
     result = who.run(request)
     assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())
 
@@ -175,7 +175,7 @@ def test_an_answer_without_a_ticket_is_named_and_not_read(tmp_path: Path) -> Non
     assert result.outcome == outcome.WAITING
     assert "ignored, because they do not answer this request: T1-01-validator-" in result.message
     assert result.message.count(".answer.md") == 2
-    answer(asked(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
+    answer(request_file(tmp_path), '```json\n{"verdict": "PASS", "findings": []}\n```')
     assert who.run(request).outcome == outcome.COMPLETED
 
 

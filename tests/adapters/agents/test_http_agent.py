@@ -18,7 +18,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import chat_server, fake_model
-from tests.support.chat_server import ChatServer, Said
+from tests.support.chat_server import ChatServer, Response
 
 FILES = (plan.FileClaim("create", "a.txt"), plan.FileClaim("modify", "src/b.txt"))
 
@@ -41,7 +41,7 @@ def a_request(root: Path, role: str = BUILDER, **more: Any) -> AgentRequest:
     return dataclasses.replace(request, **more)
 
 
-def ask(server: ChatServer, root: Path, role: str = BUILDER, *answers: Said, **options: Any) -> AgentResult:
+def ask(server: ChatServer, root: Path, role: str = BUILDER, *answers: Response, **options: Any) -> AgentResult:
     if answers:
         server.answers = list(answers)
     return bound(root, server.url, **options).get("model").run(a_request(root, role))
@@ -71,7 +71,7 @@ def test_edits_are_made_by_tool_calls_and_recorded(server: ChatServer, tmp_path:
     assert result.claimed_files == ("a.txt", "src/b.txt")
     assert (result.reply, result.model) == ("Both are done.", "loop-1")
     assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (30, 15, None)
-    assert server.asked[1].body["messages"][-1]["content"] == "one two\n"
+    assert server.requests[1].body["messages"][-1]["content"] == "one two\n"
 
 
 @pytest.mark.parametrize("tokens", [-5, 10**400, 10**13, True, "3"])
@@ -107,7 +107,7 @@ def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
     (root / "outside").symlink_to(tmp_path / "secret")
     before = sorted(p.name for p in root.rglob("*"))
     result = ask(server, root, BUILDER, chat_server.calls((name, arguments)), chat_server.text("I could not."))
-    tool_result = server.asked[1].body["messages"][-1]["content"]
+    tool_result = server.requests[1].body["messages"][-1]["content"]
     assert tool_result.startswith("error: ")
     assert word in tool_result
     assert sorted(p.name for p in root.rglob("*")) == before
@@ -118,11 +118,11 @@ def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
 def test_only_builders_get_tools_that_write(server: ChatServer, tmp_path: Path) -> None:
     ask(server, tmp_path, BUILDER)
     ask(server, tmp_path, PLANNER)
-    offered = [{t["function"]["name"] for t in received.body["tools"]} for received in server.asked]
+    offered = [{t["function"]["name"] for t in received.body["tools"]} for received in server.requests]
     assert offered[1] == {"list_files", "read_file"}
     assert offered[0] > offered[1]
-    assert server.asked[0].body["model"] == "m-1"
-    assert server.asked[0].body["temperature"] == 0
+    assert server.requests[0].body["model"] == "m-1"
+    assert server.requests[0].body["temperature"] == 0
 
 
 def test_without_tools_the_model_gets_the_files_and_answers_with_edits(server: ChatServer, tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_without_tools_the_model_gets_the_files_and_answers_with_edits(server: C
     assert result.outcome == outcome.COMPLETED
     assert (tmp_path / "a.txt").exists()
     assert not (tmp_path / "src").exists()
-    assert "one two" in server.asked[0].body["messages"][0]["content"]
-    assert "tools" not in server.asked[0].body
+    assert "one two" in server.requests[0].body["messages"][0]["content"]
+    assert "tools" not in server.requests[0].body
     outside = [{"tool": "write_file", "path": "c.txt", "content": "x"}]
     result = ask(server, tmp_path, BUILDER, chat_server.text(json.dumps({"edits": outside})), tools=False)
     assert (result.outcome, (tmp_path / "c.txt").exists()) == (outcome.FAILED, False)
@@ -161,7 +161,7 @@ def test_only_a_clear_pass_of_a_validator_counts(
     assert (result.outcome, result.failure) == (ended, failure)
     if "PARTIAL" in reply_text:
         assert result.message == "PARTIAL: a:1: no"
-    schema = server.asked[0].body["response_format"]["json_schema"]["schema"]
+    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
     assert "verdict" in schema["required"]
 
 
@@ -171,7 +171,7 @@ def test_a_required_answer_format_is_requested_and_checked(server: ChatServer, t
     server.answers = [chat_server.text('```json\n{"plan": "x"}\n```'), chat_server.text('{"other": 1}')]
     agents = bound(tmp_path, server.url, schema="prompt")
     assert json.loads(agents.get("model").run(request).reply) == {"plan": "x"}
-    assert '"required": ["plan"]' in server.asked[0].body["messages"][1]["content"]
+    assert '"required": ["plan"]' in server.requests[0].body["messages"][1]["content"]
     assert agents.get("model").run(request).failure == agent.MALFORMED
 
 
@@ -187,10 +187,10 @@ FAULTS = {
     "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
     "cut off": (chat_server.text("half", finish_reason="length"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
     "filtered": (chat_server.text("", finish_reason="content_filter"), outcome.FAILED, agent.DECLINED),
-    "garbage": (Said(b"<html>"), outcome.FAILED, agent.MALFORMED),
-    "other json": (Said(b'{"choices": []}'), outcome.FAILED, agent.MALFORMED),
+    "garbage": (Response(b"<html>"), outcome.FAILED, agent.MALFORMED),
+    "other json": (Response(b'{"choices": []}'), outcome.FAILED, agent.MALFORMED),
     "nothing": (chat_server.text(""), outcome.FAILED, agent.MALFORMED),
-    "truncated": (Said(b'{"choices"', length=900), outcome.ERRORED, agent.NETWORK),
+    "truncated": (Response(b'{"choices"', length=900), outcome.ERRORED, agent.NETWORK),
 }
 
 
@@ -202,7 +202,7 @@ def test_every_fault_has_a_kind(server: ChatServer, tmp_path: Path, fault: str, 
     assert (result.outcome, result.failure) == (ended, failure)
     assert result.message
     assert "sk-secret" not in repr(result)
-    assert server.asked[0].headers["Authorization"] == "Bearer sk-secret"
+    assert server.requests[0].headers["Authorization"] == "Bearer sk-secret"
     if fault == "too many":
         assert "17 s" in result.message
 
@@ -217,12 +217,14 @@ def test_a_closed_server_is_a_network_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        pytest.param(Said(b"", silent=True), id="silence"),
-        pytest.param(Said(b" " * 4000, drip=True), id="slow drip"),
-        pytest.param(Said(b" " * 4000, drip=True, headers={"Connection": "close"}), id="slow drip, closed at its end"),
+        pytest.param(Response(b"", silent=True), id="silence"),
+        pytest.param(Response(b" " * 4000, drip=True), id="slow drip"),
+        pytest.param(
+            Response(b" " * 4000, drip=True, headers={"Connection": "close"}), id="slow drip, closed at its end"
+        ),
     ],
 )
-def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_path: Path, response: Said) -> None:
+def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_path: Path, response: Response) -> None:
     server.answers = [response]
     result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, deadline=0.3))
     assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
@@ -230,21 +232,21 @@ def test_the_deadline_holds_whatever_the_server_does(server: ChatServer, tmp_pat
 
 
 def test_silence_ends_the_call_after_the_idle_timeout(server: ChatServer, tmp_path: Path) -> None:
-    server.answers = [Said(b"", silent=True)]
+    server.answers = [Response(b"", silent=True)]
     result = bound(tmp_path, server.url).get("model").run(a_request(tmp_path, idle_timeout=0.2))
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
 
 
 def test_an_endless_answer_is_not_kept(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("idumb.agents.model_server.LARGEST", 1000)
-    assert ask(server, tmp_path, BUILDER, Said(b" " * 5000)).failure == agent.MALFORMED
+    assert ask(server, tmp_path, BUILDER, Response(b" " * 5000)).failure == agent.MALFORMED
 
 
 def test_no_redirect_is_followed(server: ChatServer, tmp_path: Path) -> None:
-    moved = Said(b"", 307, {"Location": f"{server.url}/other"})
+    moved = Response(b"", 307, {"Location": f"{server.url}/other"})
     result = ask(server, tmp_path, BUILDER, moved)
     assert result.failure == agent.MISSING
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_proxies_of_the_environment_are_ignored(server: ChatServer, tmp_path: Path, monkeypatch: Any) -> None:
@@ -257,16 +259,16 @@ def test_a_configured_proxy_gets_the_whole_address(server: ChatServer, tmp_path:
     proxy = server.url.removesuffix("/v1")
     agents = bound(tmp_path, "http://models.invalid/v1", proxy=proxy, plain_http=True)
     assert agents.get("model").run(a_request(tmp_path)).outcome == outcome.COMPLETED
-    assert server.asked[0].path == "http://models.invalid/v1/chat/completions"
+    assert server.requests[0].path == "http://models.invalid/v1/chat/completions"
 
 
 def test_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> None:
     again = chat_server.calls(("list_files", {}))
     result = ask(server, tmp_path, BUILDER, again, turns=3)
-    assert (result.outcome, result.failure, len(server.asked)) == (outcome.FAILED, None, 3)
+    assert (result.outcome, result.failure, len(server.requests)) == (outcome.FAILED, None, 3)
     request = a_request(tmp_path, budget=Budget(tokens=20))
     result = bound(tmp_path, server.url).get("model").run(request)
-    assert (result.failure, len(server.asked)) == (agent.OVER_BUDGET, 5)
+    assert (result.failure, len(server.requests)) == (agent.OVER_BUDGET, 5)
 
 
 @pytest.mark.parametrize(

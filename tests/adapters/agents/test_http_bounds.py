@@ -17,13 +17,13 @@ from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.redaction import Redactor
 from tests.support import chat_server
-from tests.support.chat_server import ChatServer, Said
+from tests.support.chat_server import ChatServer, Response
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 READ = ("read_file", {"path": "a.txt"})
 
 
-def ask(root: Path, *answers: Said, deadline: float = 20.0, tools: bool = True) -> tuple[AgentResult, ChatServer]:
+def ask(root: Path, *answers: Response, deadline: float = 20.0, tools: bool = True) -> tuple[AgentResult, ChatServer]:
     (root / "a.txt").write_text(f"{TOKEN} a\n", encoding="utf-8")
     with ChatServer(*answers).serving() as server:
         binding = Binding("m", "http", options={"base_url": server.url, "tools": tools})
@@ -41,7 +41,7 @@ def a_request(root: Path) -> AgentRequest:
 def test_too_many_calls_in_one_turn_end_the_attempt(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     result, server = ask(tmp_path, chat_server.calls(*[READ] * (model_tools.MOST_CALLS + 1)), chat_server.text("Done."))
-    assert (result.outcome, len(server.asked)) == (outcome.FAILED, 1)
+    assert (result.outcome, len(server.requests)) == (outcome.FAILED, 1)
     assert "in one turn" in result.message
 
 
@@ -57,7 +57,7 @@ def test_the_deadline_is_checked_before_every_call(
     answer = chat_server.calls(*[READ] * 5) if tools else chat_server.text(edits)
     result, server = ask(tmp_path, answer, chat_server.text("Done."), tools=tools)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
-    assert (len(calls), len(server.asked)) == (2, 1)
+    assert (len(calls), len(server.requests)) == (2, 1)
 
 
 def test_an_endlessly_growing_conversation_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_an_endlessly_growing_conversation_is_ended(tmp_path: Path, monkeypatch:
 def test_a_server_without_tools_gets_no_secret_from_a_file(tmp_path: Path) -> None:
     """R-ADAPT-2."""
     _, server = ask(tmp_path, chat_server.text('{"edits": []}'), tools=False)
-    sent = str(server.asked[0].body)
+    sent = str(server.requests[0].body)
     assert "[redacted:github:" in sent
     assert TOKEN not in sent
 

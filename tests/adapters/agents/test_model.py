@@ -22,7 +22,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import chat_server
-from tests.support.chat_server import ChatServer, Said
+from tests.support.chat_server import ChatServer, Response
 
 INSTALLED = importlib.util.find_spec("pydantic_ai") is not None
 needs_extra = pytest.mark.skipif(
@@ -49,7 +49,7 @@ def no_patch(*_: object) -> tuple[bool, str]:
 
 
 def ask(
-    server: ChatServer, root: Path, *answers: Said, role: str = BUILDER, options: Any = (), **more: Any
+    server: ChatServer, root: Path, *answers: Response, role: str = BUILDER, options: Any = (), **more: Any
 ) -> AgentResult:
     server.answers = list(answers) or server.answers
     task = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
@@ -74,10 +74,10 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
     assert [(s.intent, s.ok) for s in result.steps] == [("make it", True), ("more", False)]
     assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (20, 10, None)
-    assert server.asked[0].headers[
-        "authorization" if "authorization" in server.asked[0].headers else "Authorization"
+    assert server.requests[0].headers[
+        "authorization" if "authorization" in server.requests[0].headers else "Authorization"
     ] == ("Bearer sk-secret")
-    sent = json.dumps(server.asked[1].body["messages"])
+    sent = json.dumps(server.requests[1].body["messages"])
     assert "not a file of this task" in sent
 
 
@@ -104,14 +104,14 @@ def test_a_server_without_the_responses_api_gets_a_hint_with_the_right_model_nam
 
 @needs_extra
 @pytest.mark.parametrize(
-    "response", [chat_server.error(404, "no such path"), chat_server.Said(b"{}"), chat_server.error(501)]
+    "response", [chat_server.error(404, "no such path"), chat_server.Response(b"{}"), chat_server.error(501)]
 )
 def test_a_server_with_only_chat_completions_gets_a_hint_what_to_configure(
-    server: ChatServer, tmp_path: Path, response: chat_server.Said
+    server: ChatServer, tmp_path: Path, response: chat_server.Response
 ) -> None:
     """R-ADAPT-2: the library reads any answer as if it were sound."""
     result = ask(server, tmp_path, response, model="openai:m-1")
-    assert server.asked[0].path.endswith("/responses")
+    assert server.requests[0].path.endswith("/responses")
     assert result.failure in {agent.MISSING, agent.MALFORMED}
     assert "openai-chat:m-1" in result.message
 
@@ -146,7 +146,7 @@ def test_an_allowed_proxy_gets_the_whole_address(
     monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
     options = {"base_url": "http://models.invalid/v1", "plain_http": True, "proxy": "environment"}
     assert ask(server, tmp_path, options=options).outcome == outcome.COMPLETED
-    assert server.asked[0].path == "http://models.invalid/v1/chat/completions"
+    assert server.requests[0].path == "http://models.invalid/v1/chat/completions"
 
 
 @needs_extra
@@ -185,7 +185,7 @@ def test_other_roles_read_files_and_answer_in_the_required_format(server: ChatSe
         options={"output": "native"},
     )
     assert json.loads(result.reply) == {"plan": "x"}
-    assert {t["function"]["name"] for t in server.asked[0].body["tools"]} == {"list_files", "read_file"}
+    assert {t["function"]["name"] for t in server.requests[0].body["tools"]} == {"list_files", "read_file"}
 
 
 FAULTS = {
@@ -194,8 +194,12 @@ FAULTS = {
     "broken": (chat_server.error(500, "oops"), outcome.ERRORED, agent.NETWORK),
     "unknown": (chat_server.error(404, "no such model"), outcome.ERRORED, agent.UNKNOWN_MODEL),
     "too long": (chat_server.error(400, "x", "context_length_exceeded"), outcome.FAILED, agent.CONTEXT_EXHAUSTED),
-    "garbage": (Said(b"<html>", headers={"Content-Type": "application/json"}), None, None),
-    "truncated": (Said(b'{"choices"', length=900, headers={"Content-Type": "application/json"}), None, agent.NETWORK),
+    "garbage": (Response(b"<html>", headers={"Content-Type": "application/json"}), None, None),
+    "truncated": (
+        Response(b'{"choices"', length=900, headers={"Content-Type": "application/json"}),
+        None,
+        agent.NETWORK,
+    ),
 }
 
 
@@ -208,13 +212,13 @@ def test_every_fault_has_a_kind_and_is_not_retried_silently(server: ChatServer, 
     assert result.failure in agent.FAILURES
     assert ended in {None, result.outcome}
     assert failure in {None, result.failure}, result
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     assert "sk-secret" not in repr(result)
 
 
 @needs_extra
 def test_time_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> None:
-    result = ask(server, tmp_path, Said(b"", silent=True), deadline=0.5)
+    result = ask(server, tmp_path, Response(b"", silent=True), deadline=0.5)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
     again = chat_server.calls(("list_files", {}))
     endless = ask(server, tmp_path, again, options={"turns": 3})
@@ -227,7 +231,7 @@ def test_a_fallback_model_replaces_the_first(server: ChatServer, tmp_path: Path)
     answers = (chat_server.error(500, "oops"), chat_server.text("Done."))
     result = ask(server, tmp_path, *answers, options={"fallback": ["openai-chat:m-2"]})
     assert result.outcome == outcome.COMPLETED
-    assert [received.body["model"] for received in server.asked] == ["m-1", "m-2"]
+    assert [received.body["model"] for received in server.requests] == ["m-1", "m-2"]
 
 
 def test_without_the_extra_the_error_has_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

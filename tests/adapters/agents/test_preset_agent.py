@@ -214,7 +214,7 @@ def test_each_agent_that_lost_its_conversation_begins_a_new_one(name: str, tmp_p
     stream = "" if where == "out" else " >&2"
     code = 0 if name == "opencode" else 1
     unknown = f'case "$*" in *old*) echo asked >> asked; cat {tmp_path}/words{stream}; exit {code};; esac'
-    program = preset_stand_in.made(tmp_path / "programs", name, unknown)
+    program = preset_stand_in.write_program(tmp_path / "programs", name, unknown)
     (tmp_path / "work").mkdir()
     builder = PresetAgent(Binding("it", name, (str(program),), options={"resume": True}), equipped(tmp_path))
     result = builder.run(dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"), session="old"))

@@ -27,12 +27,12 @@ SETTINGS = Settings(
 )
 
 
-def made(root: Path, settings: Settings = SETTINGS, asker: Asker | None = None) -> registry.AgentRegistry:
+def build(root: Path, settings: Settings = SETTINGS, asker: Asker | None = None) -> registry.AgentRegistry:
     return registry.build(Equipment(settings, str(root), lambda *_: (True, ""), lambda text: text, asker=asker))
 
 
 def human(root: Path, asker: Asker | None = None) -> Agent:
-    return made(root, asker=asker).get("human")
+    return build(root, asker=asker).get("human")
 
 
 def request(root: Path, question: Decision | None = None, answer: Answer | None = None) -> AgentRequest:
@@ -42,14 +42,14 @@ def request(root: Path, question: Decision | None = None, answer: Answer | None 
 
 
 def test_steps_and_human_need_no_configuration(tmp_path: Path) -> None:
-    agents = made(tmp_path, Settings())
+    agents = build(tmp_path, Settings())
     assert agents.get("steps").name == "steps"
     assert agents.get("human").name == "human"
     assert agents.get("steps").describe() == ()
 
 
 def test_a_binding_is_built_once(tmp_path: Path) -> None:
-    agents = made(tmp_path)
+    agents = build(tmp_path)
     assert agents.get("coder") is agents.get("coder")
 
 
@@ -57,7 +57,7 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
     """S5: the builder's key never reaches the validator."""
     monkeypatch.setenv("KEY_A", "aaaa")
     monkeypatch.setenv("KEY_B", "bbbb")
-    agents = made(tmp_path)
+    agents = build(tmp_path)
     assert agents.get("coder").run(request(tmp_path)).output == "aaaa-\n"
     assert agents.get("judge").run(request(tmp_path)).output == "-bbbb\n"
     assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
@@ -65,13 +65,13 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
 
 def test_an_unknown_binding_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        made(tmp_path).get("codr")
+        build(tmp_path).get("codr")
     assert (caught.value.code, caught.value.hint) == ("agent.unknown-binding", "Did you mean coder?")
 
 
 def test_an_unknown_adapter_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
     with pytest.raises(AdapterError) as caught:
-        made(tmp_path).get("odd")
+        build(tmp_path).get("odd")
     assert (caught.value.code, caught.value.hint) == ("agent.unknown-adapter", "Did you mean command?")
 
 
@@ -102,7 +102,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_installed_adapter_is_loaded_by_name(tmp_path: Path, installed: Path) -> None:
     install(installed, "their_adapter:make")
     settings = Settings(bindings={"mine": Binding("mine", "theirs", options={"depth": 3})})
-    agents = made(tmp_path, settings)
+    agents = build(tmp_path, settings)
     agents.get("steps")
     assert "their_adapter" not in sys.modules
     builder = agents.get("mine")
@@ -115,7 +115,7 @@ def test_a_broken_installed_adapter_is_one_clear_error(tmp_path: Path, installed
     install(installed, "their_adapter:absent")
     settings = Settings(bindings={"mine": Binding("mine", "theirs")})
     with pytest.raises(AdapterError) as caught:
-        made(tmp_path, settings).get("mine")
+        build(tmp_path, settings).get("mine")
     assert caught.value.code == "agent.not-loadable"
     sys.modules.pop("their_adapter", None)
 
@@ -147,7 +147,7 @@ class Person:
     ],
 )
 def test_a_person_s_answer_is_the_outcome(tmp_path: Path, question: Decision, choice: str | None, ended: str) -> None:
-    result = made(tmp_path, asker=Person(choice)).get("human").run(request(tmp_path, question))
+    result = build(tmp_path, asker=Person(choice)).get("human").run(request(tmp_path, question))
     assert result.outcome == ended
     answered = ended in {outcome.COMPLETED, outcome.FAILED}
     assert result.answer == (Answer("T1-01.work", str(choice), "pat", "because") if answered else None)

@@ -27,13 +27,15 @@ def redact(text: str) -> str:
     return text.replace("s3cret", "[redacted]")
 
 
-def asked(root: Path, adapter: str, script: str, **fields: object) -> tuple[AgentResult, list[Claim]]:
+def run_agent(root: Path, adapter: str, script: str, **fields: object) -> tuple[AgentResult, list[Claim]]:
     """Run an agent script; return its answer and its reported states; each state leaves a file `heard-N`."""
     (root / "work").mkdir()
     if adapter == "command":
         binding = Binding("it", adapter, ("sh", "-c", SAY + script))
     else:
-        binding = Binding("it", adapter, (str(preset_stand_in.made(root / "programs", adapter, SAY + script)),))
+        binding = Binding(
+            "it", adapter, (str(preset_stand_in.write_program(root / "programs", adapter, SAY + script)),)
+        )
     settings = Settings(bindings={"it": binding}, environment=("PATH",))
     builder = registry.build(
         Equipment(settings, str(root / "work"), lambda *_: (False, ""), redact, homes=str(root / "homes/run"))
@@ -59,7 +61,7 @@ def test_each_state_is_reported_while_the_agent_works(tmp_path: Path, adapter: s
         f"say '{json.dumps({'state': claim.state, 'message': message})}'\nn={n}; {HEARD}"
         for n, (claim, message) in enumerate(zip(claims, ("reads", "for s3cret", "writes", ""), strict=True), 1)
     )
-    result, heard = asked(tmp_path, adapter, script)
+    result, heard = run_agent(tmp_path, adapter, script)
     assert heard == claims
     assert result.outcome == outcome.COMPLETED
 
@@ -67,12 +69,12 @@ def test_each_state_is_reported_while_the_agent_works(tmp_path: Path, adapter: s
 @pytest.mark.parametrize("adapter", ["command", "claude"])
 def test_an_agent_that_waits_for_a_person_is_not_stopped(tmp_path: Path, adapter: str) -> None:
     script = """say '{"state": "waiting"}'; sleep 4"""
-    result, _ = asked(tmp_path, adapter, script, idle_timeout=2.0)
+    result, _ = run_agent(tmp_path, adapter, script, idle_timeout=2.0)
     assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
 
 
 def test_a_state_of_done_does_not_turn_a_failure_into_a_success(tmp_path: Path) -> None:
-    result, heard = asked(tmp_path, "command", f"""say '{{"state": "done"}}'; n=1; {HEARD} exit 3""")
+    result, heard = run_agent(tmp_path, "command", f"""say '{{"state": "done"}}'; n=1; {HEARD} exit 3""")
     assert heard == [Claim("done")]
     assert (result.outcome, result.failure, result.exit_code) == (outcome.FAILED, None, 3)
 
@@ -81,11 +83,11 @@ def test_a_full_context_is_recognized_by_the_last_state(tmp_path: Path) -> None:
     """The state is reported early but proves nothing: only the files at the end count."""
     full, better = '{"state": "context-exhausted", "handover": "half"}', '{"state": "working"}'
     (tmp_path / "1").mkdir()
-    result, heard = asked(tmp_path / "1", "command", f"say '{full}'; n=1; {HEARD}")
+    result, heard = run_agent(tmp_path / "1", "command", f"say '{full}'; n=1; {HEARD}")
     assert heard == [Claim("context-exhausted")]
     assert (result.outcome, result.failure, result.handover) == (outcome.FAILED, "context-exhausted", "half")
     (tmp_path / "2").mkdir()
-    result, _ = asked(tmp_path / "2", "command", f"say '{full}'; n=1; {HEARD} say '{better}'")
+    result, _ = run_agent(tmp_path / "2", "command", f"say '{full}'; n=1; {HEARD} say '{better}'")
     assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
 
 
@@ -102,7 +104,7 @@ def test_a_full_context_is_recognized_by_the_last_state(tmp_path: Path) -> None:
 def test_a_hostile_state_file_never_blocks_the_reader(tmp_path: Path, end: str) -> None:
     """It prints more than a pipe holds afterwards, so it ends only if it is still read from."""
     script = f'say \'{{"state": "working"}}\'; n=1; {HEARD} {end}; head -c 3000000 /dev/zero; sleep 1.2'
-    result, heard = asked(tmp_path, "command", script)
+    result, heard = run_agent(tmp_path, "command", script)
     assert heard == [Claim("working")]
     assert (result.outcome, result.failure) == (outcome.COMPLETED, None)
 

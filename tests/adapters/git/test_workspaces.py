@@ -24,11 +24,11 @@ Maker = Callable[[], Workspace]
 def make(request: pytest.FixtureRequest, sandbox: GitSandbox, trees: GitTrees) -> Maker:
     """Call it once the sandbox is as the test wants it."""
 
-    def made() -> Workspace:
+    def create() -> Workspace:
         place = discover.find(str(sandbox.root))
         return Here(trees) if request.param == "here" else Clone(place, trees, "r1", sandbox.head() or None)
 
-    return made
+    return create
 
 
 def write(workspace: Workspace, path: str, text: str) -> None:

@@ -19,51 +19,51 @@ from idumb.domain.proof.validation import ValidatorEvidence
 HOLDS = Ledger((Line("a", "declared", "created", "create"),))
 
 
-def made(result: str, subject: str = "AC-1") -> Evidence:
+def record_of(result: str, subject: str = "AC-1") -> Evidence:
     return Evidence(subject, "text", result, command="make", exit_code=1, output="boom")
 
 
 def test_a_matching_ledger_and_one_passed_proof_pass() -> None:
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED)])[0] == outcome.PASS
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED)])[0] == outcome.PASS
 
 
 @pytest.mark.parametrize("status", ["undeclared", "missing", "mismatch", "protected"])
 def test_no_proof_outweighs_a_mismatched_ledger(status: str) -> None:
     wrong = Ledger((Line("a", status, None, "create"),))
-    assert evidence.verdict(wrong, [made(evidence.PASSED)])[0] == outcome.FAIL
+    assert evidence.verdict(wrong, [record_of(evidence.PASSED)])[0] == outcome.FAIL
 
 
 @pytest.mark.parametrize("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
 def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(result: str) -> None:
     """R-GATE-6: a timed-out check never counts as passed."""
-    assert evidence.verdict(HOLDS, [made(result)])[0] == outcome.FAIL
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED), made(result, "AC-2")])[0] == outcome.PARTIAL
+    assert evidence.verdict(HOLDS, [record_of(result)])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), record_of(result, "AC-2")])[0] == outcome.PARTIAL
 
 
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("result", sorted(evidence.BROKEN))
 def test_a_gate_or_role_of_level_1_or_2_blocks_unless_it_passed(result: str, level: int) -> None:
     """R-GATE-6: a timeout blocks like a failure."""
-    judged = dataclasses.replace(made(result, "validator reviewer"), level=level)
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED), judged])[0] == outcome.PARTIAL
+    judged = dataclasses.replace(record_of(result, "validator reviewer"), level=level)
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), judged])[0] == outcome.PARTIAL
 
 
 @pytest.mark.parametrize("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
 def test_level_0_neither_blocks_nor_proves(result: str) -> None:
     """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
-    optional = dataclasses.replace(made(result, "validator reviewer"), level=0)
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED), optional])[0] == outcome.PASS
+    optional = dataclasses.replace(record_of(result, "validator reviewer"), level=0)
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), optional])[0] == outcome.PASS
     assert evidence.verdict(HOLDS, [optional]) == (outcome.FAIL, "nothing proves this task")
 
 
 @pytest.mark.parametrize("result", [evidence.OPINION, evidence.UNPROVEN])
 def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
-    assert evidence.verdict(HOLDS, [made(result)]) == (outcome.FAIL, "nothing proves this task")
+    assert evidence.verdict(HOLDS, [record_of(result)]) == (outcome.FAIL, "nothing proves this task")
 
 
 @pytest.mark.parametrize("subject", ["precondition 1", "test 1 before"])
 def test_evidence_from_before_the_work_proves_nothing_about_it(subject: str) -> None:
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
 def test_missing_evidence_is_not_proof() -> None:
@@ -71,13 +71,16 @@ def test_missing_evidence_is_not_proof() -> None:
 
 
 def test_an_unanswered_question_waits_unless_something_failed() -> None:
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED), made(evidence.WAITING, "AC-2")])[0] == evidence.WAITING
-    assert evidence.verdict(HOLDS, [made(evidence.FAILED), made(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
+    assert (
+        evidence.verdict(HOLDS, [record_of(evidence.PASSED), record_of(evidence.WAITING, "AC-2")])[0]
+        == evidence.WAITING
+    )
+    assert evidence.verdict(HOLDS, [record_of(evidence.FAILED), record_of(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
 
 
 def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> None:
     """R-RUN-5."""
-    feedback = evidence.feedback("AC-1 failed", HOLDS, [made(evidence.FAILED), made(evidence.PASSED, "AC-2")])
+    feedback = evidence.feedback("AC-1 failed", HOLDS, [record_of(evidence.FAILED), record_of(evidence.PASSED, "AC-2")])
     assert feedback.splitlines() == ["AC-1 failed", "AC-1 (text): failed, exit 1", "$ make", "boom"]
 
 
@@ -116,8 +119,8 @@ def test_an_unusable_answer_neither_proves_nor_fails() -> None:
 @pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before"])
 def test_limits_and_checks_before_the_work_do_not_prove_a_task(subject: str) -> None:
     """R-RUN-3."""
-    assert not evidence.proves([made(evidence.PASSED, subject)])
-    assert evidence.verdict(HOLDS, [made(evidence.PASSED, subject)])[0] == outcome.FAIL
+    assert not evidence.proves([record_of(evidence.PASSED, subject)])
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED, subject)])[0] == outcome.FAIL
 
 
 def test_only_declared_changes_prove_that_work_was_done() -> None:
@@ -164,5 +167,5 @@ def test_a_decision_task_offers_its_options() -> None:
 
 
 def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
-    failed = [made(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
+    failed = [record_of(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
     assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")

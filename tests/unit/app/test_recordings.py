@@ -27,7 +27,7 @@ def attempt(number: int, tree: str, **verdict: Any) -> list[SimpleNamespace]:
     ]
 
 
-def found(monkeypatch: pytest.MonkeyPatch, events: list[SimpleNamespace], number: int) -> Any:
+def recorded_attempt(monkeypatch: pytest.MonkeyPatch, events: list[SimpleNamespace], number: int) -> Any:
     envelope = SimpleNamespace(digest="d", carried_from=None)
     state = SimpleNamespace(id="r", tasks={"T1-01": envelope}, attempted={"T1-01": 1})
     monkeypatch.setattr(run_lookup, "run_of", lambda *_: state)
@@ -52,11 +52,11 @@ def test_attempts_that_could_not_work_or_waited_are_not_replayed(monkeypatch: py
         *attempt(3, "three", outcome=outcome.COMPLETED),
         *attempt(4, "four", outcome=outcome.FAILED, failure="malformed"),
     ]
-    assert found(monkeypatch, events, 1).trees == ("base", "three")
-    second = found(monkeypatch, events, 2)
+    assert recorded_attempt(monkeypatch, events, 1).trees == ("base", "three")
+    second = recorded_attempt(monkeypatch, events, 2)
     assert (second.trees, second.paths) == (("base", "three", "four"), ("three.txt", "four.txt"))
-    assert found(monkeypatch, events, 7) == second
-    assert found(monkeypatch, events[:4], 1) is None
+    assert recorded_attempt(monkeypatch, events, 7) == second
+    assert recorded_attempt(monkeypatch, events[:4], 1) is None
 
 
 def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replayed(
@@ -67,7 +67,7 @@ def test_of_attempts_that_waited_for_a_verdict_the_one_with_a_verdict_is_replaye
         begun, ended = attempt(number, f"tree-{number}", outcome=outcome.COMPLETED)
         verdicts = event("evidence.recorded", number, subject="validator away", result=verdict, tree=f"judged-{number}")
         events += [begun, verdicts, ended]
-    played = found(monkeypatch, events, 1)
+    played = recorded_attempt(monkeypatch, events, 1)
     assert (played.trees, played.judged.outcome) == (("base", "tree-2"), outcome.COMPLETED)
     assert played.judged_tree == "judged-2"
 

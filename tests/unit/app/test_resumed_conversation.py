@@ -20,7 +20,7 @@ KNOWN = Conversation("s-1", 1, agent.speaker_digest(ENVELOPE), "k")
 TASK = Task("T1-01", "Work")
 
 
-def asked(
+def resumed(
     *, saved: Conversation | None = KNOWN, resumes: bool = True, mode: str = "guided", run: str = "guided",
     deterministic: bool = False, contract: str = "k", version: str = "1",
 ) -> Conversation | None:  # fmt: skip
@@ -40,7 +40,7 @@ def asked(
 
 
 def test_the_same_agent_continues_its_conversation_about_the_same_task() -> None:
-    assert asked() == KNOWN
+    assert resumed() == KNOWN
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_the_same_agent_continues_its_conversation_about_the_same_task() -> None
     ids=lambda other: next(iter(other)),
 )
 def test_any_difference_starts_a_new_conversation(other: dict[str, Any]) -> None:
-    assert asked(**other) is None
+    assert resumed(**other) is None

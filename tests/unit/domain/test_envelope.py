@@ -11,7 +11,7 @@ from idumb.domain.consent.envelope import NOTHING, Change, Envelope
 from idumb.domain.plans.plan import Condition, Task
 
 
-def made(**parts: Any) -> dict[str, Any]:
+def parts_of(**parts: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "idumb": "1", "adapter": "command", "adapter_version": "1", "binding": "coder", "configuration": "c",
         "contract": "k", "prompt": "p", "context": NOTHING, "rules": "r", "program": "f", "validator": NOTHING,
@@ -23,7 +23,7 @@ def made(**parts: Any) -> dict[str, Any]:
 
 
 def test_every_field_is_a_part_that_is_shown() -> None:
-    assert set(made()) == {*envelope.PARTS, "digest"}
+    assert set(parts_of()) == {*envelope.PARTS, "digest"}
 
 
 OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
@@ -33,7 +33,7 @@ OF_ONE_ATTEMPT = ("contract", "binding", "context", "conversation")
 def test_each_different_part_is_a_change(part: str) -> None:
     """R-ENV-1, R-LOG-7."""
     now: Any = {"tools": {"git": "3"}, "checks": {"pytest": "2"}}.get(part, "other")
-    before = made()
+    before = parts_of()
     after = envelope.seal(before, **{part: now})
     assert before["digest"] != after["digest"]
     assert envelope.changes({"coder": before}, {"coder": after}) == (Change("coder", part, before[part], now),)
@@ -42,34 +42,34 @@ def test_each_different_part_is_a_change(part: str) -> None:
 @pytest.mark.parametrize("checks", [{}, {"make": "4"}, {"pytest": "1", "make": "4"}])
 def test_a_program_that_only_one_side_has_is_not_a_change(checks: dict[str, str]) -> None:
     """R-ENV-1: an amendment may add or remove a check."""
-    for one, other in ((made(), made(checks=checks)), (made(checks=checks), made())):
+    for one, other in ((parts_of(), parts_of(checks=checks)), (parts_of(checks=checks), parts_of())):
         assert envelope.changes({"coder": one}, {"coder": other}) == ()
 
 
 @pytest.mark.parametrize("part", OF_ONE_ATTEMPT)
 def test_values_decided_by_plan_or_attempt_are_not_changes(part: str) -> None:
-    assert envelope.changes({"coder": made()}, {"coder": made(**{part: "other"})}) == ()
+    assert envelope.changes({"coder": parts_of()}, {"coder": parts_of(**{part: "other"})}) == ()
 
 
 def test_a_binding_that_only_one_side_has_is_not_a_change() -> None:
-    assert envelope.changes({"coder": made()}, {"other": made(idumb="2")}) == ()
+    assert envelope.changes({"coder": parts_of()}, {"other": parts_of(idumb="2")}) == ()
 
 
 def test_sealing_again_without_a_change_keeps_the_digest() -> None:
-    assert envelope.seal(made()) == made()
+    assert envelope.seal(parts_of()) == parts_of()
 
 
 def test_an_unknown_part_is_neither_same_nor_different() -> None:
-    differ, unknown = envelope.compare(made(model="a"), made(model=None, prompt="q"))
+    differ, unknown = envelope.compare(parts_of(model="a"), parts_of(model=None, prompt="q"))
     assert differ == ("prompt",)
     assert unknown == ("model",)
-    assert envelope.compare(made(), made()) == ((), ("model",))
+    assert envelope.compare(parts_of(), parts_of()) == ((), ("model",))
 
 
 def test_parts_that_an_older_log_lacks_are_unknown() -> None:
-    older = {name: value for name, value in made().items() if name not in {"program", "policy"}}
-    assert envelope.compare(older, made())[1] == ("program", "model", "policy")
-    assert envelope.changes({"coder": older}, {"coder": made(idumb="2")}) == (Change("coder", "idumb", "1", "2"),)
+    older = {name: value for name, value in parts_of().items() if name not in {"program", "policy"}}
+    assert envelope.compare(older, parts_of())[1] == ("program", "model", "policy")
+    assert envelope.changes({"coder": older}, {"coder": parts_of(idumb="2")}) == (Change("coder", "idumb", "1", "2"),)
 
 
 def test_the_context_is_what_conditions_and_references_name() -> None:

@@ -47,14 +47,14 @@ def plan(*tasks: Task, **more: Any) -> Plan:
     return dataclasses.replace(sample, **more)
 
 
-def found(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
+def findings_of(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
     assembled, wrong = contract.assemble("1", "folder", plans, SETTINGS)
     assert assembled is not None, wrong
     return list(registry.findings(registry.case(assembled, SETTINGS, policy or Policy(), mode)))
 
 
 def codes(*plans: Plan, mode: str | None = None) -> set[str]:
-    return {one.code for one in found(*plans, mode=mode)}
+    return {one.code for one in findings_of(*plans, mode=mode)}
 
 
 def step(tool: str = "run", intent: str = "say hello to everybody", **arguments: Any) -> Step:
@@ -67,7 +67,7 @@ def steps(*single: Step) -> Plan:
 
 def test_a_plain_task_has_no_finding() -> None:
     """R-LOCK-1."""
-    assert found(plan()) == []
+    assert findings_of(plan()) == []
 
 
 # Ambiguity
@@ -121,8 +121,8 @@ def test_ambiguous_words_are_found_in_titles_criteria_and_intents(text: str, cod
         (plan(success_criteria=criterion), 14),
     )
     for one, line in places:
-        assert [(f.code, f.severity, f.line) for f in found(one)] == [(code, "warning", line)]
-        assert {f.severity for f in found(one, mode=STRICT) if f.code == code} == {ERROR}
+        assert [(f.code, f.severity, f.line) for f in findings_of(one)] == [(code, "warning", line)]
+        assert {f.severity for f in findings_of(one, mode=STRICT) if f.code == code} == {ERROR}
 
 
 @pytest.mark.parametrize("text", NOT_SAID)
@@ -168,10 +168,10 @@ def _with(text: str) -> dict[str, Plan]:
 )
 def test_no_text_of_a_strict_plan_may_be_ambiguous(place: str, word: str, code: str) -> None:
     """R-LOCK-7."""
-    findings = [f for f in found(_with(word)[place], mode=STRICT) if f.code == code]
+    findings = [f for f in findings_of(_with(word)[place], mode=STRICT) if f.code == code]
     assert [f.severity for f in findings] == [ERROR]
-    assert {f.severity for f in found(_with(word)[place]) if f.code == code} == {"warning"}
-    quoted = found(_with(f"The marker `{word}` goes")[place], mode=STRICT)
+    assert {f.severity for f in findings_of(_with(word)[place]) if f.code == code} == {"warning"}
+    quoted = findings_of(_with(f"The marker `{word}` goes")[place], mode=STRICT)
     assert [(f.code, f.severity) for f in quoted if f.code.startswith("text.")] == [("text.quoted", "warning")]
 
 
@@ -190,7 +190,7 @@ def test_no_text_of_a_strict_plan_may_be_ambiguous(place: str, word: str, code: 
 )
 def test_ambiguous_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_only(one: Plan) -> None:
     """R-LOCK-7."""
-    findings = [(f.code, f.severity) for f in found(one, mode=STRICT) if f.code.startswith("text.")]
+    findings = [(f.code, f.severity) for f in findings_of(one, mode=STRICT) if f.code.startswith("text.")]
     assert findings == [("text.quoted", "warning")]
     assert codes(one) == set()
 
@@ -218,7 +218,7 @@ def test_a_conditional_instruction_is_found_and_a_condition_of_the_program_is_no
 def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
     """R-LOCK-7."""
     empty = (*CHECKED, Criterion("AC-2", text, "human", span=Span(0, 1, 15)))
-    assert [(f.code, f.line) for f in found(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
+    assert [(f.code, f.line) for f in findings_of(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
     criteria = (*CHECKED, Criterion("AC-2", text, "human", instructions=("Open the page",)))
     assert codes(plan(task(acceptance=criteria))) == set()
     by_command = (Criterion("AC-1", text, "check", "true"),)
@@ -237,7 +237,9 @@ def test_a_task_of_more_than_two_hours_is_reported(estimate: int | None, *, long
 @pytest.mark.parametrize("intent", ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"])
 def test_an_intent_must_say_more_than_the_tool(intent: str) -> None:
     """R-LOCK-7."""
-    assert [(f.code, f.line) for f in found(steps(step(intent=intent, command="true")))] == [("step.vague-intent", 20)]
+    assert [(f.code, f.line) for f in findings_of(steps(step(intent=intent, command="true")))] == [
+        ("step.vague-intent", 20)
+    ]
 
 
 @pytest.mark.parametrize("intent", ["write the greeting", "fix imports", "make the folder of fixtures", "文件"])
@@ -298,7 +300,9 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
     command: str,
 ) -> None:
     """R-LOCK-7."""
-    (finding,) = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"]
+    (finding,) = [
+        f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"
+    ]
     assert (finding.severity, finding.line) == (ERROR, 20)
     assert finding.found in finding.mend
 
@@ -332,7 +336,7 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
 )
 def test_a_command_with_alternatives_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
     """R-LOCK-7."""
-    findings = [f for f in found(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
+    findings = [f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
     assert [f.severity for f in findings] == [ERROR] * len(branches)
     assert [f.found.partition(" ")[0] for f in findings] == branches
     assert codes(steps(step(command=command))) == set()
@@ -342,10 +346,10 @@ def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
     """R-LOCK-5."""
     policy = Policy(frozenset({"write_file"}), (("etc/tools.yaml", "0" * 64),))
     one = plan(task(steps=(step("write_file", path="a.txt", content=""), step(command="true"))))
-    (finding,) = found(one, policy=policy)
+    (finding,) = findings_of(one, policy=policy)
     assert (finding.code, finding.severity, finding.found, finding.line) == ("step.tool-not-allowed", ERROR, "run", 20)
     assert "etc/tools.yaml" in finding.message
-    nothing = found(one, policy=dataclasses.replace(policy, tools=frozenset()))
+    nothing = findings_of(one, policy=dataclasses.replace(policy, tools=frozenset()))
     assert [f.accepted for f in nothing] == ["no tool"] * 2
 
 
@@ -362,7 +366,7 @@ def test_a_step_must_stay_within_its_task_s_declaration() -> None:
         step(command="touch z"),
     )
     assert codes(plan(task(files=declared, steps=own_steps))) == set()
-    (finding,) = found(plan(task(files=declared, steps=(step("delete_file", path="c"),))))
+    (finding,) = findings_of(plan(task(files=declared, steps=(step("delete_file", path="c"),))))
     assert (finding.code, finding.found, finding.severity) == ("step.undeclared-path", "c", "warning")
 
 
@@ -418,7 +422,7 @@ def test_requirements_and_tasks_are_matched_across_all_plans_of_the_phase() -> N
     one = plan(task(requirements=("REQ-1",)), requirements={"REQ-1": "a", "REQ-2": "b"})
     two = plan(task("T1-02", requirements=("REQ-2",)), requirements={"REQ-2": ""}, path="02-PLAN.md", plan="02")
     assert codes(one, two) == set()
-    assert [(f.code, f.found) for f in found(one)] == [("requirement.no-task", "REQ-2: b")]
+    assert [(f.code, f.found) for f in findings_of(one)] == [("requirement.no-task", "REQ-2: b")]
     assert codes(plan(task(), requirements={"REQ-1": "a"})) == {"requirement.no-task", "task.no-requirement"}
     assert codes(plan(task())) == set()
 
@@ -456,11 +460,15 @@ def test_a_plan_without_change_classes_gets_one_finding() -> None:
     """R-LOCK-6."""
     silent = [task(f"T1-0{n}", span=Span(0, 1, n)) for n in range(1, 5)]
 
-    def told(*tasks: Task) -> list[tuple[int, str]]:
-        return [(f.line, f.found) for f in found(plan(*tasks), mode=STRICT) if f.code == "task.no-change-class"]
+    def unclassified(*tasks: Task) -> list[tuple[int, str]]:
+        return [(f.line, f.found) for f in findings_of(plan(*tasks), mode=STRICT) if f.code == "task.no-change-class"]
 
-    assert told(*silent) == [(1, "T1-01, T1-02, T1-03, T1-04")]
-    assert [line for line, _ in told(dataclasses.replace(silent[0], change="extending"), *silent[1:])] == [2, 3, 4]
+    assert unclassified(*silent) == [(1, "T1-01, T1-02, T1-03, T1-04")]
+    assert [line for line, _ in unclassified(dataclasses.replace(silent[0], change="extending"), *silent[1:])] == [
+        2,
+        3,
+        4,
+    ]
 
 
 def test_each_unproven_criterion_is_reported_at_its_line_by_the_selected_mode() -> None:
@@ -468,7 +476,7 @@ def test_each_unproven_criterion_is_reported_at_its_line_by_the_selected_mode() 
     loose = tuple(Criterion(f"AC-{n}", f"it is {n}", "unproven", span=Span(0, 1, 20 + n)) for n in (2, 3))
     one = plan(task(acceptance=(*CHECKED, *loose)), success_criteria=(loose[0],))
     for mode, severity in ((None, "warning"), (STRICT, ERROR)):
-        unproven = [f for f in found(one, mode=mode) if f.code == "criterion.unproven"]
+        unproven = [f for f in findings_of(one, mode=mode) if f.code == "criterion.unproven"]
         assert [(f.line, f.found, f.severity) for f in unproven] == [
             (22, "it is 2", severity),
             (23, "it is 3", severity),
@@ -480,8 +488,8 @@ def test_a_task_with_a_verify_that_proves_nothing_gets_a_suggestion() -> None:
     """R-LOCK-1."""
     mixed = (Criterion("AC-1", "reads well", "opinion"), Criterion("AC-2", "it counts", "unproven"))
     for one in (task(acceptance=mixed, verify=("true",)), task(acceptance=(*CHECKED, *mixed), verify=("true",))):
-        assert [f.mend for f in found(plan(one)) if "— verify" in f.mend]
-    assert not [f for f in found(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.mend]
+        assert [f.mend for f in findings_of(plan(one)) if "— verify" in f.mend]
+    assert not [f for f in findings_of(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.mend]
 
 
 def test_a_file_of_plain_steps_has_no_place_for_declarations() -> None:
@@ -494,7 +502,7 @@ def test_a_plain_step_s_intent_is_judged_once_though_it_is_the_title_too() -> No
     """R-LOCK-7."""
     vague = "clear the caches as needed"
     bare = plan(task(title=vague, steps=(step(intent=vague, command="true"),)), path="greet.yaml", mode=STRICT)
-    assert [(f.code, f.line) for f in found(bare)] == [("text.conditional", 20)]
+    assert [(f.code, f.line) for f in findings_of(bare)] == [("text.conditional", 20)]
 
 
 def test_no_mode_option_makes_a_strict_plan_guided() -> None:
@@ -507,7 +515,9 @@ def test_an_irreversible_task_is_reported_in_both_modes() -> None:
     """R-LOCK-9."""
     irreversible = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
     for mode in (None, STRICT):
-        assert [f.severity for f in found(irreversible, mode=mode) if f.code == "task.irreversible"] == ["warning"]
+        assert [f.severity for f in findings_of(irreversible, mode=mode) if f.code == "task.irreversible"] == [
+            "warning"
+        ]
 
 
 # Modes and questions
@@ -517,7 +527,7 @@ def test_one_strict_plan_makes_the_whole_phase_strict() -> None:
     """R-LOCK-6."""
     guided = plan(task(title="Fix it as needed"))
     strict = plan(task("T1-02", change="extending"), path="02-PLAN.md", plan="02", mode=STRICT)
-    assert {f.code: f.severity for f in found(guided, strict)}["text.conditional"] == ERROR
+    assert {f.code: f.severity for f in findings_of(guided, strict)}["text.conditional"] == ERROR
 
 
 def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answer]:

@@ -24,7 +24,7 @@ STARTED = {
 FINISHED = {"outcome": "failed", "left": "t", "touched": []}
 
 
-def told(*events: tuple[str, dict[str, Any]]) -> RunState:
+def state_after(*events: tuple[str, dict[str, Any]]) -> RunState:
     """The state after these events about attempt 1 of the first task, which was opened before."""
     begun: tuple[tuple[str, dict[str, Any]], ...] = (
         ("run.started", STARTED),
@@ -39,7 +39,7 @@ def told(*events: tuple[str, dict[str, Any]]) -> RunState:
 
 def test_an_attempt_is_open_from_its_event_on_for_its_owner() -> None:
     """R-ADAPT-7."""
-    task = told().opened
+    task = state_after().opened
     assert task is not None
     assert task.attempt.opened is not None
     assert (task.id, task.status, task.attempt.running, task.attempt.opened["by"]) == (
@@ -62,10 +62,10 @@ def test_an_attempt_is_open_from_its_event_on_for_its_owner() -> None:
 )
 def test_every_end_of_the_attempt_closes_it(kind: str, payload: dict[str, Any]) -> None:
     """R-ADAPT-7."""
-    assert told((kind, payload)).opened is None
+    assert state_after((kind, payload)).opened is None
 
 
 def test_the_editor_may_still_change_guarded_files_after_the_run_continued() -> None:
     """R-ADAPT-7: git's own files are compared with their record again, whatever commands ran in between."""
-    assert told(("run.resumed", {})).guarded.unchecked
-    assert not told(("attempt.finished", FINISHED), ("run.resumed", {})).guarded.unchecked
+    assert state_after(("run.resumed", {})).guarded.unchecked
+    assert not state_after(("attempt.finished", FINISHED), ("run.resumed", {})).guarded.unchecked

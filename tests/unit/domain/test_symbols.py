@@ -9,14 +9,14 @@ from idumb.domain.proof import symbols
 from idumb.domain.proof.symbols import SymbolSet
 
 
-def _found(path: str, before: str | None, after: str | None) -> SymbolSet:
+def _symbols(path: str, before: str | None, after: str | None) -> SymbolSet:
     def names(text: str | None) -> frozenset[str] | None:
         return None if text is None else frozenset(text.split())
 
     return SymbolSet(path, names(before), names(after))
 
 
-def _said(claims: str, *symbol_sets: SymbolSet) -> list[str]:
+def _differences(claims: str, *symbol_sets: SymbolSet) -> list[str]:
     declared = [SymbolClaim(*one.split()) for one in claims.split(", ") if one]
     return [f"{line.status}: {line.actual} {line.name}" for line in symbols.compare(declared, symbol_sets)]
 
@@ -41,13 +41,13 @@ def _said(claims: str, *symbol_sets: SymbolSet) -> list[str]:
     ],
 )
 def test_each_name_is_declared_undeclared_or_missing(claims: str, before: str, after: str, problems: list[str]) -> None:
-    assert _said(claims, _found("src/config.py", before, after)) == problems
+    assert _differences(claims, _symbols("src/config.py", before, after)) == problems
 
 
 def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
-    assert _said("", _found("a.py", "load", ""), _found("b.py", "", "load")) == []
+    assert _differences("", _symbols("a.py", "load", ""), _symbols("b.py", "", "load")) == []
 
 
 def test_a_declared_name_may_be_in_an_unreadable_file() -> None:
-    problems = _said("add load, add save", _found("a.lua", None, None), _found("b.py", "", "save"))
+    problems = _differences("add load, add save", _symbols("a.lua", None, None), _symbols("b.py", "", "save"))
     assert problems == ["not judged: None load", "declared: added save", "not judged: None any"]

@@ -19,7 +19,7 @@ QUESTION = Decision(
 )  # fmt: skip
 
 
-def _asked(typed: str) -> tuple[str | None, str]:
+def _ask(typed: str) -> tuple[str | None, str]:
     shown = io.StringIO()
     answer = ask.Terminal(io.StringIO(typed), shown, "pat").ask(QUESTION)
     return answer.choice if answer else None, shown.getvalue()
@@ -32,7 +32,7 @@ def _asked(typed: str) -> tuple[str | None, str]:
 )  # fmt: skip
 def test_only_a_clear_choice_is_an_answer(typed: str, choice: str | None) -> None:
     """R-ASK-1: an explicit answer is needed; the default is none."""
-    assert _asked(typed)[0] == choice
+    assert _ask(typed)[0] == choice
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_only_a_clear_choice_is_an_answer(typed: str, choice: str | None) -> Non
 )
 def test_yes_and_no_answer_questions_about_a_run(typed: str, choice: str) -> None:
     """R-ASK-1."""
-    assert _asked(typed)[0] == choice
+    assert _ask(typed)[0] == choice
 
 
 def test_a_prompt_shows_the_accepted_answers_and_that_the_default_is_no() -> None:
     """R-ASK-1."""
-    assert _asked("maybe\n\n")[1].endswith(
+    assert _ask("maybe\n\n")[1].endswith(
         "Your choice (1, run or yes; 2 or no; empty: no): That is not a choice. Type 1, run or yes; 2 or no.\n"
         "Your choice (1, run or yes; 2 or no; empty: no): No.\n"
     )
@@ -58,7 +58,7 @@ def test_yes_selects_none_of_the_options_of_a_plan() -> None:
 
 def test_a_question_shows_its_reason_the_evidence_and_each_consequence() -> None:
     """R-ASK-1."""
-    shown = _asked("1\n")[1]
+    shown = _ask("1\n")[1]
     for words in (
         "Run phase 1?",
         "It runs commands.",
@@ -142,11 +142,11 @@ def test_the_display_pauses_during_a_question() -> None:
     display = _Display()
     ask.register_display(display)
     try:
-        _asked("run\n")
+        _ask("run\n")
     finally:
         ask.remove_display(display)
     assert display.seen == ["pause", "resume"]
-    _asked("run\n")
+    _ask("run\n")
     assert display.seen == ["pause", "resume"]
 
 

@@ -23,7 +23,7 @@ def tool(name: str, *properties: str, kind: str = "string", required: tuple[str,
     return Tool(name, {"properties": {p: {"type": kind} for p in properties}, "required": list(required)})
 
 
-def asked(*offered: Tool, system: str = "") -> Conversation:
+def conversation(*offered: Tool, system: str = "") -> Conversation:
     return Conversation("m", "do it", 0, offered, text=system)
 
 
@@ -36,44 +36,46 @@ def asked(*offered: Tool, system: str = "") -> Conversation:
     ],
 )
 def test_each_client_is_called_by_its_own_tool_names(offered: Tool, given: dict[str, Any]) -> None:
-    assert tools.calls([WRITE], asked(offered)) == [(offered.name, given)]
+    assert tools.calls([WRITE], conversation(offered)) == [(offered.name, given)]
 
 
 def test_idumb_s_own_tools_get_the_arguments_they_expect() -> None:
     """R-ADAPT-2."""
     offered = [Tool(name, model_tools.schema(name)) for name in model_tools.offered(BUILDER)]
-    [(name, given)] = tools.calls([EDIT], asked(*offered))
+    [(name, given)] = tools.calls([EDIT], conversation(*offered))
     intent = {"intent": "as the script says"}
     assert (name, given) == ("edit_file", {"path": "a.txt", "find": "one", "replace": "two", **intent})
-    [(name, given)] = tools.calls([WRITE], asked(*offered))
+    [(name, given)] = tools.calls([WRITE], conversation(*offered))
     assert (name, given) == ("write_file", {"path": "src/a.txt", "content": "it's\n", **intent})
 
 
 def test_a_required_argument_that_the_script_lacks_is_filled_in() -> None:
     bash = tool("bash", "command", "description", required=("command", "description"))
-    assert tools.calls([RUN], asked(bash)) == [("bash", {"command": "make test", "description": "as the script says"})]
+    assert tools.calls([RUN], conversation(bash)) == [
+        ("bash", {"command": "make test", "description": "as the script says"})
+    ]
 
 
 def test_a_command_is_a_list_if_the_client_expects_one() -> None:
     offered = tool("shell", "command", kind="array")
-    assert tools.calls([RUN], asked(offered)) == [("shell", {"command": ["bash", "-lc", "make test"]})]
+    assert tools.calls([RUN], conversation(offered)) == [("shell", {"command": ["bash", "-lc", "make test"]})]
 
 
 def test_a_patch_is_used_if_the_client_has_no_other_write_tool() -> None:
-    [(name, patch)] = tools.calls([EDIT], asked(Tool("apply_patch", {}, FREEFORM), tool("exec_command", "cmd")))
+    [(name, patch)] = tools.calls([EDIT], conversation(Tool("apply_patch", {}, FREEFORM), tool("exec_command", "cmd")))
     assert name == "apply_patch"
     assert patch == "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch\n"
 
 
 def test_a_shell_replaces_missing_tools(tmp_path: Path) -> None:
-    [(_, given)] = tools.calls([WRITE], asked(tool("exec_command", "cmd")))
+    [(_, given)] = tools.calls([WRITE], conversation(tool("exec_command", "cmd")))
     assert isinstance(given, dict)
     subprocess.run(["sh", "-c", given["cmd"]], cwd=tmp_path, check=True)
     assert (tmp_path / "src/a.txt").read_text(encoding="utf-8") == "it's\n"
 
 
 def test_a_client_without_tools_gets_no_tool_calls() -> None:
-    assert tools.calls([WRITE, EDIT, RUN], asked()) == []
+    assert tools.calls([WRITE, EDIT, RUN], conversation()) == []
 
 
 @pytest.mark.parametrize(
@@ -86,12 +88,12 @@ def test_a_client_without_tools_gets_no_tool_calls() -> None:
     ],
 )
 def test_paths_are_below_the_working_folder_of_the_client(system: str) -> None:
-    [(_, given)] = tools.calls([WRITE], asked(tool("Write", "file_path", "content"), system=system))
+    [(_, given)] = tools.calls([WRITE], conversation(tool("Write", "file_path", "content"), system=system))
     assert isinstance(given, dict)
     assert given["file_path"] == "/home/me/project/src/a.txt"
 
 
 def test_a_structured_reply_uses_the_client_s_tool_for_it() -> None:
     data = {"verdict": "PASS"}
-    assert tools.structured(data, asked(tool("final_result", "verdict"))) == ("final_result", data)
-    assert tools.structured(data, asked(tool("Write", "content"))) is None
+    assert tools.structured(data, conversation(tool("final_result", "verdict"))) == ("final_result", data)
+    assert tools.structured(data, conversation(tool("Write", "content"))) is None
