@@ -27,6 +27,9 @@ _IMPORTED_LATE = (
     "filelock",
     "frontmatter",
     "getpass",
+    "gzip",
+    "importlib.metadata",
+    "importlib.resources",
     "json",
     "mistune",
     "mistune.plugins.table",
@@ -80,7 +83,7 @@ def _child(request: dict[str, Any]) -> int:
     sys.argv = ["idumb", *request["argv"]]
     if request["hook"]:
         module, _, name = request["hook"].partition(":")
-        getattr(importlib.import_module(module), name)(request["given"])
+        getattr(sys.modules[module], name)(request["given"])
     from idumb import __main__ as program
 
     try:
@@ -88,6 +91,15 @@ def _child(request: dict[str, Any]) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 1
     return 0
+
+
+def _import_hook(name: str) -> None:
+    """Import the module of a hook here, so that the cases after this one find it imported."""
+    module = name.partition(":")[0]
+    if module and module not in sys.modules:
+        importlib.import_module(module)
+        gc.collect()
+        gc.freeze()
 
 
 def _fork(request: dict[str, Any]) -> int:
@@ -145,6 +157,7 @@ def serve() -> None:
             *lines, waiting = waiting.split(b"\n")
             for line in lines:
                 request = json.loads(line)
+                _import_hook(request["hook"])
                 pid = _fork(request)
                 running[pid] = request["id"]
                 _say({"id": request["id"], "pid": pid})
