@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,9 +44,16 @@ class ByteLedger:
         return sorted(path for path in paths if self.entries.get(path) != other.entries.get(path))
 
 
+# Without the two processes that see after each commit whether there is enough to pack.
+QUICK_COMMIT = ("-c", "maintenance.auto=false", "commit")
+
+
 @dataclass(frozen=True, slots=True)
 class GitSandbox:
-    """A repository in a temporary folder. Git's own program does all the work; `idumb` is not involved."""
+    """A repository in a temporary folder. Git's own program does all the work; `idumb` is not involved.
+
+    Git creates the first repository of a kind, and the others are byte for byte copies of it.
+    """
 
     root: Path
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -54,15 +63,33 @@ class GitSandbox:
         """Make a repository without commits and without sample hooks, with an identity in its own configuration."""
         root.mkdir(parents=True, exist_ok=True)
         sandbox = cls(root)
-        sandbox.git("init", "--quiet", "--template=", f"--initial-branch={branch}", *options)
-        sandbox.git("config", "user.name", "Pat Tester")
-        sandbox.git("config", "user.email", "pat@example.invalid")
+        if options or user_configured_git() or os.path.lexists(root / ".git"):
+            sandbox._initialize(branch, options)
+            return sandbox
+        folders, files = _new_git_dir(branch)
+        for folder in folders:
+            (root / folder).mkdir()
+        for path, content in files:
+            (root / path).write_bytes(content)
         return sandbox
+
+    def _initialize(self, branch: str, options: tuple[str, ...] = ()) -> None:
+        self.git("init", "--quiet", "--template=", f"--initial-branch={branch}", *options)
+        self.git("config", "user.name", "Pat Tester")
+        self.git("config", "user.email", "pat@example.invalid")
 
     @property
     def git_dir(self) -> Path:
         """Where HEAD and index are: of this worktree alone."""
+        if self._is_plain:
+            return (self.root / ".git").resolve()
         return (self.root / self.git("rev-parse", "--git-dir")).resolve()
+
+    @property
+    def _is_plain(self) -> bool:
+        """True if `.git` is a folder with all that git keeps: git's program need not say where that is."""
+        place = self.root / ".git"
+        return not self.environment and (place / "HEAD").is_file() and not (place / "commondir").exists()
 
     @property
     def clones(self) -> Path:
@@ -74,6 +101,8 @@ class GitSandbox:
     @property
     def common_dir(self) -> Path:
         """Where objects, refs and configuration are: of all worktrees together."""
+        if self._is_plain:
+            return (self.root / ".git").resolve()
         return (self.root / self.git("rev-parse", "--git-common-dir")).resolve()
 
     def git(self, *arguments: str, given: bytes | None = None) -> str:
@@ -128,7 +157,7 @@ class GitSandbox:
     def commit(self, message: str = "work", *paths: str) -> str:
         """Commit `paths`, or all that is not ignored, and give the commit's id."""
         self.git("add", "--all", "--", *(paths or (".",)))
-        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        self.git(*QUICK_COMMIT, "--quiet", "--allow-empty", "-m", message)
         return self.git("rev-parse", "HEAD")
 
     def head(self) -> str:
@@ -161,6 +190,23 @@ class GitSandbox:
             head=(git_dir / "HEAD").read_text(encoding="utf-8"),
             config=(self.common_dir / "config").read_text(encoding="utf-8"),
         )
+
+
+def user_configured_git() -> bool:
+    """True if the user's configuration of git has content, which a repository as git creates it may depend on."""
+    places = (("GIT_CONFIG_GLOBAL", ""), ("HOME", ".gitconfig"), ("XDG_CONFIG_HOME", "git/config"))
+    configured = [os.path.join(os.environ.get(name, "/"), below).rstrip("/") for name, below in places]
+    return any(os.path.isfile(path) and os.path.getsize(path) for path in configured)
+
+
+@functools.cache
+def _new_git_dir(branch: str) -> tuple[list[Path], list[tuple[Path, bytes]]]:
+    """Return the folders, parents first, and the files of a repository that git has just created."""
+    with tempfile.TemporaryDirectory(prefix="idumb-tests-") as folder:
+        GitSandbox(Path(folder))._initialize(branch)
+        places = sorted(Path(folder).rglob("*"))
+        files = [(place.relative_to(folder), place.read_bytes()) for place in places if place.is_file()]
+        return [place.relative_to(folder) for place in places if place.is_dir()], files
 
 
 def work_tree(root: Path) -> dict[str, Entry]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.support import warm
 from tests.support.answer import Answer
-from tests.support.gitrepo import ByteLedger, GitSandbox
+from tests.support.gitrepo import QUICK_COMMIT, ByteLedger, GitSandbox, user_configured_git
 
 IDUMB = (sys.executable, "-m", "idumb")
 COLD = "TESTS_START_THE_PROGRAM"
@@ -137,7 +137,7 @@ class Project:
             yield Running(process)
 
     def approval(self, phase: str = "1") -> str:
-        checked = self.json("check-plan", phase)
+        checked = self.quick("check-plan", phase, "--json")
         assert checked.code == 0, checked.out
         return str(checked.data["contract_hash"])
 
@@ -175,7 +175,7 @@ class Project:
         """Commit the files that idumb and the planner wrote, and nothing else."""
         own = [name for name in (".idumb", ".planning") if (self.folder / name).exists()]
         self.repo.git("add", "--", *own)
-        self.repo.git("commit", "--quiet", "--allow-empty", "-m", "plan", "--", *own)
+        self.repo.git(*QUICK_COMMIT, "--quiet", "--allow-empty", "-m", "plan", "--", *own)
 
     def read(self, path: str) -> str:
         return (self.folder / path).read_bytes().decode()
@@ -185,7 +185,7 @@ class Project:
 
     def statuses(self, phase: str = "1") -> dict[str, str]:
         """Task to status, as `graph` shows them."""
-        status_of = self.json("graph", phase).data["status"]
+        status_of = self.quick("graph", phase, "--json").data["status"]
         return {str(task): str(status) for task, status in status_of.items()}
 
     def trailers(self, name: str) -> list[str]:
@@ -197,7 +197,7 @@ class Project:
         return self.repo.git("log", "--reverse", "--format=%s").splitlines()
 
     def events(self, *filters: str) -> list[dict[str, Any]]:
-        rows = self.json("log", *filters, "--limit", "100000").data["events"]
+        rows = self.quick("log", *filters, "--limit", "100000", "--json").data["events"]
         return [dict(event) for event in rows]
 
 
@@ -278,9 +278,7 @@ def _set_up(repo: GitSandbox, files: Mapping[str, str | bytes], *, commit: bool)
 
 def _is_new(repo: GitSandbox) -> bool:
     """True if nothing but `GitSandbox.create` happened to the repository, and the user has not configured git."""
-    places = (("GIT_CONFIG_GLOBAL", ""), ("HOME", ".gitconfig"), ("XDG_CONFIG_HOME", "git/config"))
-    configured = [os.path.join(os.environ.get(name, "/"), below).rstrip("/") for name, below in places]
-    if repo.environment or any(os.path.isfile(path) and os.path.getsize(path) for path in configured):
+    if repo.environment or user_configured_git():
         return False
     return _contents(repo.root) == _contents_of_new()
 
