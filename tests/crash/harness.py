@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +15,11 @@ from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 from tests.support.project import Project, delete, making, shell, task
 
-KILLING = Path(__file__).with_name("killing.py")
 KILLED = -9
 
 # The first try forgets what the check wants; every try appends, so that one made twice shows.
@@ -98,18 +95,7 @@ def copy(place: Path, to: Path) -> Project:
 def run(project: Project, *arguments: str, at: int | None = None, count: Path | None = None, plant: str = "") -> Answer:
     """One command line, killed at a point if one is chosen; with `--json`."""
     choice = {"at": at, "count": str(count) if count else None, "plant": plant or None}
-    argv = [sys.executable, str(KILLING), json.dumps(choice), *arguments, "--json"]
-    done = subprocess.run(
-        argv,
-        cwd=project.start,
-        env={**os.environ, "PYTHONPATH": str(KILLING.parents[2])},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
+    return warm.of_this_process().run(project.start, *arguments, "--json", hook="tests.crash.killing:arm", given=choice)
 
 
 def go_on(project: Project, consent: str, *, at: int | None = None, plant: str = "") -> Answer:

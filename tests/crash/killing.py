@@ -1,9 +1,9 @@
 """Ends a process at a chosen point: the moment before or after a call that makes something durable.
 
-`arm` is a hook of `warm.Warm`; `python killing.py CHOICE COMMAND...` does the same for a process of its own. CHOICE is
-a JSON object, every key of which may be absent: `at` is the number of the point, from 0; `count` a file for the names
-of all points that were passed; `fine` counts the calls below the ports too; `plant` is the name of a fault; `acks` a
-file for what the event log has acknowledged; `cut` a folder whose file system loses its power at the point.
+`arm` is a hook of `warm.Warm`. Its choice is a mapping, every key of which may be absent: `at` is the number of the
+point, from 0; `count` a file for the names of all points that were passed; `fine` counts the calls below the ports too;
+`plant` is the name of a fault; `acks` a file for what the event log has acknowledged; `cut` a folder whose file system
+loses its power at the point.
 The program itself knows nothing of all this.
 """
 
@@ -165,10 +165,3 @@ def arm(choice: dict[str, Any]) -> None:
     points = Points(choice)
     for module, name in (*DURABLE, *(FINE if choice.get("fine") else ())):
         points.around(module, name)
-
-
-if __name__ == "__main__":
-    from idumb.cli import main
-
-    arm(json.loads(sys.argv[1]))
-    sys.exit(main.run(sys.argv[2:]))
