@@ -314,3 +314,8 @@ def _content(place: Path) -> tuple[int, bytes]:
 def user_bytes(before: ByteLedger, after: ByteLedger) -> list[str]:
     """Return the user's paths that differ, without idumb's own files."""
     return [path for path in before.changed_paths(after) if path.split("/")[0] not in (".idumb", ".planning")]
+
+
+def failing_task(id: str, path: str, after: str = "none", **more: str) -> str:
+    """A task whose check never holds."""
+    return task(id, files=f"create `{path}`", check="false", after=after, steps=[write(path, "x\n")], **more)

@@ -1,0 +1,268 @@
+"""Changes of an agent, its tools or the programs of checks between two attempts of a run (R-ENV-1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from idumb.app.contract import envelopes
+from idumb.domain.consent import envelope
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, kinds, parts, rewrite, shown
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+@pytest.fixture
+def program(tmp_path: Path, project: Project) -> Path:
+    """A builder outside the repository that makes TASK.txt, and a configuration that names it."""
+    executable = tmp_path / "coder"
+    rewrite(executable, BUILDER)
+    project.configure(CONFIG.format(program=executable))
+    return executable
+
+
+def updating(program: Path) -> str:
+    """A builder that replaces itself while it builds the first task."""
+    return (
+        BUILDER
+        + f'if [ "$IDUMB_TASK" = T1-01 ]; then sed "s/made for/changed by/" {program} > {program}.n;'
+        + f" chmod 755 {program}.n; mv {program}.n {program}; fi\n"
+    )
+
+
+def test_a_guided_run_reports_and_records_a_change_and_continues(project: Project, program: Path) -> None:
+    """R-ENV-1: the environment is compared before every attempt."""
+    rewrite(program, updating(program))
+    project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert [w for w in answer.object["warnings"] if "changed after" in w] == [
+        "the agent's program changed after this run was locked"
+    ]
+    (event,) = kinds(project, "envelope.changed")
+    assert [c["part"] for c in event["changes"]] == ["program"]
+    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["program"]
+    assert shown(project, "diff", "T1-02", "T1-03")["differences"] == []
+
+
+def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str, str]:
+    """A strict plan whose first task replaces the git program on PATH by one of another version."""
+    real = next(f for f in os.environ["PATH"].split(":") if (Path(f) / "git").exists())
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    script = '#!/bin/sh\nfor last; do :; done\n[ "$last" = version ] && echo "git version 2.99.{n}" && exit 0\n'
+    for name, number in (("git", 1), ("git-next", 2)):
+        text = script.replace("{n}", str(number)) + f'exec {real}/git "$@"\n'
+        (bin_folder / name).write_text(text, encoding="utf-8")
+        (bin_folder / name).chmod(0o755)
+    change = {
+        "tool": "run", "intent": "install another git",
+        "arguments": {"command": f"mv {bin_folder}/git-next {bin_folder}/git"},
+    }  # fmt: skip
+    project.plan(
+        [
+            making("T1-01", "a.txt", steps=(write("a.txt", "a\n"), change)),
+            making("T1-02", "b.txt", after="T1-01"),
+        ]
+    )
+    return {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
+
+
+def approved_strict(project: Project, environment: dict[str, str], *flags: str) -> Answer:
+    """Run the phase in strict mode under an approval, all in one environment."""
+    checked = project.idumb("check-plan", "1", "--json", environment=environment)
+    given = project.idumb(
+        "approve", "1", *project.answers(), "--hash", checked.data["contract_hash"], environment=environment
+    )
+    assert given.code == 0, given.err
+    return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
+
+
+def test_a_strict_run_stops_as_soon_as_a_tool_has_another_version(project: Project, tmp_path: Path) -> None:
+    """R-ENV-1, R-LOCK-4: any difference stops the run before the next task."""
+    environment = strict_with_a_git_that_changes(project, tmp_path)
+    answer = approved_strict(project, environment)
+    assert answer.code == 4, answer.out
+    assert answer.error["code"] == "envelope.changed"
+    assert answer.error["details"]["parts"] == ["tools"]
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
+    assert not project.exists("b.txt")
+
+
+def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(project: Project, tmp_path: Path) -> None:
+    """R-LOG-7: strict mode refuses a changed environment and names the three choices."""
+    environment = strict_with_a_git_that_changes(project, tmp_path)
+    approved_strict(project, environment)
+    again = project.idumb("resume", "1", "--json", environment=environment)
+    assert (again.code, again.error["code"]) == (4, "envelope.changed")
+    offered = {c["id"]: c["command"] for c in again.error["details"]["choices"]}
+    assert offered == {
+        "go-on": "idumb resume 1 --accept-changed envelope",
+        "go-back": "idumb rollback 1 --to T1-01; idumb resume 1 --accept-changed envelope",
+        "start-fresh": "idumb rollback 1 --to start",
+    }
+    other = project.idumb("resume", "1", "--accept-changed", "adapter", "--json", environment=environment)
+    assert other.code == 4
+    on = project.idumb(*offered["go-on"].split()[1:], "--json", environment=environment)
+    assert on.code == 0, on.out
+
+
+@pytest.fixture
+def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program on PATH that checks two tasks; the second one fails until `ok.txt` exists."""
+    executable = tmp_path / "bin" / "prove"
+    executable.parent.mkdir()
+    rewrite(executable, PROVE)
+    first = task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))
+    second = task("T1-02", files="create `b.txt`", check="prove ok.txt", after="T1-01", steps=(write("b.txt", "b\n"),))
+    project.plan([first, second])
+    monkeypatch.setenv("PATH", f"{executable.parent}:{os.environ['PATH']}")
+    return executable
+
+
+PROVE = '#!/bin/sh\ntest -e "$1"\n'
+
+
+def halted_at_the_second_task(project: Project, mode: str) -> None:
+    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    given = ("--approve", consent)
+    if mode == "strict":
+        assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
+        given = ("--mode", "strict")
+    answer = project.quick("execute-phase", "1", *given, "--max-attempts", "1", "--json")
+    assert answer.code == 1, answer
+    project.repo.write_all({"ok.txt": ""})
+
+
+def test_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
+    """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
+    halted_at_the_second_task(project, "guided")
+    programs = parts(shown(project, "show", "T1-01"))["checks"]["value"]
+    assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
+    assert f"prove {checker} " in project.quick("envelope", "show", "T1-01").out
+    (started, *_) = kinds(project, "attempt.started")
+    schema = json.loads((SCHEMAS / "envelope.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(started["envelope"])
+
+
+def test_another_version_of_a_check_s_program_stops_a_strict_run(project: Project, checker: Path) -> None:
+    """R-ENV-1, R-LOG-7."""
+    halted_at_the_second_task(project, "strict")
+    rewrite(checker, PROVE + "# the next version\n")
+    refused = project.quick("resume", "1", "--retry-failed", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "envelope.changed")
+    assert refused.error["details"]["parts"] == ["checks"]
+    assert "program that checks start changed" in refused.error["message"]
+    on = project.quick("resume", "1", "--retry-failed", "--accept-changed", "envelope", "--json")
+    assert on.code == 0, on
+
+
+def test_a_guided_run_reports_a_changed_program_of_a_check(project: Project, checker: Path) -> None:
+    """R-ENV-1."""
+    halted_at_the_second_task(project, "guided")
+    rewrite(checker, PROVE + "# the next version\n")
+    answer = project.quick("resume", "1", "--retry-failed", "--json")
+    assert answer.code == 0, answer
+    assert "a program that checks start changed after this run was locked" in answer.object["warnings"]
+    assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
+
+
+def test_a_run_locked_in_by_an_older_version_continues_with_any_programs_of_checks(
+    project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ENV-1: the lock of that version has no such part, so nothing is compared."""
+    now = envelopes.present
+
+    def older(*given: Any) -> envelopes.EnvelopeSet:
+        current = now(*given)
+        for key, parts_by_name in current.envelopes.items():
+            current.envelopes[key] = envelope.seal({k: v for k, v in parts_by_name.items() if k != envelope.CHECKS})
+        return current
+
+    with monkeypatch.context() as before:
+        before.setattr(envelopes, "present", older)
+        halted_at_the_second_task(project, "strict")
+    assert "checks" not in kinds(project, "run.locked")[0]["envelopes"]["steps"]
+    rewrite(checker, PROVE + "# the next version\n")
+    on = project.quick("resume", "1", "--retry-failed", "--json")
+    assert on.code == 0, on
+    assert kinds(project, "envelope.changed") == []
+    assert "checks" in shown(project, "diff", "T1-01", "T1-02")["unknown"]
+
+
+def stopped(project: Project, program: Path) -> None:
+    """A run of two tasks whose second one failed; then the builder is another version."""
+    project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check="test -e ok.txt", after="T1-01")])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.repo.write_all({"ok.txt": ""})
+    rewrite(program, BUILDER.replace("made for", "updated for"))
+
+
+@pytest.mark.parametrize("command", ["resume", "execute-phase"])
+def test_another_version_of_the_agent_is_refused_in_guided_mode_too(
+    project: Project, program: Path, command: str
+) -> None:
+    """R-LOG-7: nothing changes, and each of the three choices is a command."""
+    stopped(project, program)
+    count = len(project.events("--kind", "attempt.started"))
+    answer = project.execute(command=command)
+    assert (answer.code, answer.error["code"]) == (4, "envelope.changed")
+    assert [c["id"] for c in answer.error["details"]["choices"]] == ["go-on", "go-back", "start-fresh"]
+    assert answer.error["details"]["parts"] == ["program"]
+    assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
+    assert len(project.events("--kind", "attempt.started")) == count
+
+
+def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(project: Project) -> None:
+    """R-ENV-2: the hint names the fix; it does not offer to accept a change that does not exist."""
+    options = "environment: [CODER_KEY], options: {base_url: 'http://127.0.0.1:9/v1'}"
+    project.configure(f"builder: coder\nbindings: {{coder: {{adapter: http, {options}}}}}\n")
+    broken = task("T1-01", files="create `b.txt`", check="test -s c.txt", steps=(write("b.txt", "b\n"),))
+    project.plan((broken, built("T1-02", "T1-01")))
+    key = {"CODER_KEY": "a-key-of-tests"}
+    begun = project.idumb("execute-phase", "1", "--approve", project.approval(), "--json", environment=key)
+    assert begun.code == 1, begun.out
+    answer = project.json("resume", "1", "--retry-failed")
+    assert (answer.code, answer.error["code"]) == (4, "agent.no-key")
+    assert "CODER_KEY is not set" in answer.error["message"]
+    assert "`export CODER_KEY=...`" in answer.error["hint"]
+
+
+def test_a_person_can_continue_with_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
+    """R-LOG-7: continue."""
+    stopped(project, program)
+    answer = project.resume("--retry-failed", "--accept-changed", "adapter")
+    assert answer.code == 0, answer.out
+    assert any("the agent's program changed" in w for w in answer.object["warnings"])
+    (event,) = kinds(project, "envelope.changed")
+    assert event["changes"][0]["binding"] == "coder"
+    assert project.resume().code == 0
+
+
+def test_a_person_can_return_to_the_checkpoint(project: Project, program: Path) -> None:
+    """R-LOG-7: go back."""
+    stopped(project, program)
+    assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.resume("--retry-failed").code == 4
+    assert project.resume("--retry-failed", "--accept-changed", "adapter").code == 0
+
+
+def test_after_a_fresh_start_there_is_nothing_left_to_accept(project: Project, program: Path) -> None:
+    """R-LOG-7: start fresh."""
+    stopped(project, program)
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.resume().code == 0
+    assert [c["part"] for c in kinds(project, "envelope.changed")[0]["changes"]] == ["program"]

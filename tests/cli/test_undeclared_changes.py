@@ -1,0 +1,125 @@
+"""Attempts whose changes, checks or conditions do not match the plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, failing_task, making, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def straying() -> list[str]:
+    return [
+        task(
+            "T1-01",
+            files="create `a.txt`",
+            check="test -s a.txt",
+            steps=[write("a.txt", "a\n"), write("stray.txt", "s\n")],
+        ),
+        making("T1-02", "b.txt"),
+    ]
+
+
+def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committed(project: Project) -> None:
+    """R-GIT-5, R-GIT-6, R-RUN-2, R-GATE-4."""
+    project.plan(straying())
+    answer = project.execute()
+    assert (answer.code, answer.error["code"]) == (5, "run.waiting")
+    assert "stray.txt" in answer.error["message"]
+    assert project.read("stray.txt") == "s\n"
+    assert project.read("a.txt") == "a\n"
+    assert project.trailers("Idumb-Task") == []
+    assert "stray.txt" not in project.repo.tree()
+    assert project.statuses()["T1-02"] == "ready"
+    shown = project.json("show", "T1-01").data["attempts"][0]
+    assert shown["deviations"] == ["stray.txt"]
+    assert {(line["path"], line["status"]) for line in shown["ledger"]} >= {("stray.txt", "undeclared")}
+    halted = project.execute("--on-deviation", "halt", command="resume")
+    assert halted.code == 1
+    accepted = project.resume("--on-deviation", "accept")
+    assert accepted.code == 0, accepted.out
+    assert project.repo.tree()["stray.txt"]
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+def test_an_option_accepts_undeclared_changes(project: Project) -> None:
+    """R-GIT-5."""
+    project.plan(straying())
+    answer = project.execute("--on-deviation", "accept")
+    assert answer.code == 0
+    assert sorted(answer.data["tasks"][0]["files"]) == ["a.txt", "stray.txt"]
+
+
+def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:
+    """R-GIT-2: a snapshot before each attempt, and after each the files as it left them, with error and attempts."""
+    project.plan([failing_task("T1-01", "a.txt")])
+    head = project.repo.head()
+    assert project.execute("--max-attempts", "2").code == 1
+    refs = project.repo.refs("refs/idumb/")
+    for attempt in (1, 2):
+        (base,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/base")]
+        (after,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/checkpoint")]
+        assert "worktree/a.txt" not in project.repo.tree(base)
+        assert "worktree/a.txt" in project.repo.tree(after)
+    document = project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    for line in ("status: failed", f'git_hash: "{head}"', '  - "a.txt"', "validation_result: fail"):
+        assert line in document
+    for line in ("retry_count: 1", "attempt: 2", 'error_message: "AC-1 failed"'):
+        assert line in document
+
+
+def test_an_unchanged_declared_file_fails_the_task(project: Project) -> None:
+    """R-GIT-5: missing is a failure as extra is."""
+    project.plan([task("T1-01", files="create `a.txt`, `b.txt`", check="true", steps=[write("a.txt", "a\n")])])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "b.txt" in answer.data["tasks"][0]["reason"]
+
+
+def test_a_check_that_changes_its_files_fails_the_task_and_residue_is_never_committed(
+    project: Project,
+) -> None:
+    """R-RUN-3."""
+    project.plan(
+        [
+            making("T1-01", "a.txt", fields="- **Verify:** `echo x > residue.txt`\n"),
+            making("T1-02", "b.txt", fields="- **Verify:** `echo x >> b.txt`\n"),
+        ]
+    )
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed"}
+    assert "b.txt" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-02"]
+    assert "residue.txt" not in project.repo.tree()
+    assert project.exists("residue.txt")
+    assert project.json("show", "T1-01").data["attempts"][0]["residue"] == ["residue.txt"]
+
+
+def test_conditions_and_invariants_are_checked(project: Project) -> None:
+    """R-PLAN-3, R-PLAN-4, R-RUN-14, R-GATE-3."""
+    invariants = 'invariants: [{id: INV-1, text: no secrets, check: "test ! -e secret.txt"}]\n'
+    project.plan(
+        [
+            making(
+                "T1-01",
+                "a.txt",
+                fields="- **Preconditions:** file exists README.md\n- **Postconditions:** file exists a.txt\n",
+            ),
+            making("T1-02", "b.txt", fields="- **Preconditions:** file exists nowhere.txt\n"),
+            making("T1-03", "c.txt", fields="- **Postconditions:** file absent c.txt\n"),
+            making("T1-04", "secret.txt"),
+        ],
+        head=invariants,
+    )
+    project.execute("--max-attempts", "1")
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "failed", "T1-04": "failed"}
+    assert not project.exists("b.txt")  # refused before anything was built
+    reasons = {row["id"]: row["reason"] for row in project.json("resume", "1").data["tasks"]}
+    assert "nowhere.txt" in reasons["T1-02"]
+    assert "INV-1" in reasons["T1-04"]

@@ -1,0 +1,50 @@
+"""A builder outside the repository whose program can be replaced, and the envelopes of its attempts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from tests.support.project import Project, task, write
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+BUILDER = """#!/bin/sh
+# made for tests
+echo "$IDUMB_TASK" > "$IDUMB_TASK.txt"
+"""
+CONFIG = "builder: coder\nbindings:\n  coder:\n    adapter: command\n    argv: [{program}, --model, small]\n"
+
+
+def rewrite(program: Path, text: str) -> None:
+    """Replace the program's file, as an update does."""
+    new = program.with_name("new")
+    new.write_text(text, encoding="utf-8")
+    new.chmod(0o755)
+    new.replace(program)
+
+
+def built(id: str, after: str = "none", **more: Any) -> str:
+    return task(id, files=f"create `{id}.txt`", check=f"test -s {id}.txt", after=after, **more)
+
+
+def failing(id: str, check: str) -> str:
+    return task(id, files="create `b.txt`", check=check, after="T1-01", steps=(write("b.txt", "b\n"),))
+
+
+def shown(project: Project, *arguments: str) -> dict[str, Any]:
+    answer = project.json("envelope", *arguments)
+    assert answer.code == 0, answer.out
+    schema = json.loads((SCHEMAS / "envelope-answer.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(answer.data)
+    return answer.data
+
+
+def parts(data: dict[str, Any]) -> dict[str, Any]:
+    return {part["name"]: part for part in data["parts"]}
+
+
+def kinds(project: Project, kind: str) -> list[dict[str, Any]]:
+    return [dict(e["payload"]) for e in project.events("1", "--kind", kind)]

@@ -1,0 +1,53 @@
+"""Plans in memory, and the findings of the checks on them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from idumb.domain import contract
+from idumb.domain.finding import Finding
+from idumb.domain.intake import registry
+from idumb.domain.plans.plan import (
+    Criterion,
+    FileClaim,
+    Plan,
+    Span,
+    Step,
+    Task,
+)
+from idumb.domain.settings import Binding, Policy, Settings
+
+AGENTS = {name: Binding(name, "command", ("true",)) for name in ("agent", "critic")}
+SETTINGS = Settings(builder="agent", bindings=AGENTS)
+HERE = Span(0, 1, 9)
+ABSENT = {"plan.no-requirements", "plan.no-success-criteria", "plan.no-non-goals"}
+CHECKED = (Criterion("AC-1", "a file is there", "check", "true", span=Span(0, 1, 12)),)
+
+
+def task(id: str = "T1-01", **more: Any) -> Task:
+    sample = Task(id, "Make a file", files=(FileClaim("create", "a.txt"),), acceptance=CHECKED, span=HERE)
+    return dataclasses.replace(sample, **more)
+
+
+def plan(*tasks: Task, **more: Any) -> Plan:
+    sample = Plan("01-PLAN.md", "0" * 64, "1", "01", "T", "G", tasks=tasks or (task(),))
+    return dataclasses.replace(sample, **more)
+
+
+def findings_of(*plans: Plan, mode: str | None = None, policy: Policy | None = None) -> list[Finding]:
+    assembled, wrong = contract.assemble("1", "folder", plans, SETTINGS)
+    assert assembled is not None, wrong
+    return list(registry.findings(registry.case(assembled, SETTINGS, policy or Policy(), mode)))
+
+
+def codes(*plans: Plan, mode: str | None = None) -> set[str]:
+    return {one.code for one in findings_of(*plans, mode=mode)}
+
+
+def step(tool: str = "run", intent: str = "say hello to everybody", **arguments: Any) -> Step:
+    return Step(0, tool, intent, arguments, line=20)
+
+
+def steps(*single: Step) -> Plan:
+    return plan(task(steps=single))

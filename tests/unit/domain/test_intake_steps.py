@@ -1,0 +1,229 @@
+"""Checks of steps: their commands, tools and paths."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from idumb.domain import contract
+from idumb.domain.finding import ERROR
+from idumb.domain.intake import registry, scope
+from idumb.domain.plans.plan import (
+    STRICT,
+    FileClaim,
+    Scope,
+)
+from idumb.domain.settings import Policy
+from tests.support.intake import SETTINGS, codes, findings_of, plan, step, steps, task
+
+
+@pytest.mark.parametrize("intent", ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"])
+def test_an_intent_must_say_more_than_the_tool(intent: str) -> None:
+    """R-LOCK-7."""
+    assert [(f.code, f.line) for f in findings_of(steps(step(intent=intent, command="true")))] == [
+        ("step.vague-intent", 20)
+    ]
+
+
+@pytest.mark.parametrize("intent", ["write the greeting", "fix imports", "make the folder of fixtures", "文件"])
+def test_a_short_intent_with_content_is_enough(intent: str) -> None:
+    assert codes(steps(step(intent=intent, command="true"))) == set()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo $RANDOM > a",
+        "echo ${RANDOM}",
+        "shuf words",
+        "sort -R words",
+        "head -c 8 /dev/urandom",
+        "uuidgen",
+        "openssl rand -hex 8",
+        "/usr/bin/date",
+        "echo $(date) > a",
+        "echo `date +%s`",
+        "python -c 'import random; print(random.randint(1, 6))'",
+        "node -e 'console.log(Math.random())'",
+        "node -e 'console.log(Date.now())'",
+    ],
+)
+def test_a_command_that_depends_on_chance_or_clock_is_found(command: str) -> None:
+    """R-LOCK-7."""
+    assert codes(steps(step(command=command))) == {"step.not-deterministic"}
+    assert codes(steps(step(argv=["sh", "-c", command]))) == {"step.not-deterministic"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo $RANDOMIZE",
+        "pytest -p no:randomly",
+        "npm run update",
+        "grep -q date notes.txt",
+        "shuf --random-source=seed words",
+        "python -c 'import random; random.seed(1)'",
+        "git log --date=iso",
+        "grep -q uuidgen notes.txt",
+        "echo '$RANDOM' '$(date)'",
+        "echo hello # date",
+        "sort words",
+    ],
+)
+def test_a_command_that_only_looks_like_it_is_accepted(command: str) -> None:
+    assert codes(steps(step(command=command))) == set()
+
+
+def test_randomness_in_file_content_is_accepted() -> None:
+    assert codes(steps(step("write_file", path="a.txt", content="echo $RANDOM"))) == set()
+
+
+@pytest.mark.parametrize("command", ["date", "mktemp -d", "curl -s http://localhost", "X=1 wget a", "cd x && ssh host"])
+def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_names_task_and_program(
+    command: str,
+) -> None:
+    """R-LOCK-7."""
+    (finding,) = [
+        f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"
+    ]
+    assert (finding.severity, finding.line) == (ERROR, 20)
+    assert finding.found in finding.mend
+
+    def assuming(text: str) -> set[str]:
+        return codes(plan(task(steps=(step(command=command),)), assumptions=(text,)))
+
+    assert assuming(f"T1-01 uses {finding.found}: its output is not kept") == set()
+    for other in (
+        f"T1-011 uses {finding.found}",
+        f"T1-01 uses {finding.found}fs",
+        "T1-01 is fast",
+        f"{finding.found} is there",
+    ):
+        assert assuming(other) == {"step.not-deterministic"}
+
+
+@pytest.mark.parametrize(
+    ("command", "branches"),
+    [
+        ("if test -e a; then echo b; else echo c; fi", ["if"]),
+        ("if test -e a; then echo b; fi", ["if"]),
+        ("case $X in a) echo b;; esac", ["case"]),
+        ("test -e a || exit 1", ["||"]),
+        ("sh -c 'make || true'", ["||"]),
+        ("echo $(test -e a || echo b)", ["||"]),
+        ("echo case else", []),
+        ("grep -E 'a||b' a.txt", []),
+        ("python3 - <<'EOF'\nif a: b\nEOF", []),
+        ("make && make check # || true", []),
+    ],
+)
+def test_a_command_with_alternatives_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
+    """R-LOCK-7."""
+    findings = [f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
+    assert [f.severity for f in findings] == [ERROR] * len(branches)
+    assert [f.found.partition(" ")[0] for f in findings] == branches
+    assert codes(steps(step(command=command))) == set()
+
+
+def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
+    """R-LOCK-5."""
+    policy = Policy(frozenset({"write_file"}), (("etc/tools.yaml", "0" * 64),))
+    one = plan(task(steps=(step("write_file", path="a.txt", content=""), step(command="true"))))
+    (finding,) = findings_of(one, policy=policy)
+    assert (finding.code, finding.severity, finding.found, finding.line) == ("step.tool-not-allowed", ERROR, "run", 20)
+    assert "etc/tools.yaml" in finding.message
+    nothing = findings_of(one, policy=dataclasses.replace(policy, tools=frozenset()))
+    assert [f.accepted for f in nothing] == ["no tool"] * 2
+
+
+def test_a_step_must_stay_within_its_task_s_declaration() -> None:
+    """R-LOCK-6."""
+    declared = (FileClaim("create", "src/**"), FileClaim("move", "a", "b"))
+    own_steps = (
+        step("write_file", path="src/x/y.py", content=""),
+        step("move_file", **{"from": "a", "to": "b"}),
+        step("make_directory", path="anywhere"),
+        step(command="touch z"),
+    )
+    assert codes(plan(task(files=declared, steps=own_steps))) == set()
+    (finding,) = findings_of(plan(task(files=declared, steps=(step("delete_file", path="c"),))))
+    assert (finding.code, finding.found, finding.severity) == ("step.undeclared-path", "c", "warning")
+
+
+PATCH = "--- a/one.txt\n+++ b/two.txt\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def test_the_paths_of_a_patch_count_as_paths_of_the_step() -> None:
+    """R-LOCK-5."""
+    inside = (FileClaim("modify", "one.txt"), FileClaim("modify", "two.txt"))
+    assert codes(plan(task(files=inside, steps=(step("apply_patch", patch=PATCH),)))) == set()
+    assert codes(plan(task(steps=(step("apply_patch", patch=PATCH),)))) == {"step.undeclared-path"}
+    escaping = step("apply_patch", patch=PATCH.replace("one.txt", "../one.txt"))
+    assert "path.outside-workspace" in codes(plan(task(files=inside, steps=(escaping,))))
+
+
+@pytest.mark.parametrize(
+    ("path", "protected", "code"),
+    [
+        ("sub/.git/config", (), "path.protected"),
+        (".github/workflows/x.yml", (), None),  # a task may declare it by name
+        (".GIT/config", (), "path.protected"),
+        ("lock.toml", ("*.toml",), "path.protected"),
+        ("deep/lock.toml", ("*.toml",), None),
+        ("Migrations/1.sql", ("migrations/**",), "path.protected"),
+        ("schlüssel/a", ("SCHLÜSSEL",), "path.protected"),
+        ("ordinary/a", ("SCHLÜSSEL",), None),
+    ],
+)
+def test_the_fast_path_check_misses_no_rule(path: str, protected: tuple[str, ...], code: str | None) -> None:
+    """R-LOCK-5."""
+    candidate = plan(task(files=(FileClaim("create", path),)), scope=Scope(None, protected))
+    assert codes(candidate) == ({code} if code else set())
+
+
+def test_the_scope_of_a_step_must_be_inside_the_workspace_too() -> None:
+    """R-LOCK-5."""
+    outside = dataclasses.replace(step(command="true"), scope=("../**",))
+    assert codes(steps(outside)) == {"path.outside-workspace"}
+
+
+@pytest.mark.parametrize(("root", "code"), [("/srv", "plan.bad-scope"), ("../x", "plan.bad-scope"), (".", None)])
+def test_the_root_of_a_plan_must_be_a_folder_of_the_repository(root: str, code: str | None) -> None:
+    """R-LOCK-5."""
+    codes_of_plan = codes(plan(scope=Scope(root)))
+    assert (code in codes_of_plan) if code else codes_of_plan == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to", "code"),
+    [
+        ("out/a.txt", "/srv/data", "path.outside-workspace"),
+        ("out/**", "/srv/data", "path.outside-workspace"),
+        ("out/", "/srv/data", "path.outside-workspace"),
+        ("out/hooks", ".git", "path.protected"),
+        ("out/config.yaml", ".idumb", "path.protected"),
+        ("out/a.txt", "elsewhere", None),
+        ("out/a.txt", "", None),
+        ("outside/a.txt", "/srv/data", None),
+    ],
+)
+def test_a_path_is_judged_by_the_target_of_its_links(path: str, leads_to: str, code: str | None) -> None:
+    """R-LOCK-5."""
+    assembled, _ = contract.assemble("1", "folder", [plan(task(files=(FileClaim("create", path),)))], SETTINGS)
+    assert assembled is not None
+    findings = registry.findings(registry.case(assembled, SETTINGS, links={"out": leads_to}))
+    assert {f.code for f in findings} == ({code} if code else set())
+
+
+def test_the_folders_of_all_paths_are_checked_for_links() -> None:
+    """R-LOCK-5."""
+    files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
+    assembled, _ = contract.assemble(
+        "1",
+        "folder",
+        [plan(task(files=files, steps=(step("write_file", path="g/h", content=""), step("delete_file", path="../i"))))],
+        SETTINGS,
+    )
+    assert assembled is not None
+    assert scope.folders(assembled) == {"a/b", "d", "f", "g"}

@@ -1,0 +1,179 @@
+"""Checks of the words of a plan: placeholders, vague and conditional text, sizes of tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.finding import ERROR
+from idumb.domain.plans.plan import (
+    STRICT,
+    Criterion,
+    Invariant,
+    NonGoal,
+    Plan,
+    RollbackClass,
+    Setup,
+    Span,
+    TestIntent,
+)
+from tests.support.intake import CHECKED, codes, findings_of, plan, step, steps, task
+
+AMBIGUOUS_TEXTS = [
+    ("It is TBD", "text.placeholder"),
+    ("tbd", "text.placeholder"),
+    ("TODO: write this", "text.placeholder"),
+    ("Colours (TODO)", "text.placeholder"),
+    ("Which port???", "text.placeholder"),
+    ("The format is to be determined", "text.placeholder"),
+    ("It knows cats, dogs etc", "text.vague"),
+    ("It knows cats (lions, etc.)", "text.vague"),
+    ("It counts one, two and so on", "text.vague"),
+    ("It uses a queue or similar", "text.vague"),
+    ("An appropriate error is shown", "text.vague"),
+    ("Errors are handled appropriately", "text.vague"),
+    ("It works somehow", "text.vague"),
+    ("Caches are cleared as needed", "text.conditional"),
+    ("Fix the imports if necessary", "text.conditional"),
+    ("It is fast where possible", "text.conditional"),
+    ("Add colours if time permits", "text.conditional"),
+    ("A nice to have banner", "text.conditional"),
+]
+
+
+CLEAR_TEXTS = [
+    "It reads /etc/hosts and ~/etc",
+    "`etc.` is cut off",
+    '"TODO" is a column of the board',
+    "The TODO list shows open items",
+    "Remove TODO comments from the parser",
+    "It fetches and sketches",
+    "Inappropriate words are masked",
+    "A selector-appropriate header is sent",
+    "The possible answers are listed",
+    "What is needed is there",
+    "An empty title raises an error if it is required",
+    "The middle name is optional",
+    "Why? is a heading",
+    "The order is to be decided by the customer in the shop",
+]
+
+
+@pytest.mark.parametrize(("text", "code"), AMBIGUOUS_TEXTS)
+def test_ambiguous_words_are_found_in_titles_criteria_and_intents(text: str, code: str) -> None:
+    """R-LOCK-7."""
+    criterion = (Criterion("AC-1", text, "check", "true", span=Span(0, 1, 14)),)
+    places = (
+        (plan(task(title=text)), 9),
+        (plan(task(acceptance=criterion)), 14),
+        (steps(step(intent=text, command="true")), 20),
+        (plan(success_criteria=criterion), 14),
+    )
+    for one, line in places:
+        assert [(f.code, f.severity, f.line) for f in findings_of(one)] == [(code, "warning", line)]
+        assert {f.severity for f in findings_of(one, mode=STRICT) if f.code == code} == {ERROR}
+
+
+@pytest.mark.parametrize("text", CLEAR_TEXTS)
+def test_words_that_only_look_ambiguous_are_accepted(text: str) -> None:
+    """R-LOCK-7."""
+    assert codes(plan(task(title=text, acceptance=(Criterion("AC-1", text, "check", "true"),)))) == set()
+
+
+def test_a_description_may_describe_a_program_that_decides_but_not_be_ambiguous() -> None:
+    """R-LOCK-7."""
+    assert codes(plan(task(description="Rebuild the index if necessary, with an appropriate lock."))) == set()
+    assert codes(plan(task(description="Clear caches as needed."))) == {"text.conditional"}
+    assert codes(plan(task(description="Clear caches, indexes etc."))) == {"text.vague"}
+    assert codes(plan(task(description="Clear caches.\n\nTBD"))) == {"text.placeholder"}
+
+
+def _with(text: str) -> dict[str, Plan]:
+    """A plan for each place of prose, with this text there."""
+    return {
+        "goal": plan(goal=text),
+        "title": plan(title=text),
+        "requirements": plan(task(requirements=("REQ-1",)), requirements={"REQ-1": text}),
+        "non-goals": plan(non_goals=(NonGoal("NG-1", text),)),
+        "invariants": plan(invariants=(Invariant("INV-1", text, "true"),)),
+        "assumptions": plan(assumptions=(text,)),
+        "setup": plan(setup=(Setup("mail", text),)),
+        "description": plan(task(description=text)),
+        "notes": plan(task(notes=text)),
+        "tests": plan(task(tests=(TestIntent("true", "fails", "passes", text),))),
+        "reason": plan(task(rollback=RollbackClass("irreversible", (), text))),
+    }
+
+
+@pytest.mark.parametrize("place", _with(""))
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [
+        ("Colours are TBD", "text.placeholder"),
+        ("FIXME later", "text.placeholder"),
+        ("It keeps cats, dogs etc.", "text.vague"),
+        ("It clears caches as needed", "text.conditional"),
+    ],
+)
+def test_no_text_of_a_strict_plan_may_be_ambiguous(place: str, word: str, code: str) -> None:
+    """R-LOCK-7."""
+    findings = [f for f in findings_of(_with(word)[place], mode=STRICT) if f.code == code]
+    assert [f.severity for f in findings] == [ERROR]
+    assert {f.severity for f in findings_of(_with(word)[place]) if f.code == code} == {"warning"}
+    quoted = findings_of(_with(f"The marker `{word}` goes")[place], mode=STRICT)
+    assert [(f.code, f.severity) for f in quoted if f.code.startswith("text.")] == [("text.quoted", "warning")]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        plan(task(steps=(step("write_file", path="a.txt", content="# FIXME: colours\n"),))),
+        plan(task(steps=(step("edit_file", path="a.txt", find="TBD", replace="blue"),))),
+        plan(task(steps=(step(command="grep -c FIXME a.txt"),))),
+        plan(task(acceptance=(Criterion("AC-1", "nothing is open", "check", "! grep -q TBD a.txt"),))),
+        plan(task(verify=("! grep -q FIXME a.txt",))),
+        plan(task(tests=(TestIntent("! grep -q TBD a.txt", "fails", "passes", "nothing is open"),))),
+        plan(invariants=(Invariant("INV-1", "nothing is open", "! grep -rq TBD src"),)),
+        plan(success_criteria=(Criterion("SC-1", "nothing is open", "check", "! grep -rq TBD src"),)),
+    ],
+)
+def test_ambiguous_words_in_content_patterns_and_checks_are_a_warning_in_strict_mode_only(one: Plan) -> None:
+    """R-LOCK-7."""
+    findings = [(f.code, f.severity) for f in findings_of(one, mode=STRICT) if f.code.startswith("text.")]
+    assert findings == [("text.quoted", "warning")]
+    assert codes(one) == set()
+
+
+@pytest.mark.parametrize(
+    ("intent", "doubtful"),
+    [
+        ("if the tool is missing, skip this", True),
+        ("optionally add a banner", True),
+        ("add a banner (optional)", True),
+        ("write one file or two, depending on the size", True),
+        ("if a title is empty raise ValueError", False),
+        ("append a counter when the slug is taken", False),
+        ("make the middle name optional in the schema", False),
+    ],
+)
+def test_a_conditional_instruction_is_found_and_a_condition_of_the_program_is_not(
+    intent: str, *, doubtful: bool
+) -> None:
+    """R-LOCK-7."""
+    assert codes(steps(step(intent=intent, command="true"))) == ({"text.conditional"} if doubtful else set())
+
+
+@pytest.mark.parametrize("text", ["works", "It works.", "Done", "as expected", "OK", "…", "Works as expected!"])
+def test_a_criterion_for_a_person_says_what_to_look_at(text: str) -> None:
+    """R-LOCK-7."""
+    empty = (*CHECKED, Criterion("AC-2", text, "human", span=Span(0, 1, 15)))
+    assert [(f.code, f.line) for f in findings_of(plan(task(acceptance=empty)))] == [("criterion.empty", 15)]
+    criteria = (*CHECKED, Criterion("AC-2", text, "human", instructions=("Open the page",)))
+    assert codes(plan(task(acceptance=criteria))) == set()
+    by_command = (Criterion("AC-1", text, "check", "true"),)
+    assert codes(plan(task(acceptance=by_command))) == set()
+
+
+@pytest.mark.parametrize(("estimate", "long"), [(7200, False), (7201, True), (None, False)])
+def test_a_task_of_more_than_two_hours_is_reported(estimate: int | None, *, long: bool) -> None:
+    assert codes(plan(task(estimate=estimate))) == ({"task.long-estimate"} if long else set())
+    assert codes(plan(task(kind="human-verify", estimate=estimate))) == set()
