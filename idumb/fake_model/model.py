@@ -176,7 +176,7 @@ _FORMATS: Mapping[str, _Format] = {
 
 
 def _nowhere(path: str) -> Sent:
-    message = f"{path} is nothing that the scripted model answers"
+    message = f"the scripted model does not serve {path}"
     return Sent(404, {"type": "error", "error": {"type": "not_found_error", "message": message, "code": 404}})
 
 

@@ -42,8 +42,8 @@ class Server(ThreadingHTTPServer):
         except OSError as problem:
             raise Refusal(
                 "fake-model.port",
-                f"Port {port} of {HOST} cannot be listened on: {problem.strerror or problem}",
-                hint="Leave out --port to take one that is free",
+                f"Cannot listen on port {port} of {HOST}: {problem.strerror or problem}",
+                hint="Omit --port to use a free one",
             ) from None
 
     @property

@@ -73,7 +73,7 @@ def commit(
 
 def _wordless(status: int, *, hooks: bool) -> str:
     """Return git's reason for the refusal. A silent refusal comes from a hook."""
-    who = "; a hook such as pre-commit refuses it without a word" if hooks else ""
+    who = "; perhaps a hook such as pre-commit refused it without a message" if hooks else ""
     return f"git commit ended with status {status}{who}"
 
 
@@ -115,7 +115,7 @@ def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
     present = [path for path in unique_paths if path not in folders and _exists(root, path)]
     for folder in folders:
         if not any(path.startswith(folder + "/") for path in present):
-            return f"{folder} is a folder now, and none of its files is to be committed"
+            return f"{folder} is a folder now, and the commit includes none of its files"
     return [path for path in unique_paths if path not in folders]
 
 
@@ -155,7 +155,9 @@ def advance(
     the call is safe.
     """
     if os.path.lexists(os.path.join(place.git_dir, "index.lock")):
-        return CommitAttempt(None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git is at work there")
+        return CommitAttempt(
+            None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git command is running there"
+        )
     place.guard()
     if _head(repository) != tip:
         name = ["--no-deref", "HEAD"] if branch is None else [branch]

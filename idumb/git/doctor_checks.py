@@ -27,7 +27,7 @@ SET_ASIDE = "set-aside"
 
 def program_checks() -> tuple[Check, ...]:
     return (
-        Check("git.program", "the git program is there and has its security fixes", _program),
+        Check("git.program", "the git program is installed and has its security fixes", _program),
         Check("git.library", "libgit2 has its security fixes", _library),
     )
 
@@ -35,9 +35,9 @@ def program_checks() -> tuple[Check, ...]:
 def repository_checks(place: Repository, backups: FileBackupStore) -> tuple[Check, ...]:
     checks = _RepositoryChecks(place, backups)
     return (
-        Check("git.repository", "the repository can be worked in", checks.repository),
+        Check("git.repository", "idumb can work in the repository", checks.repository),
         Check("git.format", "idumb can read the repository's format", checks.format),
-        Check("git.state", "no merge or the like is in progress", checks.state),
+        Check("git.state", "no merge or similar operation is in progress", checks.state),
         Check("git.head", "HEAD names an existing commit", checks.head),
         Check("git.refs", "every ref can be read", checks.refs, checks.set_ref_aside),
         Check("git.locks", "no git lock is left over", checks.locks),
@@ -127,10 +127,10 @@ class _RepositoryChecks:
             yield health.warn(
                 "it is a partial clone",
                 means="absent objects count as missing, because idumb never fetches",
-                mend="git fetch --refetch  (makes it whole, when no filter is configured)",
+                mend="git fetch --refetch  (completes it if no filter is configured)",
             )
         if os.path.exists(os.path.join(self.place.common_dir, "shallow")):
-            yield health.warn("it is a shallow clone", means="idumb does not see history before its edge")
+            yield health.warn("it is a shallow clone", means="the older history is missing")
 
     def _settings(self) -> dict[str, str]:
         """Return the repository's own configuration as git reads it; names in lower case, the last value counts."""
@@ -157,9 +157,9 @@ class _RepositoryChecks:
             yield health.passed(f"{branch.removeprefix('refs/heads/')} has no commit yet")
             return
         yield health.problem(
-            "HEAD names no commit that is there",
+            "HEAD names a commit that does not exist",
             path if name.status == 0 else os.path.join(self.place.git_dir, "HEAD"),
-            means="git cannot tell what your branch is",
+            means="git cannot determine your branch",
             mend="git reflog, and git fsck",
         )
 
@@ -171,7 +171,7 @@ class _RepositoryChecks:
             name = os.path.relpath(path, self.place.common_dir)
             ours = name.startswith("refs/idumb/")
             yield health.problem(
-                "it is empty or no ref",
+                "it is empty or not a ref",
                 name,
                 means="git cannot list refs; "
                 + ("the log knows its commit" if ours else "git's reflog knows its commit"),
@@ -181,7 +181,7 @@ class _RepositoryChecks:
             )
 
     def set_ref_aside(self, symptom: Symptom) -> str:
-        return f"{symptom.path} was no ref; the file is in {self.backups.put(SET_ASIDE, symptom.subject)}"
+        return f"{symptom.path} was not a ref; the file is in {self.backups.put(SET_ASIDE, symptom.subject)}"
 
     def locks(self) -> Iterator[Symptom]:
         for path in _locks(self.place):
@@ -191,11 +191,11 @@ class _RepositoryChecks:
                 yield health.warn(f"process {holder} holds it", path, means="another git command is running; wait")
             else:
                 yield health.problem(
-                    f"it is {age} old and no process that can be seen has it open",
+                    f"it is {age} old and no visible process has it open",
                     path,
-                    means="git and idumb would wait for it forever; a killed git leaves it",
-                    mend="The next idumb that writes removes what a killed idumb left; anything else: make sure that no"
-                    " git runs in this repository, then remove that one file",
+                    means="git and idumb would wait for it forever; a killed git left it",
+                    mend="If idumb was killed, its next writing command removes the lock. Otherwise make sure that no"
+                    " git runs in this repository, then remove the file",
                 )
 
     def identity(self) -> Iterator[Symptom]:
@@ -237,7 +237,7 @@ class _RepositoryChecks:
     def nested(self) -> Iterator[Symptom]:
         above = _repository_above(self.place.root)
         if above is not None:
-            yield health.warn(f"it lies inside the work tree of {above}", means="idumb works in the inner one")
+            yield health.warn(f"it is inside the working tree of {above}", means="idumb works in the inner one")
         if self.place.git_dir != self.place.common_dir:
             yield health.passed(f"a linked work tree, {self.place.worktree_id}")
 

@@ -48,7 +48,7 @@ def _refusal(place: Repository, words: str) -> errors.Refusal:
         return errors.Refusal(
             "git.ownership",
             f"{place.root} belongs to another user, and git does not trust it",
-            hint="git status  (git says which safe.directory entry it misses)",
+            hint="git status  (it names the missing safe.directory entry)",
         )
     if "extension" in words or "object format" in words or "objectformat" in words or "version" in words:
         return errors.Refusal(

@@ -198,7 +198,7 @@ class Database:
             raise StoreError(
                 "store.unsafe",
                 f"the copy of the event log in the state directory cannot be trusted: {why}",
-                hint="make the folder yours alone (owner you, mode 0700)",
+                hint="make the folder private (owned by you, mode 0700)",
             )
         return connection
 
@@ -280,7 +280,7 @@ def _set_pragmas(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {name} = {expected}")
         got = connection.execute(f"PRAGMA {name}").fetchone()[0]
         if got != expected and not _cannot_write(connection):
-            raise StoreError("store.pragma", f"SQLite answers {name} = {got} where {expected} is needed")
+            raise StoreError("store.pragma", f"SQLite reports {name} = {got}, but {expected} is required")
     if sys.platform == "darwin":
         connection.execute("PRAGMA fullfsync = 1")
 

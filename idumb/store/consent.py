@@ -29,7 +29,7 @@ class FileConsentStore:
 
     def __init__(self, common_dir: str) -> None:
         self._common_dir = common_dir
-        hint = "make the folder yours alone (owner you, mode 0700), then approve again"
+        hint = "make the folder private (owned by you, mode 0700), then approve again"
         self._records = PrivateRecords("consent", common_dir, "consent", hint)
 
     @property

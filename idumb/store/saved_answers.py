@@ -17,7 +17,7 @@ class FileSavedAnswers:
     """Implements the port `SavedAnswers` for the repository of one common dir."""
 
     def __init__(self, common_dir: str) -> None:
-        hint = "make the folder yours alone (owner you, mode 0700)"
+        hint = "make the folder private (owned by you, mode 0700)"
         self._records = PrivateRecords("remembered", common_dir, "saved answers", hint)
 
     def all(self) -> tuple[SavedAnswer, ...]:

@@ -71,7 +71,7 @@ class SshSignatures:
             raise Refusal(
                 "approval.no-signers",
                 f"The list of allowed signers {real} is in the repository, which cannot vouch for itself.",
-                hint="Set XDG_CONFIG_HOME to a folder outside",
+                hint="Set XDG_CONFIG_HOME to a folder outside the repository",
             )
         problem = user_folders.unsafe(real) or user_folders.unsafe(os.path.dirname(real), folder=True)
         if problem is not None:

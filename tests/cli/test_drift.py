@@ -177,12 +177,12 @@ def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_i
     assert answer.code == 0, answer
     told = told_of_index(answer)
     assert {"README.md", "a.txt", "notes.txt", "src.txt"} <= set(re.findall(r"[\w.]+", told))
-    assert "It stays so, because it may have been you" in told
+    assert "because you may have changed it" in told
     assert repo.git("ls-files", "README.md") == ""
     assert repo.git("show", ":src.txt") == "two"
     assert {"README.md", "src.txt", "notes.txt", "staged.txt"}.isdisjoint(committed(project))
     repo.git("gc", "--quiet", "--prune=now")
-    say(project, told.partition("As it was before: ")[2])
+    say(project, told.partition("Earlier state: ")[2])
     after = index_of(project)
     assert {path: entry for path, entry in after.items() if path not in ("a.txt", "b.txt")} == before
     assert repo.git("show", ":src.txt") == "one half"
@@ -208,8 +208,8 @@ def test_a_task_file_staged_with_other_content_can_be_staged_again(
     project.plan([making("T1-01", "a.txt"), second_task, after])
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 0, answer
-    (warning,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
-    assert warning.startswith("b.txt was staged otherwise than T1-02 left it")
+    (warning,) = [words for words in answer.object["warnings"] if "was staged with other content" in words]
+    assert warning.startswith("b.txt was staged with other content than T1-02 left")
     assert project.repo.git("show", "HEAD:b.txt") == project.repo.git("show", ":b.txt") == "c"
     project.repo.git("gc", "--quiet", "--prune=now")
     say(project, warning.partition("To stage again what was staged: ")[2])

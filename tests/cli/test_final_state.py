@@ -75,7 +75,7 @@ def test_files_that_no_task_changed_are_named_and_stay(sandbox: GitSandbox, tmp_
     answer = project.execute()
     assert answer.code == 0
     assert workspace(project) == {"wrong": [], "unexpected": ["mine.txt"], "more": 0}
-    assert "Changed since the run began, by no task of it: mine.txt" in answer.object["warnings"]
+    assert "Changed since the run began, but not by its tasks: mine.txt" in answer.object["warnings"]
     assert project.read("mine.txt") == "mine\n"
 
 

@@ -53,7 +53,7 @@ def test_files_hidden_by_new_rules_are_undeclared_changes(
     ended = project.execute()
     assert ended.code in {1, 5}, ended
     assert undeclared(project) == expected
-    assert [words for words in ended.object["warnings"] if "git ignores because of" in words], ended
+    assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
 
 
 def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
@@ -95,7 +95,7 @@ def test_declared_rules_may_hide_files_and_it_is_reported(project: Project) -> N
     configure(project, "echo build/ > .gitignore; mkdir build; echo b > build/b; echo a > a.txt")
     ended = project.execute()
     assert ended.code == 0, ended
-    assert "Since T1-01 ran, git ignores because of .gitignore: build/" in ended.object["warnings"]
+    assert "Since T1-01 ran, git ignores, because of .gitignore: build/" in ended.object["warnings"]
 
 
 def test_a_new_cache_is_reported_and_fails_nothing(project: Project) -> None:

@@ -34,7 +34,7 @@ def test_an_undeclared_symbol_fails_the_task_and_is_named(sandbox: GitSandbox) -
 def test_a_missing_declared_symbol_fails_the_task(sandbox: GitSandbox) -> None:
     _, answer = _run(sandbox, "slug.py", SOURCE, "add slugify, other, third")
     assert answer.code == 1
-    assert "the symbol third was declared (add third) and nothing did so" in answer.data["failure"]["error"]
+    assert "the symbol third was declared (add third), but nothing did that" in answer.data["failure"]["error"]
 
 
 def test_declared_symbols_are_in_checkpoint_and_summary(sandbox: GitSandbox) -> None:

@@ -59,7 +59,7 @@ def test_files_that_a_role_deletes_or_changes_in_the_user_s_tree_are_named_with_
     [named] = [warning for warning in answer.object["warnings"] if "in your own working tree" in warning]
     for words in ("README.md (changed)", "came.txt (new)", "notes.txt (deleted)", "It may have been you."):
         assert words in named
-    [changed, deleted] = named.partition("As it was before: ")[2].removesuffix(".").split("; ")
+    [changed, deleted] = named.partition("Earlier state: ")[2].removesuffix(".").split("; ")
     assert shown(project, deleted) == "mine, nowhere else\n"
     assert shown(project, changed) == readme
     assert not project.exists("notes.txt")
@@ -104,7 +104,7 @@ def test_the_suggested_command_reverts_a_role_s_changes_to_git(
     before = shown(project, look)
     answer = research(project)
     messages = " ".join([*answer.object["warnings"], (answer.object["error"] or {"message": ""})["message"]])
-    for back in messages.partition("As it was before: ")[2].partition(". ")[0].removesuffix(".").split("; "):
+    for back in messages.partition("Earlier state: ")[2].partition(". ")[0].removesuffix(".").split("; "):
         shown(project, back.partition("  (")[0])
     assert shown(project, look) == before
 

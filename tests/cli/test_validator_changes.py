@@ -45,7 +45,7 @@ def snapshots(project: Project) -> list[dict[str, Any]]:
 
 def brought_back(project: Project, text: str, path: str) -> str:
     """Return the output of the command that is printed for a path."""
-    commands = text.partition("As it was before: ")[2].partition(".\n")[0].removesuffix(".").split("; ")
+    commands = text.partition("Earlier state: ")[2].partition(".\n")[0].removesuffix(".").split("; ")
     (command,) = [one for one in commands if one.endswith(f":worktree/{path}")]
     return subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, text=True, check=True).stdout
 

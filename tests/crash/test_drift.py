@@ -81,7 +81,7 @@ def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     output = killed(project, half, edge, tmp_path, nth=1)
     assert project.repo.git("show", "HEAD~1:b.txt") == "b"
     project.repo.git("gc", "--quiet", "--prune=now")
-    command = next(line for line in output.splitlines() if "staged otherwise" in line).partition(": ")[2]
+    command = next(line for line in output.splitlines() if "staged with other content" in line).partition(": ")[2]
     subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
     assert project.repo.git("show", ":b.txt") == "half"
 
@@ -111,7 +111,7 @@ def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: 
     assert f"refs moved: refs/heads/other ({mine[:12]} -> " in output
     assert "refs/tags/v1 (" in output
     assert "new" not in output
-    back = next(part for part in output.partition("As they were before: ")[2].split("; ") if "other" in part)
+    back = next(part for part in output.partition("Earlier state: ")[2].split("; ") if "other" in part)
     assert mine in repo.refs("refs/idumb/").values()
     repo.git(*back.split()[1:])
     assert repo.git("rev-parse", "other").strip() == mine

@@ -145,7 +145,7 @@ def test_nothing_is_lost_if_during_a_task(case: Case, change: ConcurrentChange) 
     assert answer.code == change.code, answer
     if answer.code == 0:
         for words in [words for words in answer.object["warnings"] if "the index changed" in words]:
-            staged_again = words.partition("As it was before: ")[2]
+            staged_again = words.partition("Earlier state: ")[2]
             subprocess.run(["sh", "-ec", staged_again], cwd=repo.root, check=True)
         assert_kept(before, repo, change)
         return

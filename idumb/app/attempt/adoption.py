@@ -141,10 +141,10 @@ def _question(task: Task, task_state: TaskState, evidence: Iterator[str]) -> Dec
         kind=run.TAKEN_OVER,
         task=task.id,
         what=f"{task.id}: an old iDumb says that it is done; idumb cannot prove it",
-        why="What is there may be the finished work, so idumb builds over it only if you decide that.",
+        why="The present files may be the finished work, so idumb builds over them only if you say so.",
         evidence=(task_state.reason, *evidence),
         choices=(
             Choice(ACCEPT, "it is done", "it counts as accepted by you; nothing is changed or committed"),
-            Choice(run.BUILD, "build it", "its builder works on what is there, as on any other task"),
+            Choice(run.BUILD, "build it", "its builder starts from the present files, as for any other task"),
         ),
     )

@@ -140,13 +140,13 @@ def _tell_blind(context: RunContext, task: Task) -> None:
 
 
 def _question(task: Task, reached: CeilingReached, number: int) -> Decision:
-    lasting = "Or change `ceilings` in .idumb/config.yaml, and start a run of that"
+    lasting = "Or change `ceilings` in .idumb/config.yaml and start a new run"
     return Decision(
         id=f"{task.id}{MARK}{reached.scope}.{number}",
         kind="ceiling",
         task=task.id,
         what=f"{task.id} {task.title} would pass the ceiling of the {reached.scope}",
-        why=f"{reached.words[:1].upper()}{reached.words[1:]}; the configuration says that this is the most.",
+        why=f"{reached.words[:1].upper()}{reached.words[1:]}; the configuration allows no more.",
         evidence=(reached.words, lasting),
         choices=(
             Choice(RAISE, "raise it", "the same amount may be used once more"),

@@ -114,13 +114,13 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
         return strays
     inner = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
     if inner:
-        return f"it made repositories in its clone, which cannot be delivered: {wording.listed(inner)}"
+        return f"it created repositories in its clone, which cannot be delivered: {wording.listed(inner)}"
     uncommitted = clone.uncommitted(offered, attempt.base, attempt.candidate)
     if not uncommitted:
         return ""
     shown = wording.listed(uncommitted)
     if offered.has_commits:
-        return f"its last commit and its files differ: {shown}; everything that is to be kept must be committed"
+        return f"its last commit and its files differ: {shown}; commit everything that must be kept"
     return (
         f"it changed {shown} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
         " current branch (`git: {commit: task}` in .idumb/config.yaml lets idumb commit)"

@@ -179,7 +179,7 @@ def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
     return dataclasses.replace(attempt, residue=new, base=context.work.overlay(attempt.base, after, new))
 
 
-PUT_BACK = "The files are again as they were before the first attempt: nothing of what was written since is there."
+PUT_BACK = "The files are again as they were before the first attempt: nothing that was written since then remains."
 """The note to an agent that remembers what it wrote."""
 
 

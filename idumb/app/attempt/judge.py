@@ -188,9 +188,9 @@ def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
         if entry is None or expected.data is None:
             continue
         if context.work.read(entry.oid) != expected.data:
-            return f"{path} does not hold the bytes that the step was to leave"
+            return f"{path} does not have the bytes that the step must leave"
         if expected.executable is not None and (entry.mode == _EXECUTABLE) != expected.executable:
-            return f"{path} has another mode than the step gives"
+            return f"{path} does not have the mode that the step sets"
     return ""
 
 

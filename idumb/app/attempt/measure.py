@@ -103,7 +103,7 @@ def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str], n
         note(f"While {task.id} ran, folders appeared that git ignores as caches: {wording.listed(new_caches)}")
     for rules in sorted(set(hidden.values())):
         ignored = (path for path, file in sorted(hidden.items()) if file == rules)
-        note(f"Since {task.id} ran, git ignores because of {rules}: {wording.listed(ignored)}")
+        note(f"Since {task.id} ran, git ignores, because of {rules}: {wording.listed(ignored)}")
 
 
 def _compare(

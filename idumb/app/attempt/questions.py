@@ -202,7 +202,7 @@ def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
         evidence=tuple(strays),
         choices=(
             Choice("accept", "they belong to the task", "they are checked and committed with it"),
-            Choice("halt", "stop here", "the run halts, everything is kept, and you look at them first"),
+            Choice("halt", "stop here", "the run halts, everything is kept, and you review them first"),
         ),
     )
 

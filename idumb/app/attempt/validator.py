@@ -144,7 +144,7 @@ def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> f
     report = tree_guard.files(context.services, attempt.validated_from, own)
     if not report.words:
         return frozenset()
-    back = f" As it was before: {wording.listed(report.back, between='; ')}." if report.back else ""
+    back = f" Earlier state: {wording.listed(report.back, between='; ')}." if report.back else ""
     context.services.reporter.note(
         f"While the validator {attempt.validator} judged {attempt.task.id}, {'; '.join(report.words)}."
         f" It may have been you.{back}"

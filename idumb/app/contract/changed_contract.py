@@ -98,7 +98,7 @@ def _approve_choice(phase: str) -> Choice:
 
 
 def _amend_choice(phase: str) -> Choice:
-    means = "the difference is shown, all is checked again, and the run continues under the next version"
+    means = "the difference is shown, everything is checked again, and the run continues under the next version"
     return Choice(AMEND, "amend the run with the change", means, f"idumb amend {phase} --from-file")
 
 

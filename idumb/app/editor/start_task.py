@@ -59,7 +59,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
         name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
         raise Refusal(
             "task.other-builder",
-            f"{name} builds {task_id}, by its plan and the configuration, so you cannot start it.",
+            f"You cannot start {task_id}: its builder, by plan or configuration, is {name}.",
             hint=f"idumb execute-phase {contract.phase} runs {name}. To build it yourself, write"
             f" `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml",
             details={"run": step_plan.run_command(contract.phase)},

@@ -153,7 +153,7 @@ def _submitted(
     if ended is not None and ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
     if ended is not None and ended.failure is not None and task_state.intended is not None:
-        words = f"{task.id} holds, but git refused its commit: {ending.words if ending is not None else ''}"
+        words = f"{task.id} is accepted, but git refused its commit: {ending.words if ending is not None else ''}"
         return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
     words = f"{task.id} is not accepted: {task_state.reason}"
     details = {} if ended is None else ended.details

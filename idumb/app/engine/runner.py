@@ -120,7 +120,7 @@ def admit(context: RunContext, task: Task) -> Ending | None:
     task_base.refuse_foreign_changes(context, task)
     question = None if entry.waits_for_verdict(context, task) else questions.ask_about_effect(context, task)
     if question is not None:
-        words = f"{task.id} may have had its effect already, and asks before it is tried again"
+        words = f"{task.id} may already have had its effect, and waits for your answer before it is retried"
         return LEFT_OUT if question == questions.SKIP else Ending("waiting", words, task.id)
     ceiling = budget.ask_about_ceiling(context, task)
     if ceiling is None:
@@ -238,7 +238,7 @@ def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
         context.journal.write(
             question_event, task_failure.waiting(context, task, attempt.number, question, attempt.reason)
         )
-        return Ending("waiting", f"{task.id} failed and asks what to do", task.id)
+        return Ending("waiting", f"{task.id} failed and waits for your decision", task.id)
     answered = context.journal.answer_event(answer, task.id, attempt.number)
     if answer.choice == questions.RETRY:
         context.journal.write(question_event, answered, event("task.reset", task.id, reason="retry"))

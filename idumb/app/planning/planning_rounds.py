@@ -148,10 +148,10 @@ def _read(services: Services, goal: Goal, result: AgentResult, state: Round) -> 
         )
         return
     state.problem = (
-        f"The answer held {len(plans)} plans; answer with one."
+        f"The answer contained {len(plans)} plans; answer with one."
         if plans
-        else "The answer held no plan. Answer with the whole plan, from its first line `---` to its last, and nothing"
-        " else; a fence around it must be closed and longer than every fence inside."
+        else "The answer contained no plan. Answer with the whole plan, from its first line `---` to its last, and"
+        " nothing else; a fence around it must be closed and longer than every fence inside."
     )
 
 

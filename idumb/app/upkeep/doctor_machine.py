@@ -36,7 +36,7 @@ def repository_checks(machine: Machine, owned: Callable[[], bool]) -> tuple[Chec
         Check("disk.space", "there is enough disk space for snapshots and the event log", look.space),
         Check("disk.writable", "the git folder is writable", look.writable),
         Check("store.private", "no other user can access the folder of the event log", look.modes, look.make_private),
-        Check("temporary.files", "no temporary files are left of a killed command", look.temporary, look.set_aside),
+        Check("temporary.files", "no temporary files of a killed command are left", look.temporary, look.set_aside),
         Check("processes.left", "there are no orphaned processes", look.processes, look.end),
     )
 

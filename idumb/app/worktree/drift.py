@@ -147,7 +147,7 @@ def refs_words(moved: Iterable[MovedRef], gone: Iterable[MovedRef]) -> str:
     """Return `refs moved: …`, with what they named if that is gone."""
     lost = [ref.name for ref in gone]
     words = f"refs moved: {wording.listed(ref.words for ref in moved)}"
-    return words + (f"; what they named is gone: {wording.listed(lost)}" if lost else "")
+    return words + (f"; their objects are gone: {wording.listed(lost)}" if lost else "")
 
 
 def show_command(snapshot: str, path: str) -> str:
@@ -192,7 +192,7 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     quiet = [ref for ref in changed.refs if not ref.may_lose]
     if quiet:
         words = wording.listed(ref.words for ref in quiet)
-        services.reporter.note(f"While {task} ran, other refs came or moved: {words}")
+        services.reporter.note(f"While {task} ran, other refs were created or moved: {words}")
     if loud:
         raise _refs_refusal(context, task, loud, lost_refs)
     _require_head(context, attempt, before, after)
@@ -216,7 +216,7 @@ def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -
             lost_refs = keep_old(history, place, changed.loud)
             ways = [ref.back for ref in changed.loud[: wording.MOST_LISTED] if ref not in lost_refs]
             words = f"Since {task.id} began, {refs_words(changed.loud, lost_refs)}"
-            services.reporter.note(words + (f". As they were before: {'; '.join(ways)}" if ways else ""))
+            services.reporter.note(words + (f". Earlier state: {'; '.join(ways)}" if ways else ""))
         staged_changes.tell(context, task, task_state.attempt.number, task_state.work.snapshot)
     except (Refusal, KeyError, ValueError):
         return  # the snapshot is gone: `idumb doctor` reports that, and the run can continue
@@ -318,9 +318,9 @@ def _committed(
     return Refusal(
         "git.committed-meanwhile",
         f"While {task.id} ran, commits were made on {state.branch or 'HEAD'}: {short(was)} -> {short(now)}{added}.",
-        hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. If they may stay:"
+        hint=f"git log --stat {f'{was}..' if was else ''}{now} shows them. To keep them:"
         f" {way} (idumb accept {task.id} --why REASON, if that says that nothing changed)."
-        f" Else first, in the top folder (no file changes): {back}{index}."
+        f" Otherwise, first run in the top folder (it changes no file): {back}{index}."
         " With `git.commit: builder` agents commit in a clone, and idumb judges what they commit.",
         details={
             "go_on": way,

@@ -37,7 +37,9 @@ class Workspace:
         """Return what a person should know although nothing failed by it."""
         if not self.unexpected:
             return ()
-        return (f"Changed since the run began, by no task of it: {wording.listed(self.unexpected, hidden=self.more)}",)
+        return (
+            f"Changed since the run began, but not by its tasks: {wording.listed(self.unexpected, hidden=self.more)}",
+        )
 
 
 def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:

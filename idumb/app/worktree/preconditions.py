@@ -20,10 +20,10 @@ INDEX_LOCKED = "git.index-locked"
 _HINTS = {
     "git.index-locked": "git status; idumb doctor says who holds the lock",
     "git.unsupported-format": "git config --list --local shows its format and extensions",
-    "git.ownership": "git status says which safe.directory entry it misses",
-    "git.bare": "git config core.bare false, where it was left so by accident",
+    "git.ownership": "git status names the missing safe.directory entry",
+    "git.bare": "git config core.bare false, if it was set by accident",
     "git.work-tree-elsewhere": "git config --unset core.worktree, or run idumb in that working tree",
-    "git.unmerged": "git status lists them; git add settles one",
+    "git.unmerged": "git status lists them; git add marks one as resolved",
     "git.unreadable": "git fsck",
     "git.failed": "git fsck; git status",
 }
@@ -45,7 +45,7 @@ def require_supported(services: Services) -> None:
 def _refuse(obstacle: tuple[str, str] | None) -> None:
     if obstacle is not None:
         code, message = obstacle
-        raise Refusal(code, message, hint=_HINTS.get(code, "git status tells how to finish or abort it"))
+        raise Refusal(code, message, hint=_HINTS.get(code, "git status shows how to finish or abort it"))
 
 
 def require_repository(services: Services) -> None:
@@ -87,7 +87,7 @@ def _way_back(services: Services, state: RunState) -> str:
     if branch is None:
         return f"git switch --detach {newest}"
     name = shlex.quote(branch)
-    return f"git branch -m {name} where it was renamed; git switch -c {name} {newest} where it was deleted"
+    return f"git branch -m {name} if it was renamed; git switch -c {name} {newest} if it was deleted"
 
 
 def require_settled(state: RunState) -> None:

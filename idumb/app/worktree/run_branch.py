@@ -30,7 +30,7 @@ def _require_free(name: str, refs: Iterable[str]) -> None:
         short = name.removeprefix(_BRANCHES)
         raise Refusal(
             "git.branch-name",
-            f"{name} is the whole name of a ref; a branch is named without refs/heads/.",
+            f"{name} is the full name of a ref; omit refs/heads/.",
             hint="--branch NAME" if short.startswith("refs/") else f"--branch {shlex.quote(short)}",
         )
     branches = [ref.removeprefix(_BRANCHES) for ref in refs]
@@ -38,6 +38,6 @@ def _require_free(name: str, refs: Iterable[str]) -> None:
     if inside is not None:
         raise Refusal(
             "git.branch-exists",
-            f"There is a branch {inside}, and git cannot have {name} beside it: one name is a folder of the other.",
+            f"Branch {inside} exists, and git cannot also have {name}: one name would be a folder of the other.",
             hint=f"Choose another name: --branch {shlex.quote(name.replace('/', '-') if '/' in name else name + '-1')}",
         )

@@ -36,8 +36,8 @@ def tell(context: RunContext, task: Task, number: int, snapshot: str, accepted: 
     ref = attempt_ref(context.services, context.run, task.id, number, _CHANGED)
     context.services.trees.keep_blobs(ref, {_ROWS: context.services.trees.store(rows)}, f"the index before {task.id}")
     context.services.reporter.note(
-        f"While {task.id} ran, the index changed: {wording.listed(changed)}. It stays so, because it may have been you,"
-        f" and idumb commits none of it. As it was before: {' && '.join((_command(ref), *flags))}"
+        f"While {task.id} ran, the index changed: {wording.listed(changed)}. idumb leaves it, because you may have"
+        f" changed it, and commits none of it. Earlier state: {' && '.join((_command(ref), *flags))}"
     )
 
 
@@ -61,7 +61,7 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
     changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
     if changed:
         services.reporter.note(
-            f"{wording.listed(changed)} was staged otherwise than {who} left it. The commit and the index"
+            f"{wording.listed(changed)} was staged with other content than {who} left. The commit and the index"
             f" have what {who} left. To stage again what was staged: {_command(ref)}"
         )
 
@@ -79,10 +79,10 @@ def tell_replaced_of(context: RunContext, attempt: Judged, staged: Mapping[str, 
 
 def tell_again(context: RunContext, task: Task, number: int, *, committed: bool) -> None:
     """After a kill, report again what was kept: nobody may have seen the first report."""
-    held = (
-        (_CHANGED, f"While {task.id} ran, the index changed. As it was before"),
-        *(((_REPLACED, f"Files of {task.id} were staged otherwise than committed. To stage that again"),) * committed),
-    )
+    held = [(_CHANGED, f"While {task.id} ran, the index changed. Earlier state")]
+    if committed:
+        words = f"Files of {task.id} were staged with other content than was committed. To stage it again"
+        held.append((_REPLACED, words))
     for kind, words in held:
         ref = attempt_ref(context.services, context.run, task.id, number, kind)
         if context.services.trees.kept_blobs(ref):

@@ -121,7 +121,7 @@ def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
             continue
         by_reason.setdefault(why, []).append(path)
     return tuple(
-        f"Not saved, so idumb cannot bring it back ({why}): {wording.listed(omitted)}"
+        f"Not in any snapshot, so idumb cannot restore it ({why}): {wording.listed(omitted)}"
         for why, omitted in by_reason.items()
     )
 

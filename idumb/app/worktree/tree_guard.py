@@ -199,4 +199,4 @@ def _words(role: str, report: DriftReport) -> str:
     A person chooses, because the changes may be theirs.
     """
     words = f"While the {role} worked in its copy, {'; '.join(report.words)}. It may have been you."
-    return f"{words} As it was before: {wording.listed(report.back, between='; ')}." if report.back else words
+    return f"{words} Earlier state: {wording.listed(report.back, between='; ')}." if report.back else words

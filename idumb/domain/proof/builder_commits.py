@@ -108,12 +108,12 @@ def _wrong(raw: bytes, rows: Sequence[tuple[bytes, bytes]], author: str, committ
         return "it holds a NUL byte"
     strange = next((name for name, _ in rows if name not in _KNOWN), None)
     if strange is not None:
-        return f"it has the header {_text(strange)[:40]!r}, which is not taken"
+        return f"it has the header {_text(strange)[:40]!r}, which idumb does not accept"
     once = [name for name, _ in rows]
     if any(once.count(name) != 1 for name in (b"tree", b"author", b"committer")):
-        return "it has not exactly one tree, author and committer"
+        return "it does not have exactly one tree, author and committer"
     if not all(_OBJECT.fullmatch(_text(value)) for name, value in rows if name in (b"tree", b"parent")):
-        return "its tree or parent is no object's name"
+        return "its tree or parent is not an object id"
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -147,13 +147,13 @@ def problem(chain: Sequence[Commit], base: str | None) -> str:
     """
     for commit in chain:
         if len(commit.parents) > 1:
-            return f"{commit.id[:12]} merges {len(commit.parents)} commits; only a plain line of commits is taken"
+            return f"{commit.id[:12]} merges {len(commit.parents)} commits; only a linear history is accepted"
     if len(chain) > MOST:
-        return f"it made more than {MOST} commits, or they do not stand on the task's base {_name(base)}"
+        return f"it made more than {MOST} commits, or they are not based on the task's base {_name(base)}"
     before = () if base is None else (base,)
     for commit in chain:
         if commit.parents != before:
-            return f"{commit.id[:12]} does not stand on {_name(base)}, where the task began: history was rewritten"
+            return f"{commit.id[:12]} is not based on {_name(base)}, where the task began: the history was rewritten"
         before = (commit.id,)
     bad = next((commit for commit in chain if commit.wrong), None)
     if bad is not None:
@@ -191,6 +191,6 @@ def undeclared(
             listed_paths = wording.listed(strays)
             return (
                 f"commit {commit.id[:12]} changes what the task does not declare: {listed_paths};"
-                " a later commit does not take it out of history"
+                " a later commit does not remove it from the history"
             )
     return ""

@@ -58,7 +58,7 @@ KNOWN: Mapping[str, tuple[str, int]] = {
 
 
 def rule(settings: Settings, name: str) -> Rule:
-    """Return the rule of a gate or role; unknown ones, of third parties, are advisory gates."""
+    """Return the rule of a gate or role; an unknown one, of a third party, is an advisory gate."""
     kind, usual = KNOWN.get(name, (GATE, ADVISORY))
     own = settings.gates.get(name)
     level = usual if own is None or own.level is None else own.level
@@ -97,4 +97,4 @@ def problem(level: int, timeout: int) -> str | None:
         return "absent: level 0 has no timeout"
     if bounds.shortest <= timeout <= bounds.longest:
         return None
-    return f"between {bounds.shortest}s and {bounds.longest}s, as level {level} has it"
+    return f"between {bounds.shortest}s and {bounds.longest}s at level {level}"

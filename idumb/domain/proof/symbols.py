@@ -65,7 +65,7 @@ class Line:
     def words(self) -> str:
         where = f" in {self.path}" if self.path else ""
         if self.status == MISSING:
-            return f"the symbol {self.name} was declared ({self.declared}) and nothing did so"
+            return f"the symbol {self.name} was declared ({self.declared}), but nothing did that"
         return f"the symbol {self.name}{where} was {self.actual} and is not declared"
 
 

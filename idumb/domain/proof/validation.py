@@ -40,7 +40,7 @@ def read(answer: Mapping[str, Any]) -> tuple[ValidatorEvidence, ...] | str:
     if not isinstance(rows, list):
         return "its evidence is no list"
     if len(rows) > _MOST:
-        return f"it gives {len(rows)} pieces of evidence, and {_MOST} are read"
+        return f"it gives {len(rows)} pieces of evidence; the limit is {_MOST}"
     evidence = []
     for number, row in enumerate(rows, 1):
         shown = _shown(row)

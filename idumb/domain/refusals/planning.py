@@ -174,7 +174,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "consent.unsafe": row(
         "Trust your recorded consent",
-        way("own", "make yourself the only user of the folder (your own, mode 0700)", "then consent again"),
+        way("own", "make the folder private (owned by you, mode 0700)", "then consent again"),
     ),
     "irreversible.not-accepted": row(_RUN),
     "approval.bad-signature": _APPROVAL,

@@ -20,7 +20,7 @@ _FORCE = way(
     "idumb cancel --force",
 )
 _ROOM = way("make-room", "free disk space", "everything recorded is kept; then run the command again")
-_MINE = way("own", "make yourself the only user of the folder (your own, mode 0700)", "idumb can then read it")
+_MINE = way("own", "make the folder private (owned by you, mode 0700)", "idumb can then read it")
 _NAME = way("rename", "choose another name", "no existing file is replaced")
 _SYSTEM = "Use that path"
 _PERMIT = way("permit", "correct the owner and mode of that path and its folder")

@@ -49,7 +49,7 @@ class Objects:
             if actual != kind:
                 raise Unusable(f"object {oid.hex()[:12]} is no {kind.name.lower()}")
             if size > (most if most is not None else self.room):
-                raise Unusable(f"object {oid.hex()[:12]} has {size} bytes, more than is taken")
+                raise Unusable(f"object {oid.hex()[:12]} has {size} bytes, more than idumb takes")
             data: bytes = self.odb.read(name)[1]
         except (KeyError, ValueError, pygit2.GitError, MemoryError) as problem:
             raise Unusable(f"object {oid.hex()[:12]} is missing or damaged") from problem
@@ -66,7 +66,7 @@ class Objects:
             self.rows[oid] = _parsed(oid, self.read(oid, ObjectType.TREE))
         self.steps -= len(self.rows[oid])
         if self.steps < 0:
-            raise Unusable("its commits change more files than can be looked at")
+            raise Unusable("its commits change more files than idumb can inspect")
         return self.rows[oid]
 
 
@@ -91,7 +91,7 @@ def require_plain(folder: str, alternates: bytes) -> None:
         if number > MOST_FILES:
             raise Unusable(f"its git folder has more than {MOST_FILES} files")
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise Unusable(f"{os.path.relpath(path, folder)} in its git folder is no plain file")
+            raise Unusable(f"{os.path.relpath(path, folder)} in its git folder is not a regular file")
     if _text(os.path.join(folder, "objects", "info", "alternates")) != alternates:
         raise Unusable("it made its clone borrow objects from elsewhere")
 
@@ -139,7 +139,7 @@ def tip(folder: str, branch: str) -> str | None:
             raise Unusable(f"its branch {branch} names no commit")
         return commit
     if os.path.lexists(os.path.join(folder, ref)):
-        raise Unusable(f"its branch {branch} is no plain file")
+        raise Unusable(f"its branch {branch} is not a regular file")
     return _packed(_text(os.path.join(folder, "packed-refs")) or b"", ref)
 
 

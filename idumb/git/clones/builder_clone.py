@@ -179,7 +179,7 @@ def move_git_folder_aside(folder: str) -> str:
         os.chmod(folder, 0o700)
         if not stat.S_ISDIR(os.lstat(here).st_mode):
             os.unlink(here)
-            return "its .git is no folder any more"
+            return "its .git is no longer a folder"
         os.chmod(here, 0o700)  # a folder without owner permissions cannot be moved to another folder
         os.rename(here, folder + TAKEN)
     except FileNotFoundError:
@@ -209,7 +209,7 @@ def _bring(user: GitTrees, objects: Objects, kind: ObjectType, oid: bytes) -> No
     if pygit2.Oid(oid) in user.repository.odb and kind != ObjectType.COMMIT:
         return
     if user.writer.raw(kind, objects.read(oid, kind)) != oid:
-        raise Unusable(f"object {oid.hex()[:12]} is not what its name says")
+        raise Unusable(f"object {oid.hex()[:12]} does not match its id")
 
 
 def _same_kind(change: Change) -> bool:

@@ -231,8 +231,8 @@ def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: st
         raise errors.Refusal(
             "git.object-missing",
             f"object {item.oid.hex()} of {shown} is not in this repository (a partial clone?)",
-            hint="git fetch --refetch --no-filter brings everything; in a sparse checkout, git sparse-checkout disable"
-            " what it left out",
+            hint="git fetch --refetch --no-filter fetches everything; in a sparse checkout, also run"
+            " git sparse-checkout disable",
         ) from problem
     if item.mode == tree_objects.LINK:
         os.symlink(data, os.fsencode(path))

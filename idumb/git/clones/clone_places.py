@@ -40,7 +40,7 @@ def clones_folder(root: str, common_dir: str) -> str:
     if os.path.islink(folder):
         raise Refusal(
             "clones.unusable",
-            f"{folder}, where private copies of repositories are made, is a symbolic link.",
+            f"{folder}, where private copies of repositories are created, is a symbolic link.",
             hint=f"Set {user_folders.CLONES} to the folder itself: {os.path.realpath(folder)}",
         )
     place = os.path.join(os.path.realpath(os.path.dirname(folder)), os.path.basename(folder))
@@ -77,9 +77,10 @@ def prepare(folder: str, common_dir: str) -> str:
             raise
         raise Refusal(
             "clones.unusable",
-            f"Private copies of the repository are made in {folder}, and that cannot be written:"
+            f"Private copies of the repository are created in {folder}, which is not writable:"
             f" {problem.strerror} ({problem.filename}).",
-            hint=f"Set {user_folders.CLONES} to a folder that you can write, outside the repository, then try again",
+            hint=f"Set {user_folders.CLONES} to a folder that you can write to, outside the repository,"
+            " then run the command again",
             details={"path": folder},
         ) from problem
     _require_private(folder)
@@ -93,7 +94,7 @@ def require_plain(folder: str) -> None:
         raise Refusal(
             "git.clone-gone",
             f"{folder} is no longer idumb's own folder: something else is in its place.",
-            hint="Look at what the builder did, and move that away; then idumb resume restarts the task",
+            hint="See what the builder did and move it away; then idumb resume restarts the task",
         )
 
 
@@ -104,7 +105,7 @@ def _require_private(folder: str) -> None:
     if own.st_uid != os.geteuid() or own.st_mode & 0o022 or shared:
         raise Refusal(
             "clones.unusable",
-            f"Private copies of the repository are made in {folder}, and other users can write there.",
+            f"Private copies of the repository are created in {folder}, and other users can write there.",
             hint=f"Make it private (chmod 700), or set {user_folders.CLONES} to a folder that is",
             details={"path": folder},
         )

@@ -272,7 +272,7 @@ def _require_size(path: str, size: int) -> None:
     raise errors.Refusal(
         "git.file-too-large",
         f"{path} has {size >> 20} MiB; idumb saves files of up to {_TOO_LARGE >> 20} MiB before it runs a task",
-        hint="let git ignore it, or move it out of the work tree",
+        hint="let git ignore it, or move it out of the working tree",
     )
 
 

@@ -93,7 +93,7 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
             return None
         return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
     if present.is_odd:
-        return "is neither file nor link now"
+        return "is no longer a file or a link"
     if present.entry == want or force or present.entry == before or (present.is_folder and before is None):
         return None
     return _why(present, before)
@@ -116,7 +116,7 @@ def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
     if not step.present.is_folder or step.want is None:
         return None
     rest = next((leaf for leaf in real_folders.leaves(top, step.path) if leaf not in gone), None)
-    return None if rest is None else f"is a folder now, which holds {rest}"
+    return None if rest is None else f"is a folder now, which contains {rest}"
 
 
 def _lost_attributes(root: str, steps: Iterable[Step]) -> Iterator[str]:

@@ -58,10 +58,11 @@ def render(
 ) -> str:
     """Return the whole document.
 
-    `statuses` are those of `schedule.statuses`. `evidence` maps task id to the payloads of its last attempt's
-    `evidence.recorded` events, `line_counts` path to lines added and removed (None:
-    binary), `links` task id to the checkpoint's path from the summary's folder. `deviations` are sentences of the
-    engine about the run as a whole; those of tasks come from `state`.
+    - `statuses`: those of `schedule.statuses`.
+    - `evidence`: by task, the payloads of its last attempt's `evidence.recorded` events.
+    - `line_counts`: by path, the lines added and removed; None for a binary file.
+    - `links`: by task, the path of its checkpoint from the summary's folder.
+    - `deviations`: sentences of the engine about the run as a whole; those of tasks come from `state`.
     """
     causes = run_status.causes(contract, statuses)
     facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, now)

@@ -100,7 +100,8 @@ REFUSED = {
     "steers the terminal": (raw(message="Add \\033[2J"), "control characters"),
     "forges a trailer": (raw(message="Add\\n\\nIdumb-Task: T1-09\\n"), "Idumb-"),
     "writes a huge message": (
-        "echo one > a.txt; git add a.txt; head -c 70000 /dev/zero | tr '\\0' x | git commit -qF -", "more than is taken"
+        "echo one > a.txt; git add a.txt; head -c 70000 /dev/zero | tr '\\0' x | git commit -qF -",
+        "more than idumb takes",
     ),
     "tells a secret": ("echo one > a.txt; git add a.txt; git commit -qm 'Say hush'", "a secret in its message"),
     "names a file like git's folder": (ODD, "unsafe name"),

@@ -174,7 +174,7 @@ def test_a_folder_with_a_foreign_file_is_not_removed(sandbox: GitSandbox, trees:
     sandbox.write("a/x", "x")
     after = trees.scan()
     sandbox.write("a/mine.log", "ignored, so in no snapshot")
-    expected = (Conflict("a", "is a folder now, which holds a/mine.log"),)
+    expected = (Conflict("a", "is a folder now, which contains a/mine.log"),)
     assert trees.restore(base, after, ["a", "a/x"]) == expected
     assert trees.restore(base, after, ["a", "a/x"], force=True) == expected
     assert sandbox.read("a/x") == "x"
@@ -195,7 +195,7 @@ def test_a_fifo_in_place_of_a_file_is_a_conflict(sandbox: GitSandbox, trees: Git
     base = trees.scan()
     sandbox.remove("a")
     os.mkfifo(sandbox.root / "a")
-    assert trees.restore(base, base, ["a"], force=True) == (Conflict("a", "is neither file nor link now"),)
+    assert trees.restore(base, base, ["a"], force=True) == (Conflict("a", "is no longer a file or a link"),)
 
 
 def test_a_submodule_is_a_conflict(sandbox: GitSandbox, trees: GitTrees, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def test_a_step_with_the_expected_file_content_is_proven() -> None:
     ("step", "frozen", "why"),
     [
         (WRITE, None, "a.txt is missing"),
-        (WRITE, (PROGRAM, b"y\n"), "a.txt does not hold the bytes that the step was to leave"),
-        (WRITE, (FILE, b"x\n"), "a.txt has another mode than the step gives"),
+        (WRITE, (PROGRAM, b"y\n"), "a.txt does not have the bytes that the step must leave"),
+        (WRITE, (FILE, b"x\n"), "a.txt does not have the mode that the step sets"),
         (DELETE, (FILE, b"x\n"), "a.txt is still there"),
     ],
 )
