@@ -74,9 +74,9 @@ HOSTILE = {
     "amends the base": (AMENDED, "history was rewritten"),
     "makes .git a link into the repository": (
         PLAIN + "; rm -rf .git; ln -s REPOSITORY/.git .git",
-        "no folder any more",
+        "no longer a folder",
     ),
-    "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no folder any more"),
+    "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no longer a folder"),
     "hides a file in history": (
         "echo secret > s.txt; git add s.txt; git commit -qm 'Oops'; git rm -q s.txt; " + PLAIN,
         "s.txt",

@@ -212,7 +212,7 @@ def test_a_task_file_staged_with_other_content_can_be_staged_again(
     assert warning.startswith("b.txt was staged with other content than T1-02 left")
     assert project.repo.git("show", "HEAD:b.txt") == project.repo.git("show", ":b.txt") == "c"
     project.repo.git("gc", "--quiet", "--prune=now")
-    say(project, warning.partition("To stage again what was staged: ")[2])
+    say(project, warning.partition("To stage it again: ")[2])
     assert project.repo.git("show", ":b.txt") == "half"
 
 

@@ -142,7 +142,7 @@ def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(project: Pr
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
     answer = project.quick("execute-phase", "1", "--approve", consent)
     assert answer.code == 0
-    assert "cannot bring it back" not in answer.err
+    assert "cannot restore it" not in answer.err
 
 
 def test_a_hook_that_refuses_without_a_message_is_named(project: Project) -> None:

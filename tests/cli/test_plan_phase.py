@@ -98,7 +98,7 @@ def test_the_planner_is_told_if_its_answer_has_no_single_plan(planning: Planning
     planning.answers(planner=["I would rather not.", f"````\n{GOOD}````\n\nor\n\n````\n{DANGLING}````\n", GOOD])
     assert planning.run("plan-phase", "2").data["rounds"] == 3
     _, second, third = planning.prompts("planner")
-    assert "The answer held no plan" in second
+    assert "The answer contained no plan" in second
     assert "The answer held 2 plans" in third
 
 

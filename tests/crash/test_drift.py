@@ -66,7 +66,7 @@ def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     output = killed(project, "git reset -q; git add src.txt", edge, tmp_path, nth)
     assert "b.txt" in project.repo.git("log", "--name-only", "--format=", "--grep=Idumb-Task: T1-02").splitlines()
     assert staged(project) == ["src.txt"]
-    command = next(line for line in output.splitlines() if "the index changed" in line).partition("before: ")[2]
+    command = next(line for line in output.splitlines() if "the index changed" in line).partition("Earlier state: ")[2]
     subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
     assert staged(project) == ["staged.txt"]
 

@@ -265,7 +265,7 @@ def test_an_unreadable_file_is_an_input_error(tmp_path: Path) -> None:
 def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
-    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "named"}
+    names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "configured_keys"}
     names |= {f"limits.{f.name}" for f in fields(Limits)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}

@@ -62,7 +62,7 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
     if changed:
         services.reporter.note(
             f"{wording.listed(changed)} was staged with other content than {who} left. The commit and the index"
-            f" have what {who} left. To stage again what was staged: {_command(ref)}"
+            f" have what {who} left. To stage it again: {_command(ref)}"
         )
 
 

@@ -71,14 +71,14 @@ REFUSED = {
         "merges 2",
     ),
     "removes .git": ("echo one > a.txt; rm -rf .git", "removed the git folder"),
-    "makes .git a link": (PLAIN + "; mv .git ../elsewhere; ln -s ../elsewhere .git", "no folder any more"),
-    "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no folder any more"),
+    "makes .git a link": (PLAIN + "; mv .git ../elsewhere; ln -s ../elsewhere .git", "no longer a folder"),
+    "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no longer a folder"),
     "makes HEAD a pipe": (PLAIN + "; rm .git/HEAD; mkfifo .git/HEAD", "another branch"),
-    "makes its branch a pipe": (PLAIN + "; rm .git/refs/heads/idumb; mkfifo .git/refs/heads/idumb", "no plain file"),
+    "makes its branch a pipe": (PLAIN + "; rm .git/refs/heads/idumb; mkfifo .git/refs/heads/idumb", "not a regular file"),
     "makes an object a pipe": (
         PLAIN + "; o=$(git rev-parse HEAD); f=.git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); rm -f $f;"
         " mkfifo $f",
-        "no plain file",
+        "not a regular file",
     ),
     "borrows objects elsewhere": (
         PLAIN + "; git init -q ../more; echo $PWD/../more/.git/objects >> .git/objects/info/alternates",
@@ -105,7 +105,7 @@ REFUSED = {
     ),
     "tells a secret": ("echo one > a.txt; git add a.txt; git commit -qm 'Say hush'", "a secret in its message"),
     "names a file like git's folder": (ODD, "unsafe name"),
-    "makes the folder of objects a link": (PLAIN + "; mv .git/objects ../o; ln -s ../o .git/objects", "no plain file"),
+    "makes the folder of objects a link": (PLAIN + "; mv .git/objects ../o; ln -s ../o .git/objects", "not a regular file"),
     "takes its own rights away": (PLAIN + "; chmod 000 .git/objects", ""),
 }  # fmt: skip
 

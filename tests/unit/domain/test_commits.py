@@ -92,7 +92,7 @@ def test_any_other_history_is_refused(commits: list[Commit], words: str) -> None
         (raw(more="\nencoding latin1"), "'encoding'"),
         (raw(more="\nmergetag x"), "'mergetag'"),
         (raw(more=f"\ntree {TREE}"), "exactly one"),
-        (raw(parents=("main",)), "no object's name"),
+        (raw(parents=("main",)), "not an object id"),
         (b"", "header ''"),
         (b"\xff\xfe", "header"),
     ],
