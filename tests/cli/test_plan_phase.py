@@ -99,7 +99,7 @@ def test_the_planner_is_told_if_its_answer_has_no_single_plan(planning: Planning
     assert planning.run("plan-phase", "2").data["rounds"] == 3
     _, second, third = planning.prompts("planner")
     assert "The answer contained no plan" in second
-    assert "The answer held 2 plans" in third
+    assert "The answer contained 2 plans" in third
 
 
 @pytest.mark.parametrize(

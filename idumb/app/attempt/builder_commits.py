@@ -120,7 +120,7 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
         return ""
     shown = wording.listed(uncommitted)
     if offered.has_commits:
-        return f"its last commit and its files differ: {shown}; commit everything that must be kept"
+        return f"its last commit and its files differ: {shown}; all of its work must be committed"
     return (
         f"it changed {shown} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
         " current branch (`git: {commit: task}` in .idumb/config.yaml lets idumb commit)"

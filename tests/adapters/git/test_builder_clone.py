@@ -105,7 +105,7 @@ REFUSED = {
     ),
     "tells a secret": ("echo one > a.txt; git add a.txt; git commit -qm 'Say hush'", "a secret in its message"),
     "names a file like git's folder": (ODD, "unsafe name"),
-    "makes the folder of objects a link": (PLAIN + "; mv .git/objects ../o; ln -s ../o .git/objects", "not a regular file"),
+    "makes the folder of objects a link": (PLAIN + "; mv .git/objects ../o; ln -s ../o .git/objects", "not a regular"),
     "takes its own rights away": (PLAIN + "; chmod 000 .git/objects", ""),
 }  # fmt: skip
 
