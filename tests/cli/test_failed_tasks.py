@@ -152,9 +152,9 @@ def test_accept_keeps_partly_staged_changes_and_names_the_command_that_stages_th
     answer = project.json("accept", "T1-01", "--why", "good")
     assert answer.code == 0, answer.out
     assert project.repo.git("show", "HEAD:a.txt") == "third"
-    (warning,) = [words for words in answer.object["warnings"] if "was staged otherwise" in words]
+    (warning,) = [words for words in answer.object["warnings"] if "was staged with other content" in words]
     project.repo.git("gc", "--quiet", "--prune=now")
-    command = warning.partition("To stage again what was staged: ")[2]
+    command = warning.partition("To stage it again: ")[2]
     subprocess.run(["sh", "-c", command], cwd=project.folder, check=True)
     assert project.repo.git("show", ":a.txt") == "staged"
 

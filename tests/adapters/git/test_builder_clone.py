@@ -74,7 +74,7 @@ REFUSED = {
     "makes .git a link": (PLAIN + "; mv .git ../elsewhere; ln -s ../elsewhere .git", "no longer a folder"),
     "makes .git a pipe": (PLAIN + "; rm -rf .git; mkfifo .git", "no longer a folder"),
     "makes HEAD a pipe": (PLAIN + "; rm .git/HEAD; mkfifo .git/HEAD", "another branch"),
-    "makes its branch a pipe": (PLAIN + "; rm .git/refs/heads/idumb; mkfifo .git/refs/heads/idumb", "not a regular file"),
+    "makes its branch a pipe": (PLAIN + "; rm .git/refs/heads/idumb; mkfifo .git/refs/heads/idumb", "not a regular"),
     "makes an object a pipe": (
         PLAIN + "; o=$(git rev-parse HEAD); f=.git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); rm -f $f;"
         " mkfifo $f",
