@@ -26,7 +26,7 @@ from tests.support.warm import Started, Warm
 
 PROCESSES = 8
 EACH = 2
-# Those of the table, and what a cancelled command ends with.
+# exit codes of the table, and those of a cancelled or killed command
 CODES = frozenset({0, 1, 4, 5, 130, 143, -9})
 DEPENDENCIES: Mapping[str, tuple[str, ...]] = {"T1-01": (), "T1-02": ("T1-01",), "T1-03": ("T1-02",), "T1-04": ()}
 NOT_OWNER = frozenset({"lock.held", "lock.elsewhere", "cancel.no-answer"})
@@ -102,7 +102,7 @@ class Scene:
 
 
 def plant(fault: str) -> None:
-    """Hook that takes the exclusion away."""
+    """Hook: remove the mutual exclusion."""
     assert fault == "everybody owns"
     import os
 
@@ -116,7 +116,7 @@ def plant(fault: str) -> None:
 
 
 def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plant: str = "") -> list[CommandRun]:
-    """Each of the processes gives a few commands, one after the other, all processes at once."""
+    """Run all processes at once; each runs a few commands, one after the other."""
     first = [] if plant else [COMMANDS[0]]
     rows = [[*first, *(chance.choice(COMMANDS) for _ in range(EACH))] for _ in range(PROCESSES)]
     if plant:
@@ -167,7 +167,7 @@ def _places(project: Project) -> dict[str, str]:
 
 
 def _one_owner_at_a_time(events: Sequence[Event], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """I4: in one working tree operations are sequential, each with its own token, and tokens grow."""
+    """I4: in one working tree, operations are sequential, each has its own token, and tokens increase."""
     of_operation = {e.operation: places[e.run] for e in events if e.run is not None and e.run in places}
     ended: dict[str, set[str]] = {}
     last: dict[str, Event] = {}
@@ -228,7 +228,7 @@ def _recorded_commits(trees: Sequence[Project], events: Sequence[Event]) -> Iter
 
 
 def _no_trace_of_the_refused(events: Sequence[Event], runs: Sequence[CommandRun]) -> Iterator[tuple[str, str]]:
-    """A command that reported another owner of the working tree wrote nothing."""
+    """Assert that a command that reported another owner wrote nothing."""
     for name in {one.argv[0] for one in runs}:
         owned = sum(1 for t in runs if t.argv[0] == name and not _refused(t.answer))
         begun = {e.operation for e in events if e.kind == "operation.started" and e.payload["command"] == name}

@@ -1,7 +1,7 @@
-"""A file system in an image file that can lose its power: what was not forced to the device is then gone.
+"""A file system in an image file that can lose power: data that was not forced to the device is then lost.
 
-The shutdown call of ext4 and XFS drops everything that is not in the journal or in place. It does not model sectors
-that are torn or written in another order, nor a disk that lies about what it has forced.
+The shutdown call of ext4 and XFS drops everything that is neither in the journal nor in place. The model has no torn or
+reordered sectors, and no disk that reports a write too early.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.crash.programme import CannotRun
 KINDS = ("ext4", "xfs")
 _SHUTDOWN = 0x8004587D
 _NO_LOG_FLUSH = 2
-# mkfs.xfs makes nothing smaller than this; both images are sparse.
+# the minimum of mkfs.xfs; both images are sparse
 _SIZE = {"ext4": 64 << 20, "xfs": 300 << 20}
 _ROUNDS = 200
 
 
 def require() -> tuple[str, ...]:
-    """The kinds of file system that can be made here; CannotRun without any."""
+    """Return the kinds of file system that can be created here; raise CannotRun if there are none."""
     if sys.platform != "linux" or os.geteuid() != 0:
         raise CannotRun("mounting an image needs Linux and root")
     if not os.path.exists("/dev/loop-control"):
@@ -85,7 +85,7 @@ class Disk:
         self._mounted = False
 
     def save(self, name: str) -> None:
-        """Keep the present state under a name; it is unmounted then."""
+        """Unmount the file system and keep its state under a name."""
         self.unmount()
         self._copy("present", name)
 
@@ -95,7 +95,7 @@ class Disk:
         self.mount()
 
     def inside(self) -> list[int]:
-        """Processes that stand in the file system."""
+        """Return the processes that use the file system."""
         pids = []
         for name in os.listdir("/proc"):
             if name.isdigit():

@@ -1,8 +1,8 @@
-"""Thirty-odd ways to leave a process behind, all at once: python escapes.py, started in a workspace.
+"""More than thirty ways to leave a process behind, all at once. Run `python escapes.py` in a workspace.
 
-The folder above the workspace is told what happens: `pids` gets a line `NAME PID START` of each process, `door` (a
-named pipe) a word when all have started, `main` says how this program itself goes on: wait, deaf, stopped or exit.
-When it is started again there, it makes `a.txt` and is done.
+Files in the folder above the workspace report progress: each process adds a line `NAME PID START` to `pids`. The named
+pipe `door` receives a word when all processes have started. `main` says what this program does next: wait, deaf,
+stopped or exit. If the program is started again in the same workspace, it writes `a.txt` and exits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PYTHON = sys.executable
 _LONGEST = 40.0
 MOVING = "moves from process to process"
 
-# $N notes the name and the id of the shell that says it.
+# $N records the name and the id of the shell that runs it.
 SHELL = {
     "background job": "sh -c '$N; exec sleep 1000' &",
     "job of a subshell": "(sh -c '$N; exec sleep 1000' &)",

@@ -1,4 +1,4 @@
-"""T4: each kind of system call fails at its nth use, in each command; then the fault is gone and the work goes on."""
+"""T4: the nth use of each kind of system call fails, in each command; then work continues without the fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.answer import Answer
 
 
 class Error(NamedTuple):
-    """The result of a call; `for_good` means that all later calls of its kind get the same."""
+    """The result of a call. With `for_good`, all later calls of its kind get the same result."""
 
     number: int
     for_good: bool = False
@@ -64,7 +64,7 @@ Counts = dict[str, tuple[int, ...]]
 
 
 def count(stage: Stage, faults: Shim, scene: Scene) -> tuple[int, ...]:
-    """How many calls of each kind the undisturbed command makes about paths of the case."""
+    """Return how often the undisturbed command makes each kind of call on paths of the case."""
     project = stage.prepared(scene)
     with faults.armed(project.folder.parent) as order:
         assert stage.run(project, *scene.argv).code == 0
@@ -72,7 +72,7 @@ def count(stage: Stage, faults: Shim, scene: Scene) -> tuple[int, ...]:
 
 
 def all_points(counts: Counts) -> list[Point]:
-    """Every call of every scene, each with the next of its kind's errors in turn."""
+    """Return every call of every scene, each with the next error of its kind in turn."""
     return [
         Point(scene, kind, nth, errors[(nth - 1) % len(errors)])
         for scene, numbers in counts.items()
@@ -82,7 +82,7 @@ def all_points(counts: Counts) -> list[Point]:
 
 
 def sample(counts: Counts, size: int, seed: int) -> list[Point]:
-    """Points spread evenly over scenes and kinds, at random among numbers and errors."""
+    """Return points spread evenly over scenes and kinds, with random numbers and errors."""
     choice = random.Random(seed)
     cells = [(scene, kind) for scene, numbers in counts.items() for kind in ERRORS if numbers[kind]]
     choice.shuffle(cells)
@@ -94,7 +94,7 @@ def sample(counts: Counts, size: int, seed: int) -> list[Point]:
 
 
 def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *, hook: str = "") -> None:
-    """One case. `hook` plants a fault of idumb's own, to see it caught."""
+    """Run one case. `hook` plants a fault in idumb to see it detected."""
     trial = Trial.begin(scene, stage.prepared(scene))
     case, error = trial.project.folder.parent, point.error
     cache = _cache(trial)
@@ -116,7 +116,7 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
 
 
 def _cache(trial: Trial) -> tuple[int, int] | None:
-    """Which file the scanner's cache is; every save makes another."""
+    """Return the file of the scanner's cache; every save replaces it."""
     try:
         status = (trial.project.folder / ".git" / "idumb" / "worktrees" / "main" / "scan.cache").stat()
     except FileNotFoundError:
@@ -125,9 +125,10 @@ def _cache(trial: Trial) -> tuple[int, int] | None:
 
 
 def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str, *, cached: bool) -> None:
-    """What holds of some calls only: short writes are not seen, a failed fsync ends the run and is not repeated.
+    """Assert the rules for single kinds of calls.
 
-    The scanner's cache may fail to be forced: then it was not saved, or it was the last thing that the command did.
+    A short write goes unnoticed. A failed fsync is reported and not repeated. The scanner's cache is an exception: if its fsync fails, the cache is not saved, or the fsync was the command's last
+    call.
     """
     if (point.kind, point.error.number) in INVISIBLE:
         require(answer.code == 0, f"not invisible {saw}")
@@ -135,18 +136,18 @@ def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str,
         reported = answer.code != 0 or answer.object["warnings"]
         cache = not cached or order.counts[FSYNC] - point.nth <= _LAST
         require(reported or _soft(where) or cache, f"a failed fsync was passed over {saw}")
-        # A temporary file's number may be another's by then.
+        # another file may use a temporary file's number by then
         temporary = where.endswith((".lock", ".tmp")) or "/tmp_obj_" in where
         again = order.repeated and "/idumb/store.db" not in where and not _soft(where) and not temporary
         require(not again, f"a failed fsync was tried again {saw}")
 
 
-_LAST = 8  # fsyncs of one save of the scanner's cache, and a few
+_LAST = 8  # fsyncs of one save of the scanner's cache, and a few more
 _SOFT = ("/.git/idumb", "/worktrees/main/scan", "/worktrees/main/scan.lock", "/worktrees/main")
 
 
 def _soft(where: str) -> bool:
-    """Forced to disk, but no claim depends on it: copies, caches, and folders whose fsync SQLite does not ask about."""
+    """Return whether no claim depends on this fsync: copies, caches, and folders whose result SQLite ignores."""
     return where.startswith("home/") or where.endswith(_SOFT) or "anchor.json" in where
 
 
@@ -164,11 +165,11 @@ PROGRAMME = Programme(
 )
 
 
-# Faults of idumb's own, planted to see them caught: each is a hook, run in the process of a case.
+# Faults planted in idumb to see them detected. Each is a hook that runs in the process of a case.
 
 
 def pass_over_failed_fsyncs(_: object) -> None:
-    """An error handler that continues, so that unsynced data counts as done."""
+    """Ignore the error, so that unsynced data counts as stored."""
     force = durable_files._force
 
     def planted(path: str) -> None:
@@ -179,7 +180,7 @@ def pass_over_failed_fsyncs(_: object) -> None:
 
 
 def repeat_failed_fsyncs(_: object) -> None:
-    """The second fsync succeeds, though the system has dropped the data that the first could not write."""
+    """Let the second fsync succeed, although the system dropped the data that the first one could not write."""
     force = durable_files._force
 
     def planted(path: str) -> None:

@@ -1,6 +1,6 @@
-"""T5: a file system without room, by bytes and by files, from too little to enough; read-only; not permitted.
+"""T5: a file system that is full (in bytes or files), read-only, or not writable for the user.
 
-The project and the user's home lie on a tmpfs that is made as large as it is full, and then a little larger.
+The project and the user's home are on a tmpfs. Its free space ranges from nothing to enough.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Disk:
     place: Path
 
     def used(self) -> tuple[int, int]:
-        """(pages, files)."""
+        """Return used pages and used files."""
         usage = os.statvfs(self.place)
         return (usage.f_blocks - usage.f_bfree) * usage.f_frsize // _PAGE, usage.f_files - usage.f_ffree
 
     def leave(self, *, pages: int | None = None, files: int | None = None) -> None:
-        """Make it so small that just this is left; None is plenty."""
+        """Resize the file system so that only this much is free; None means plenty."""
         used = self.used()
         size = _ROOMY[0] if pages is None else str(max(1, used[0] + pages) * _PAGE)
         nodes = _ROOMY[1] if files is None else str(used[1] + files)
@@ -85,12 +85,12 @@ def _run(*argv: str) -> None:
     subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
 
 
-# What a command needs is found out first: its peak lies above what is left of it at its end.
+# The peak need of each command is measured first, because it exceeds the need at the command's end.
 _PEAK = 1.5
 
 
 def need(stage: Stage, disk: Disk, scene: Scene) -> dict[str, int]:
-    """Return pages and files with which the command certainly completes."""
+    """Return the pages and files that the command certainly needs."""
     project = stage.prepared(scene, disk.place)
     before = disk.used()
     require(stage.run(project, *scene.argv).code == 0, f"{scene.name} fails with room enough")
@@ -112,7 +112,7 @@ def all_sizes(needs: dict[str, dict[str, int]]) -> list[Size]:
 
 
 def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]:
-    """Sizes from nothing to enough, every scene as often in pages as in files."""
+    """Return sizes from nothing to enough, as many in pages as in files for each scene."""
     choice = random.Random(seed)
     cells = [(scene, resource) for scene, each in needs.items() for resource in each]
     choice.shuffle(cells)
@@ -124,7 +124,7 @@ def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]
 
 
 def play(stage: Stage, disk: Disk, scene: Scene, size: Size, tally: Tally, *, hook: str = "") -> Answer:
-    """One case: the command on the full disk, a look at it there, and the command again with room."""
+    """Run one case: the command on the full disk, checks of the result, and the command again with free space."""
     trial = Trial.begin(scene, stage.prepared(scene, disk.place))
     answer = Answer(0, "", "")
     with scenes.counted(tally, size.words):
@@ -149,7 +149,7 @@ def play(stage: Stage, disk: Disk, scene: Scene, size: Size, tally: Tally, *, ho
 
 
 def judge_message(disk: Disk, answer: Answer, saw: str) -> None:
-    """The error says that there is no space, and where."""
+    """Assert that the error reports missing space and where."""
     if answer.code == 0 or answer.error["code"] == "run.failed":
         return
     message = answer.error["message"]
@@ -162,7 +162,7 @@ def judge_message(disk: Disk, answer: Answer, saw: str) -> None:
 # --- read-only, not permitted
 
 
-# What idumb and its libraries import inside functions.
+# modules that idumb and its libraries import inside functions
 _LAZY = (
     "base64", "bisect", "copy", "csv", "ctypes", "difflib", "fcntl", "filecmp", "fnmatch", "getpass", "glob", "hmac",
     "html", "html.entities", "html.parser", "importlib.metadata", "importlib.resources", "inspect", "locale", "pprint",
@@ -172,7 +172,7 @@ _LAZY = (
 
 
 def become_nobody(_: object) -> None:
-    """Runs in the process of a case before the command does; the interpreter's own files may be root's alone."""
+    """Hook: continue as another user. Lazy imports come first: that user may be unable to read the interpreter's files."""
     for name in _LAZY:
         importlib.import_module(name)
     os.setgroups([])
@@ -185,7 +185,7 @@ def _read_only(disk: Disk, project: Project) -> None:
 
 
 def _foreign(_: Disk, project: Project) -> None:
-    """All files belong to root; the user is another one, with a separate home."""
+    """Give all files to root and run as another user with a separate home."""
     os.chown(project.folder.parent / "home", _NOBODY, _NOBODY)
 
 
@@ -207,7 +207,7 @@ def _give(folder: Path, to: int = _NOBODY) -> None:
 
 
 class State(NamedTuple):
-    """An obstacle that keeps idumb from writing, and whether another user meets it."""
+    """An obstacle that keeps idumb from writing, and whether it also affects another user."""
 
     name: str
     make: Callable[[Disk, Project], None]
@@ -223,7 +223,7 @@ STATES = (
 
 
 def refuse(stage: Stage, disk: Disk, scene: Scene, state: State, tally: Tally) -> None:
-    """The command reports in one line that it may not write, and nothing has changed."""
+    """Assert that the command reports in one line that it may not write, and that nothing has changed."""
     project = stage.prepared(scene, disk.place)
     with scenes.counted(tally, f"{scene.name}: {state.name}"):
         log = _log(project)  # later git finds root's own repository in the hands of another
@@ -266,7 +266,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
 
 
 def _meets(scene: Scene, state: State, size: int | None) -> bool:
-    # What `init` writes is in the work tree alone.
+    # `init` writes only into the working tree
     if scene.name == "init" and state.make is _foreign_git:
         return False
     return size is None or scene.name in ("execute-phase", "rollback", "status", "init")
@@ -278,5 +278,5 @@ PROGRAMME = Programme(
 
 
 def leave_temporary_files(_: object) -> None:
-    """A fault of idumb's own, planted to see it caught."""
+    """A fault planted in idumb to see it detected."""
     atomic_write._discard = lambda *_: None

@@ -1,4 +1,4 @@
-"""A project, an executor that dies at a chosen point, what must hold afterwards."""
+"""A project, an executor that is killed at a chosen point, and the assertions about what follows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.project import Project, delete, making, shell, task
 
 KILLED = -9
 
-# The first try forgets what the check wants; every try appends, so that one made twice shows.
+# The first attempt fails its check. Every attempt appends, so that a repeated one is visible.
 BUILDER = """\
 import os, sys
 told = "IDUMB_FEEDBACK_FILE" in os.environ
@@ -44,7 +44,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an undisturbed run: its bytes, the completed tasks, and the committed ones in order."""
+    """The end of an undisturbed run: its bytes, the completed tasks, and the committed tasks in order."""
 
     bytes: Bytes
     done: frozenset[str]
@@ -52,7 +52,7 @@ class Ending:
 
 
 def template(place: Path) -> tuple[Path, str]:
-    """A project with a plan of four tasks, one retry, one deletion, and work of the user's; the hash to consent to."""
+    """Return a project with four tasks, one retry, one deletion and the user's own work; and the hash to approve."""
     repo = GitSandbox.create(place)
     files = {"old.txt": "old\n", "staged.txt": "one\n", "dirty.txt": "one\n", "tools/builder.py": BUILDER}
     project = projects.create(repo, files=files)
@@ -93,13 +93,13 @@ def copy(place: Path, to: Path) -> Project:
 
 
 def run(project: Project, *arguments: str, at: int | None = None, count: Path | None = None, plant: str = "") -> Answer:
-    """One command line, killed at a point if one is chosen; with `--json`."""
+    """Run one command line with `--json`, and kill it at a point if one is chosen."""
     choice = {"at": at, "count": str(count) if count else None, "plant": plant or None}
     return warm.of_this_process().run(project.start, *arguments, "--json", hook="tests.crash.killing:arm", given=choice)
 
 
 def go_on(project: Project, consent: str, *, at: int | None = None, plant: str = "") -> Answer:
-    """`resume` like a user; or `execute-phase` again if the run had not started."""
+    """Run `resume` as a user does, or `execute-phase` again if the run had not started."""
     answer = run(project, "resume", "1", "--approve", consent, at=at, plant=plant)
     if answer.code == 4 and answer.error["code"] == "run.none":
         answer = run(project, "execute-phase", "1", "--approve", consent, at=at, plant=plant)
@@ -107,7 +107,7 @@ def go_on(project: Project, consent: str, *, at: int | None = None, plant: str =
 
 
 def points(project: Project, consent: str, tmp_path: Path) -> list[str]:
-    """Names of all points of an undisturbed run, which is made here."""
+    """Run the phase undisturbed and return the names of all points."""
     count = tmp_path / "points"
     answer = run(project, "execute-phase", "1", "--approve", consent, count=count)
     assert answer.code == 0, answer
@@ -225,7 +225,7 @@ def _checkpoint(event: Event) -> dict[str, Any]:
 
 
 def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Acknowledged events that are gone or others now, checkpoints without their ref, snapshot or commit."""
+    """Return acknowledged events that are gone or changed, and checkpoints without their ref, snapshot or commit."""
     if not kept:
         return
     try:
@@ -247,7 +247,7 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def _is_rest(path: Path) -> bool:
-    """A temporary file, a lock, or a clone; the lock files of ownership stay for good."""
+    """Return temporary files, locks and clones. The ownership lock files stay permanently."""
     name = path.name
     if (
         path.parent.name == "clones"

@@ -1,4 +1,4 @@
-"""Signals at chosen points of a run: one, for which it stops at a safe point, or two, so that it leaves at once."""
+"""Signals at chosen points of a run: after one it stops at a safe point, after two it exits at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGER_THAN_ONE_PRESS = 0.3
 
 
 class Signals(Points):
-    """The process gets a signal at its point, and a second one a moment later if `twice` is set."""
+    """Send the process a signal at its point, and a second one a moment later if `twice` is set."""
 
     def __init__(self, choice: dict[str, Any]) -> None:
         super().__init__(choice)
@@ -39,7 +39,7 @@ class Signals(Points):
 
 
 def _pause_then_again(number: int) -> None:
-    """The second signal comes from a separate process, whatever the first one does to this one."""
+    """Send the second signal from a separate process, because the first one may stop this process."""
     parent = os.getpid()
     if os.fork() == 0:
         os.chdir("/")
@@ -69,7 +69,7 @@ class Scene:
         self._undisturbed = harness.ending(whole)
 
     def case(self, point: int, number: int, *, twice: bool = False) -> int:
-        """Interrupt, check the answer, resume, check the end; the exit code of the interrupted run."""
+        """Interrupt, check the answer, resume, and check the end. Return the exit code of the interrupted run."""
         project = self._copy()
         answer = self._run(project, "execute-phase", {"at": point, "number": number, "twice": twice})
         assert answer.code in {0, 128 + number}, answer

@@ -1,4 +1,4 @@
-"""T1: kill -9 before and after every durable write, then the user continues; six shapes of plans."""
+"""T1: kill -9 before and after every durable write, then continue as a user does; six shapes of plans."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.support.project import Project
 from tests.support.warm import Warm
 
 ARM = "tests.crash.killing:arm"
-ENDED = {"start": ("attempt.open",), "submit": ("task.already-done",)}  # refused, because it was carried out
-TWICE = 3  # every so many cases are resumed once more, to see that nothing is left to do
-# The reports of a run with failures are made anew by each resume, with its time in them.
+ENDED = {"start": ("attempt.open",), "submit": ("task.already-done",)}  # refused, because it was already done
+TWICE = 3  # every nth case is resumed once more, to see that nothing remains to do
+# Each resume rewrites the reports of a failed run, and they contain its time.
 UNCHANGED = ("operation.", "run.", "reports.committed")
 
 
 @dataclass(slots=True)
 class Scene:
-    """A shape, the project as it is before each step, the names of each step's points, and the end of it all."""
+    """A shape, the project before each step, the names of each step's points, and the final state."""
 
     shape: Shape
     folder: Path
@@ -63,9 +63,9 @@ class Scene:
         return Project(GitSandbox(place), place)
 
     def say(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
-        """What the command answers; None for an act of the user's and for a question that is open no more.
+        """Return the command's answer; None for an act of the user's and for a question that is no longer open.
 
-        `given` arms it (see `killing`); its key `seconds` ends it from outside after that time.
+        `given` arms the kill (see `killing`); its key `seconds` ends the command from outside after that time.
         """
         if step.act is not None:
             step.act(project)
@@ -90,7 +90,7 @@ class Scene:
         return next((str(row["id"]) for row in decisions if row["task"] == word[1:]), None)
 
     def _consent(self, project: Project) -> str:
-        """Of the plan as it is: answers are written into it, and a copied repository brings no consent with it."""
+        """Return the consent to the plan as it is now: answers change it, and consent does not follow a copied repository."""
         bound = (*sorted(project.folder.glob(".planning/phases/*/*-PLAN.md")), project.folder / ".idumb/config.yaml")
         contract = tuple(place.read_bytes() for place in bound)
         if contract not in self.consents:
@@ -99,7 +99,7 @@ class Scene:
         return self.consents[contract]
 
     def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
-        """Return the command of a user after a killed step: resume, or the same again."""
+        """Do what a user does after a killed step: resume, or run the same command again."""
         if step.argv[:1] in (("start",), ("submit",)):
             return self._drive_on(project, step, given)
         if step.argv not in (EXECUTE, RESUME):
@@ -110,7 +110,7 @@ class Scene:
         return answer
 
     def _drive_on(self, project: Project, step: Step, given: dict[str, Any] | None) -> Answer | None:
-        """A step killed at its very end needs nothing more; a phase with a completed last task is completed."""
+        """Continue, unless nothing remains to do: the step was killed at its very end, or its phase is completed."""
         answer = self.say(project, step, given)
         if answer is None or answer.code != 4 or answer.error["code"] not in ENDED[step.argv[0]]:
             return answer
@@ -120,7 +120,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One step is killed, and what is said after that, as often as there are kills.
+    """One step, killed as often as there are `kills`; each continuation can be killed again.
 
     A kill is the number of a point, or the seconds after which it comes from outside.
     """
@@ -170,7 +170,7 @@ def _moves_on(scene: Scene, project: Project) -> Iterator[tuple[str, str]]:
 
 
 def sample(scene: Scene, chance: random.Random, count: int | None) -> list[Case]:
-    """All points, or so many of them: as many different kinds of points as there are, then others by chance."""
+    """Return all points, or a sample: as many kinds of points as possible, then random ones."""
     every = [Case(step, (at,)) for step, names in enumerate(scene.points) for at in range(len(names))]
     if count is None or count >= len(every):
         return every
@@ -189,7 +189,7 @@ def _name(scene: Scene, case: Case) -> str:
 
 
 def _kind(name: str) -> str:
-    """The name of a point without what differs from task to task."""
+    """Return a point's name without the parts that differ from task to task."""
     return name if "append" in name else " ".join(name.split()[:2])
 
 

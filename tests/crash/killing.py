@@ -1,10 +1,9 @@
-"""Ends a process at a chosen point: the moment before or after a call that makes something durable.
+"""End a process at a chosen point: the moment before or after a call that makes something durable.
 
-`arm` is a hook of `warm.Warm`. Its choice is a mapping, every key of which may be absent: `at` is the number of the
-point, from 0; `count` a file for the names of all points that were passed; `fine` counts the calls below the ports too;
-`plant` is the name of a fault; `acks` a file for what the event log has acknowledged; `cut` a folder whose file system
-loses its power at the point.
-The program itself knows nothing of all this.
+`arm` is a hook of `warm.Warm`. It reads a mapping with these optional keys: `at` is the number of the point, from 0;
+`count` is a file that receives the names of all points; `fine` also counts calls below the ports; `plant` names a
+fault; `acks` is a file that receives the acknowledged events; `cut` is a folder whose file system loses power at the
+point. idumb itself does not know this module.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# Names, not objects: what is armed in a process that forks must not be loaded before the fault that it needs.
+# Names instead of objects: arming must not import a module before its fault is planted.
 DURABLE = (
     ("idumb.store.event_log", "SqliteEventLog.append"),
     ("idumb.git.history", "GitHistory.commit"),
@@ -46,7 +45,7 @@ FINE = (
 
 
 class Points:
-    """Counts the points that the process passes and ends it, as `kill -9` does, at the chosen one."""
+    """Counts the points that the process passes and ends it at the chosen one, as `kill -9` does."""
 
     def __init__(self, choice: dict[str, Any]) -> None:
         self._at = choice.get("at")
@@ -121,7 +120,7 @@ def acknowledge(path: str) -> None:
 
 
 def plant(fault: str | None) -> None:
-    """Put a fault into this process that a programme has to find."""
+    """Plant a fault in this process that the programme must detect."""
     if fault == "commits are not looked for":
         from idumb.app.engine import recovery
 
@@ -139,7 +138,7 @@ def plant(fault: str | None) -> None:
 
 
 def _force_nothing() -> None:
-    """No fsync by this process, by SQLite or by git."""
+    """Disable fsync in this process, in SQLite and in git."""
     from idumb.git import git_program
     from idumb.git.objects import durable_files
     from idumb.store import connection
@@ -151,7 +150,7 @@ def _force_nothing() -> None:
 
 
 def _refs_first() -> None:
-    """A ref is on disk while the objects that it leads to are not."""
+    """Write a ref to disk before the objects that it leads to."""
     from types import SimpleNamespace
 
     writer: Any = importlib.import_module("idumb.git.objects.object_writer")

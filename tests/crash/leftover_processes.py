@@ -1,7 +1,7 @@
-"""T14: no process that the work started is running after the work has ended.
+"""T14: no process that the work started still runs after the work has ended.
 
-A case is one of the ways in `escapes.py` under one host (an agent, a step, a check), one behaviour of the host's own
-process and one end: it exits, it times out, idumb is told to stop, or idumb is killed and resumed.
+A case combines a way from `escapes.py`, a host (agent, step or check), a behaviour of the host's own process, and an
+end: it exits, it times out, idumb is stopped, or idumb is killed and resumed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIGNALS = {TERM: signal.SIGTERM, INT: signal.SIGINT, KILL: signal.SIGKILL}
 CODES = {EXIT: 0, TIMEOUT: 1, TERM: 143, INT: 130, KILL: -9}
 PHASES = {"agent": "1", "step": "2", "check": "3"}
 
-# After a kill -9 nothing connects these with a check any more: neither environment nor session nor parent.
+# After a kill -9, nothing connects these processes with a check: no environment, session or parent.
 NOT_FOUND_AFTER_KILL = {
     "no environment",
     "no environment, double fork",
@@ -62,7 +62,7 @@ class Case:
 
 
 def sample() -> tuple[Case, ...]:
-    """Every host with every end that differs for it, every behaviour once."""
+    """Return every host with every end that matters for it, and every behaviour once."""
     agent = [Case("agent", *how) for how in (("wait", TERM), ("deaf", TIMEOUT), ("stopped", INT), ("deaf", KILL))]
     others = [Case(host, "wait", end) for host in ("step", "check") for end in (TIMEOUT, TERM, KILL)]
     return (Case("agent", "exit", EXIT), *agent, *others)
@@ -77,7 +77,7 @@ def every_case() -> Iterator[Case]:
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    """`size` counts rounds of all cases; 1 is a sample of them."""
+    """`size` is the number of rounds of all cases; 1 is a sample of them."""
     rounds = size or 1
     for number in range(rounds):
         one_round(folder / str(number), tally, list(every_case() if rounds > 1 else sample()))
@@ -120,7 +120,7 @@ class Begun:
 
 
 def make_template(place: Path, seconds: int) -> Template:
-    """A project with one phase for each host; the work that has not ended after `seconds` is stopped."""
+    """Create a project with one phase for each host. Work that has not ended after `seconds` is stopped."""
     project = projects.create(GitSandbox.create(place), files={"README.md": "# A project\n"})
     script = Path(escapes.__file__)
     line = f"{sys.executable} {script}"
@@ -152,7 +152,7 @@ def _begin(warm: Warm, template: Template, place: Path, case: Case, plant: str) 
 
 
 def planted(fault: str) -> None:
-    """In the process under test: end only the process group and search for nothing else."""
+    """Hook: end only the process group, and search for no other process."""
     assert fault == "only the group", fault
     process_tree.adopt_orphans = lambda: False
     process_tree.descendants = lambda roots: [*roots]
@@ -211,7 +211,7 @@ def _noted(place: Path) -> dict[str, list[int]]:
     if (place / "pids").exists():
         for line in (place / "pids").read_text(encoding="utf-8").splitlines():
             name, pid, began = line.rsplit(" ", 2)
-            # The number of a process that has ended may be another's by now.
+            # another process may have this number by now
             if machine.process_started(int(pid)) in {int(began), None}:
                 pids.setdefault(name, []).append(int(pid))
             else:
@@ -220,7 +220,7 @@ def _noted(place: Path) -> dict[str, list[int]]:
 
 
 def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
-    """A process that forks continually is never alive for long, so its group is stopped before it is read."""
+    """Stop the group before reading it, because a process that forks continually never lives long."""
     group = re.search(rf"^{escapes.MOVING} (\d+) ", (place / "pids").read_text(encoding="utf-8"), re.MULTILINE)
     if group is None:
         return []
@@ -232,7 +232,7 @@ def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
 
 
 def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]:
-    """Other processes that stand in the case's folder or name it."""
+    """Return other processes that use the case's folder or name it."""
     strangers = []
     for entry in filter(str.isdecimal, os.listdir("/proc")):
         try:

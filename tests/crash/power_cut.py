@@ -42,7 +42,7 @@ class Known:
 
 
 class Scene:
-    """The project on one disk, with an image of it before each of the commands whose power is cut."""
+    """The project on one disk, with an image of the disk before each command whose power is cut."""
 
     def __init__(self, kind: str, folder: Path, warm: Warm) -> None:
         self.disk = Disk(kind, folder)
@@ -59,7 +59,7 @@ class Scene:
         return Project(GitSandbox(place), place)
 
     def prepare(self, commands: Sequence[str] = COMMANDS) -> None:
-        """Make the project, and an image of it as it is before each of the commands."""
+        """Create the project, and an image of the disk before each command."""
         self.disk.make()
         self.state.mkdir()
         _, self.consent = harness.template(self.disk.place / "repo")
@@ -73,7 +73,7 @@ class Scene:
             self._undisturbed(RESUME)
 
     def _killed(self) -> None:
-        """A run that was killed between its second task's attempts."""
+        """Create a run that was killed between two attempts of its second task."""
         self.load(EXECUTE)
         name = "after SqliteEventLog.append step.finished"
         at = [n for n, point in enumerate(self.known[EXECUTE].points) if point.startswith(name)][2]
@@ -141,7 +141,7 @@ class Case:
 
 
 def cases(size: int, seed: int, scenes: dict[str, Scene]) -> Iterator[Case]:
-    """Every kind of file system with every command in turn; points and moments by chance."""
+    """Return every kind of file system with every command in turn, with random points and moments."""
     chance = random.Random(seed)
     kinds = sorted(scenes)
     for number in range(size):
@@ -153,7 +153,7 @@ def cases(size: int, seed: int, scenes: dict[str, Scene]) -> Iterator[Case]:
 
 
 def cut_and_go_on(scene: Scene, case: Case, tally: Tally, plant: str = "") -> None:
-    """One case. Failures go into the tally."""
+    """Run one case and count its failures in the tally."""
     scene.load(case.command, state_on_disk=case.state_on_disk)
     acks = scene.host / f"acks-{case.number}"
     given = {"acks": str(acks), "fine": True, "plant": plant or None}
@@ -207,7 +207,7 @@ def _after_the_cut(project: Project, kept: list[dict[str, Any]]) -> Iterator[tup
 def _go_on(scene: Scene, case: Case, kept: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Repeat the command like a user; then assert the same end as without the power cut."""
     log = harness.events(scene.project)
-    # An undo that is recorded is done, and to say it again would undo it; a user sees that in `idumb log`.
+    # A recorded undo is complete, and running it again would revert it. A user sees this in `idumb log`.
     undone = case.command == UNDO and any(event.kind == "undo.completed" for event in log)
     argv = RESUME if case.command == EXECUTE or undone else case.command
     answer = scene.command(argv)

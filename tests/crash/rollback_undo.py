@@ -1,7 +1,8 @@
-"""T9: rollback and undo of random plans, to random targets, after whatever a user may do in between.
+"""T9: rollback and undo of random plans, to random targets, with random actions of the user in between.
 
-A model of files says what each command must leave. It knows nothing of trees, refs or events: of each path only what
-is there now, what the tasks left, and what was there before them. A case is one command with all its checks.
+A model of files predicts the result of each command. It knows no trees, refs or events. For each path it holds three
+values: the present content, the content after the tasks, and the content before them. A case is one command with all
+its checks.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Template:
         return {p for n in range(begin, end) for p in _differ(self.after[n], self.after[n + 1])}
 
     def before_tasks(self, path: str, begin: int, end: int) -> Any:
-        """As it was before the first of these tasks that touched it."""
+        """Return the content before the first of these tasks that changed the path."""
         first = next(n for n in range(begin, end) if path in _differ(self.after[n], self.after[n + 1]))
         return self.after[first].get(path)
 
@@ -56,7 +57,7 @@ def _differ(one: Files, other: Files) -> set[str]:
 
 @dataclass(slots=True)
 class Restore:
-    """The result of the newest command, and so what `undo` must restore. Positions count tasks."""
+    """The result of the newest command, which is also what `undo` must restore. Positions count tasks."""
 
     before: dict[str, Any]
     after: dict[str, Any]
@@ -66,7 +67,10 @@ class Restore:
 
 @dataclass(slots=True)
 class ProjectCopy:
-    """A copy of a template. `present` is the model of all files but idumb's own, `position` how many tasks are done."""
+    """A copy of a template. `present` models all files except idumb's own.
+
+    `position` is the number of completed tasks.
+    """
 
     template: Template
     project: Project
@@ -77,7 +81,7 @@ class ProjectCopy:
 
 
 def create_template(place: Path, seed: int) -> Template:
-    """A project with a random plan of steps, run to its end; in some the last task fails."""
+    """Create a project with a random plan of steps and run it. In some projects the last task fails."""
     chance = random.Random(seed)
     policy = "none" if seed % 3 == 2 else "task"
     repo = GitSandbox.create(place)
@@ -102,7 +106,7 @@ def create_template(place: Path, seed: int) -> Template:
 
 
 def _task(chance: random.Random, number: int, files: Files, *, fails: bool) -> tuple[Files, str]:
-    """A task that changes one to three files, and its result."""
+    """Return a task that changes one to three files, and its result."""
     files_after, steps, claims = dict(files), [], []
     for name in chance.sample(NAMES, chance.randrange(1, 4)):
         if name in files_after and chance.random() < 0.3:
@@ -158,7 +162,7 @@ class Case:
             self._carry_out(command, goal, position)
 
     def _choose(self) -> tuple[list[str], Restore, int]:
-        """A command, its effect on each path, and the position after it."""
+        """Return a command, its effect on each path, and the position after it."""
         copied, template = self.copied, self.copied.template
         if copied.last is not None and (copied.position == 0 or self.chance.random() < 0.55):
             done = copied.last
@@ -176,7 +180,7 @@ class Case:
         return ["rollback", "1", "--to", where, "--yes"], goal, to
 
     def _conflicts(self, restore: Restore) -> tuple[set[str], set[str]]:
-        """(paths that were changed, paths replaced by something else): either refuses the command."""
+        """Return the changed paths and the paths replaced by something else. Either kind refuses the command."""
         present = self.copied.present
         plain = {p for p in restore.before if present.get(p) not in (restore.before[p], restore.after[p])}
         gone = {p for p in restore.after if restore.after[p] is None}
@@ -189,7 +193,7 @@ class Case:
         return plain, odd
 
     def _staged_alone(self, restore: Restore) -> set[str]:
-        """Paths whose staged bytes neither HEAD nor a file nor a restore has; a commit drops them."""
+        """Return paths whose staged bytes exist only in the index; a commit drops them."""
         repo = self.copied.project.repo
         if self.copied.template.policy != "task":
             return set()
@@ -202,7 +206,7 @@ class Case:
         return paths
 
     def _refused_elsewhere(self, command: Sequence[str]) -> bool:
-        """Sometimes the user has switched to another branch: then nothing may change at all."""
+        """Sometimes switch to another branch and assert that the command changes nothing there."""
         if self.chance.random() > 0.06:
             return False
         repo = self.copied.project.repo
@@ -254,9 +258,9 @@ class Case:
         self.tally.note(command[0])
 
     def _answer_despite_kills(self, command: Sequence[str]) -> Answer:
-        """The command's answer; sometimes only after it was killed in the middle, up to three times.
+        """Return the command's answer. Sometimes kill it first, up to three times.
 
-        One that was killed when its end was recorded is done, and to say it again would be another command.
+        A command that was killed after its end was recorded is complete. Running it again would be another command.
         """
         for _ in range(3):
             if self.chance.random() > 0.2:
@@ -276,7 +280,7 @@ class Case:
         return answer
 
     def _ended(self) -> int:
-        """The number of the newest event that says of a command that it ended."""
+        """Return the number of the newest event that records the end of a command."""
         log = self.copied.project.quick("log", "--kind", "operation.finished", "--limit", "1", "--json")
         return max((int(event["seq"]) for event in log.data["events"]), default=0)
 
@@ -298,7 +302,7 @@ class Case:
                 assert (mode, oid) == rollback_user.as_git(entry), f"{ref} holds another {path}"
 
     def _git(self, head: str, staged: dict[str, str], paths: set[str]) -> None:
-        """The branch moved forward by the affected paths at most, and no other staging changed."""
+        """Assert that the branch moved forward by at most the affected paths, and that no other staging changed."""
         repo = self.copied.project.repo
         now = repo.head()
         if head != now:

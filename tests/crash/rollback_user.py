@@ -1,4 +1,4 @@
-"""The user of T9: what they may do to files, index and repository between two commands, and the model of it."""
+"""The user of T9: their actions on files, index and repository between two commands, and the model of these actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_own(path: str) -> bool:
 
 
 def look(root: Path) -> Files:
-    """Every file and link below `root`: ("file", executable, bytes) or ("link", target)."""
+    """Return every file and link below `root`: ("file", executable, bytes) or ("link", target)."""
     files: Files = {}
     for folder, folders, names in os.walk(root):
         if Path(folder) == root:
@@ -40,7 +40,7 @@ def entry(place: Path) -> Entry:
 
 
 def as_git(present: Entry) -> tuple[str, str]:
-    """(mode, object id) that git gives such a file."""
+    """Return the mode and object id that git gives such a file."""
     data = os.fsencode(present[1]) if present[0] == "link" else present[2]
     oid = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
     return ("120000" if present[0] == "link" else "100755" if present[1] else "100644"), oid
@@ -65,7 +65,7 @@ def _edit(chance: random.Random, project: Project, present: Files, names: Sequen
 
 
 def _mine(chance: random.Random, project: Project, present: Files, _: Sequence[str]) -> str:
-    """A file that no task knows: tracked, untracked or ignored."""
+    """Change a file that no task knows: tracked, untracked or ignored."""
     name = chance.choice(("u1.txt", "u2.txt", "new.txt", "b/new.txt", "mine.log", "b/d/mine"))
     if _blocked(project, name):
         return "nothing"
@@ -104,7 +104,7 @@ def _link(chance: random.Random, project: Project, present: Files, names: Sequen
 
 
 def _folder(chance: random.Random, project: Project, present: Files, names: Sequence[str]) -> str:
-    """A folder in place of a task's file."""
+    """Put a folder in place of a task's file."""
     name = chance.choice(names)
     if _blocked(project, name):
         return "nothing"

@@ -1,4 +1,4 @@
-"""Every command in the state in which it has most to do, played in copies, and what must hold after a fault in it."""
+"""Every command in its busiest state, run in copies, and the assertions after a fault in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.warm import Warm
 
 CODES = (0, 1, 2, 3, 4, 5)
 MINE = ("dirty.txt", "mine.txt", "staged.txt")
-# A lock that could not be removed is removed by whoever reads the message that names it.
+# If a lock could not be removed, the message names it and the user removes it.
 _LOCK = re.compile(r"/[^' ]*\.lock")
 
 
@@ -44,7 +44,7 @@ def require(holds: object, words: str, kind: str = OTHER) -> None:
 class Scene:
     """A state of a project and a command in it.
 
-    `finish` is the user's command after the fault is gone. `consent` is "" if no consent is needed.
+    `finish` is the command that the user runs after the fault is removed. `consent` is "" if no consent is needed.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Scene:
 
 
 class Stage:
-    """Where cases are played: a folder, and a process that forks for each. Use it as a context."""
+    """The folder of the cases, and a process that forks for each of them. Use it as a context manager."""
 
     def __init__(self, folder: Path, *, preload: str = "", environment: Mapping[str, str] | None = None) -> None:
         self.folder = folder
@@ -84,7 +84,9 @@ class Stage:
 
     def prepared(self, scene: Scene, place: Path | None = None) -> Project:
         project = self.copy(scene.template, place)
-        if scene.argv[0] == "verify-work":  # it takes no consent, and that of the template is of another folder
+        if (
+            scene.argv[0] == "verify-work"
+        ):  # this command takes no consent, and the template's consent is for another folder
             require(self.run(project, "resume", "1", "--approve", scene.consent).code == 0, "no consent")
         return project
 
@@ -95,7 +97,7 @@ class Stage:
 
 
 def all_of(stage: Stage) -> dict[str, Scene]:
-    """The scenes by name, each with the end of its undisturbed command."""
+    """Return the scenes by name, each with the final state of its undisturbed command."""
     place = stage.folder / "templates"
     fresh, consent = _project(place / "fresh", commit="task")
     none, other = _project(place / "none", commit="none")
@@ -122,7 +124,7 @@ def all_of(stage: Stage) -> dict[str, Scene]:
 
 
 def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
-    """Three tasks: a new file, a deletion, an edit by a command; and work of the user's of every kind."""
+    """Three tasks (a new file, a deletion, an edit by a command) and work of the user's of every kind."""
     repo = GitSandbox.create(folder)
     project = projects.create(repo, files={"old.txt": "old\n", "staged.txt": "one\n", "dirty.txt": "one\n"})
     project.configure(f"git:\n  commit: {commit}\n")
@@ -163,7 +165,7 @@ def _undisturbed(stage: Stage, scene: Scene) -> Scene:
 
 
 def go_on(stage: Stage, project: Project, scene: Scene) -> Answer:
-    """Retries tasks that failed, for a command of theirs may have met the fault."""
+    """Retry failed tasks, because the fault may have hit one of their commands."""
     answer = stage.run(project, "resume", "1", "--retry-failed", "--approve", scene.consent)
     if answer.code == 4 and answer.error["code"] == "run.none":
         answer = stage.run(project, "execute-phase", "1", "--approve", scene.consent)
@@ -175,13 +177,13 @@ def again(stage: Stage, project: Project, scene: Scene) -> Answer:
 
 
 def roll_back_again(stage: Stage, project: Project, scene: Scene) -> Answer:
-    """Nothing is run if the work was complete and only the report of it failed."""
+    """Run nothing if the work was complete and only its report failed."""
     done = _last(project) == "rollback.completed"
     return Answer(0, "", "") if done else again(stage, project, scene)
 
 
 def undo_again(stage: Stage, project: Project, scene: Scene) -> Answer:
-    """Running it again after it was recorded would undo itself."""
+    """Do not run a recorded undo again, because that would revert it."""
     return Answer(0, "", "") if _last(project) == "undo.completed" else again(stage, project, scene)
 
 
@@ -192,7 +194,7 @@ def _last(project: Project) -> str:
 
 @contextmanager
 def counted(tally: Tally, name: str) -> Iterator[None]:
-    """One case of the tally; its failure has the kind of the violation."""
+    """Count one case in the tally; its failure has the kind of the violation."""
     tally.cases += 1
     try:
         yield
@@ -203,7 +205,7 @@ def counted(tally: Tally, name: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Trial:
-    """One case: the bytes before it, the acknowledged events after the fault, and the assertions about both ends."""
+    """Run one case: record the user's bytes, compare the acknowledged events, and assert both end states."""
 
     scene: Scene
     project: Project
@@ -215,7 +217,7 @@ class Trial:
         return cls(scene, project, work_tree(project.folder))
 
     def judge_answer(self, answer: Answer, saw: str) -> None:
-        """No traceback, a code of the table, one message that says what happened and what to do next."""
+        """Assert a known exit code, no traceback, and one message that states the problem and the next step."""
         sound(answer, saw)
         require(answer.code in CODES, f"exit {answer.code} {saw}")
         if answer.code == 0:
@@ -227,7 +229,10 @@ class Trial:
         require(error["hint"] or data.get("next"), f"no next step {saw}")
 
     def judge_fault(self, answer: Answer, saw: str) -> None:
-        """Right after the fault: nothing is falsely called done, and the user's files are unchanged."""
+        """Assert the state right after the fault.
+
+        Nothing is falsely reported as complete, and the user's files are unchanged.
+        """
         if answer.code == 0:
             difference = differs(harness.present(self.project), self.scene.undisturbed)
             require(not difference, f"it says that it is done: {difference} {saw}")
@@ -239,7 +244,7 @@ class Trial:
             self._judge_log(saw)
 
     def judge_end(self, saw: str, *, leftovers: bool = True) -> None:
-        """After the fault is gone and the command ran again: the state is that of an undisturbed run."""
+        """Assert that the command, run again without the fault, reaches the state of an undisturbed run."""
         difference = differs(harness.present(self.project), self.scene.undisturbed)
         require(not difference, f"another end: {difference} {saw}", LOST_BYTES)
         if self.scene.has_log:
@@ -253,7 +258,7 @@ class Trial:
         require(not leftovers or not rest, f"leftover files {rest} {saw}")
 
     def _judge_log(self, saw: str) -> None:
-        # A checkpoint that an undo of the whole run gave up keeps its ref, so all of them are looked for.
+        # A checkpoint that an undo of the whole run gave up keeps its ref, so all refs are searched.
         for kind, words in harness.lost(self.project, self.kept):
             raise Wrong(kind, f"{words} {saw}")
         for row in self.kept:
@@ -281,7 +286,7 @@ def sound(answer: Answer, saw: str) -> None:
 
 
 def is_rest(name: str) -> bool:
-    """A temporary file or a lock. The lock file of ownership stays for good; git collects its own `tmp_obj_*`."""
+    """Return temporary files and locks. The ownership lock file stays permanently; git collects its own `tmp_obj_*`."""
     lock = name.endswith(".lock") and name != "owner.lock"
     return name.startswith(".idumb-") or lock or name.endswith(".tmp") or "scan.cache." in name
 

@@ -1,7 +1,7 @@
-"""T16: secrets that agents, steps, checks and validators print are nowhere in what idumb keeps or says.
+"""T16: idumb stores and prints no secret that agents, steps, checks and validators print.
 
-Canaries are random, so every part of one that is long enough can be looked for by itself: half a secret is a find
-too. Files of the user that hold them are snapshots' business and stand outside of the repository here.
+Canaries are random, so any sufficiently long part of one is searched for on its own: half a secret counts too.
+Snapshots may contain the user's own files with secrets, so such files are outside the repository here.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
 from tests.support.warm import Warm
 
-PART = 12  # characters of a secret that nobody may see
+PART = 12  # a part of a secret with this many characters must appear nowhere
 _LETTERS = string.ascii_letters + string.digits
 
-# Name of a token's kind: what stands before it, its prefix, of what and how long the rest is, what stands behind.
+# Name of a token's kind: the text before it, its prefix, the alphabet and length of the rest, and the text after it.
 TOKENS: Mapping[str, tuple[str, str, str, int, str]] = {
     "aws-key-id": ("", "AKIA", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16, ""),
     "github": ("", "ghp_", _LETTERS, 36, ""),
@@ -57,7 +57,7 @@ VALUES = 13
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """`secret` must not appear, `text` is its printed form, `variable` its name if it is a known value."""
+    """`secret` must not appear. `text` is its printed form. `variable` is its name if it is a known value."""
 
     name: str
     secret: str
@@ -87,7 +87,7 @@ def canaries(chance: random.Random) -> list[Canary]:
 
 
 def spelled(canary: Canary) -> list[Canary]:
-    """A known value in each spelling that programs give it, as a canary of its own; a token as it is."""
+    """Return a known value in each spelling that programs give it, each as its own canary; return a token unchanged."""
     value, raw = canary.secret, canary.secret.encode()
     if not canary.variable:
         return [canary]
@@ -105,7 +105,7 @@ def spelled(canary: Canary) -> list[Canary]:
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    """`size` is the number of megabytes of harmless output to search in vain; None is twelve."""
+    """`size` is the number of megabytes of harmless output to search; None means twelve."""
     planted = canaries(random.Random(seed))
     redactor = Redactor({c.variable: c.secret for c in planted if c.variable}, key=b"key")
     step = 1 if size is None or size > 1 else 7
@@ -116,7 +116,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
 
 
 def at_cuts(folder: Path, planted: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
-    """Output of which head and tail are kept: truncation never shows part of a secret."""
+    """Assert that truncated output, of which head and tail are kept, never shows part of a secret."""
     for canary in planted:
         data = canary.text.encode()
         with tally.case(f"{canary.name} at the cuts"):
@@ -138,7 +138,7 @@ def capture(path: Path, data: bytes) -> Captured:
 
 
 def in_pieces(folder: Path, planted: list[Canary], redactor: Redactor, tally: Tally, step: int = 1) -> None:
-    """Transcripts are written during the output, in chunks with arbitrary ends."""
+    """Assert that transcripts, written in chunks with arbitrary ends, contain no secret."""
     for canary in planted:
         data = canary.text.encode()
         with tally.case(f"{canary.name} in pieces"):
@@ -174,7 +174,7 @@ with open(sys.argv[2], "w") as file:
 
 
 def everywhere(folder: Path, planted: list[Canary], tally: Tally, plant: str = "") -> None:
-    """A run whose every part prints every canary; then all that idumb keeps and all that it says is searched."""
+    """Run a project whose every part prints every canary, then search everything that idumb stores and prints."""
     forms = [form for canary in planted for form in spelled(canary)]
     project = printing_project(folder / "place", forms, planted)
     environment = {c.variable: c.secret for c in planted if c.variable}
@@ -204,7 +204,7 @@ def everywhere(folder: Path, planted: list[Canary], tally: Tally, plant: str = "
 
 
 def planted(fault: str) -> None:
-    """In the process under test: no secret is searched for."""
+    """Hook: search for no secret."""
     assert fault == "redaction off", fault
     Redactor.data = lambda _, data: data  # type: ignore[method-assign,assignment]
 
@@ -220,7 +220,7 @@ def printing_project(place: Path, forms: list[Canary], planted: list[Canary]) ->
         bindings.append(f"  {mode}: {{adapter: command, argv: {argv}, environment: {names}}}")
     project.configure("\n".join([*bindings, ""]))
     line = f"{sys.executable} {place / 'print.py'}"
-    # What a person wrote into a plan is run as it is, and shown like all else.
+    # Text that a person wrote into a plan is run and shown unchanged.
     token = next((canary.text for canary in planted if canary.name == "github"), "nothing")
     project.plan(
         [
@@ -258,7 +258,7 @@ def objects(project: Project) -> Iterator[bytes]:
 
 
 def normal_output(chance: random.Random) -> Iterator[str]:
-    """Lines as builds, tests and version control print them, full of numbers that look like chance."""
+    """Return lines as builds, tests and version control print them, full of numbers that look random."""
 
     def digits(length: int, alphabet: str = "0123456789abcdef") -> str:
         return "".join(chance.choices(alphabet, k=length))
