@@ -1,4 +1,4 @@
-"""The engine alone: real contract, journal, SQLite, gates, documents and reports; git and processes stand still."""
+"""The engine alone: real contract, journal, SQLite, gates, documents and reports; without git and processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from idumb.domain.proof.ledger import Change, Entry
 _TREE, _COMMIT = "1" * 40, "2" * 40
 
 
-class StillTrees:
+class UnchangedTrees:
     """A work tree in which nothing ever changes."""
 
     def __init__(self, root: str) -> None:
@@ -71,11 +71,11 @@ class StillTrees:
         return False, "nothing is applied here"
 
 
-class StillWorkspace:
+class UnchangedWorkspace:
     kind = "here"
 
     def __init__(self, root: str) -> None:
-        self.trees: Trees = StillTrees(root)
+        self.trees: Trees = UnchangedTrees(root)
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
         return candidate, ()
@@ -84,8 +84,8 @@ class StillWorkspace:
         pass
 
 
-class Willing:
-    """A builder that is done at once, for every binding."""
+class ImmediateBuilder:
+    """A builder that completes at once, for every binding."""
 
     name = "willing"
     version = "1"
@@ -101,7 +101,7 @@ class Willing:
         return AgentResult(outcome.COMPLETED)
 
 
-class Passing:
+class PassingChecks:
     """Every command passes without being run."""
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
@@ -119,16 +119,16 @@ class BareServices(Container):
 
     @cached_property
     def trees(self) -> Trees:  # type: ignore[override]
-        return StillTrees(self.root)
+        return UnchangedTrees(self.root)
 
     def open_workspace(self, kind: str, run: str) -> Workspace:
-        return StillWorkspace(self.root)
+        return UnchangedWorkspace(self.root)
 
     def open_agents(self, workspace: Workspace, run: str) -> Agents:
-        return Willing()
+        return ImmediateBuilder()
 
     def open_checks(self, workspace: Workspace, run: str) -> Checks:
-        return Passing()
+        return PassingChecks()
 
     def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The smallest useful program with the command line library that idumb uses: what a start cannot go below."""
+"""The smallest useful program with idumb's command line library: the lower bound of a start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What idumb is held against: the least code that does a comparable thing. No floor checks or proves anything."""
+"""The lower bounds that idumb is compared with.
+
+The least code that does a comparable thing, without checks or proofs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _FIELD = re.compile(r"- \*\*([A-Za-z ]+):\*\*\s*(.*)")
 
 
 def scan_lines(text: str) -> dict[str, dict[str, list[str]]]:
-    """Tasks and their fields by a look at each line, fences skipped: no nesting, no errors, no spans."""
+    """Return tasks and their fields from a scan of each line; fences are skipped. No nesting, errors or spans."""
     tasks: dict[str, dict[str, list[str]]] = {}
     fields: dict[str, list[str]] = {}
     values: list[str] = []

@@ -16,9 +16,9 @@ Times = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. `value` and `goal` are ratios unless `unit` says otherwise; None: nothing to hold against.
+    """One row of the table. `value` and `goal` are ratios unless `unit` says otherwise.
 
-    `rounds` is the number of pairs; 0 where a value is counted and not timed.
+    A `goal` of None means no goal.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How often to measure, and how large: `quick` leaves out what takes minutes. `folder` is scratch space."""
+    """How often and how large to measure. `quick` omits cases that take minutes. `folder` is scratch space."""
 
     folder: str
     quick: bool

@@ -1,4 +1,4 @@
-"""Goals 9 to 12: what a task costs beside the agent, and what it costs to go on."""
+"""Goals 9 to 12: the cost of a task without its agent, and the cost of a resume."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _looped(
 
 
 def quick(effort: Effort) -> Iterator[Figure]:
-    """Goal 9: what one task in a person's words costs beside its builder, from the start of the program to its end."""
+    """Goal 9: the cost of `idumb quick` without its builder, from the start of the program to its end."""
     place = material.project(f"{effort.folder}/quick", 100, 1, material.noop, "task")
     numbers = iter(range(10**9))
     config = "builder: b\nbindings:\n  b: {adapter: command, argv: [sh, -c, 'echo x >> %s']}\n"

@@ -127,8 +127,8 @@ def _cache(trial: Trial) -> tuple[int, int] | None:
 def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str, *, cached: bool) -> None:
     """Assert the rules for single kinds of calls.
 
-    A short write goes unnoticed. A failed fsync is reported and not repeated. The scanner's cache is an exception: if its fsync fails, the cache is not saved, or the fsync was the command's last
-    call.
+    A short write goes unnoticed. A failed fsync is reported and not repeated. The scanner's cache is an exception:
+    if its fsync fails, the cache is not saved, or the fsync was among the command's last calls.
     """
     if (point.kind, point.error.number) in INVISIBLE:
         require(answer.code == 0, f"not invisible {saw}")

@@ -172,7 +172,7 @@ _LAZY = (
 
 
 def become_nobody(_: object) -> None:
-    """Hook: continue as another user. Lazy imports come first: that user may be unable to read the interpreter's files."""
+    """Hook: continue as another user. Lazy imports come first, because that user may be unable to read them."""
     for name in _LAZY:
         importlib.import_module(name)
     os.setgroups([])

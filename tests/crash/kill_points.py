@@ -90,7 +90,7 @@ class Scene:
         return next((str(row["id"]) for row in decisions if row["task"] == word[1:]), None)
 
     def _consent(self, project: Project) -> str:
-        """Return the consent to the plan as it is now: answers change it, and consent does not follow a copied repository."""
+        """Return the consent to the plan as it is now: answers change it, and a copied repository brings none."""
         bound = (*sorted(project.folder.glob(".planning/phases/*/*-PLAN.md")), project.folder / ".idumb/config.yaml")
         contract = tuple(place.read_bytes() for place in bound)
         if contract not in self.consents:

@@ -1,9 +1,4 @@
-"""T10: whatever stands in a file that idumb reads, the answer is a result or an error with its place, and nothing else.
-
-Each case writes one mutated or made-up file into a real repository, asks a use case about it in this process, and
-holds every byte of the repository, of git's own folder and of the user's home against what was there before. The file
-of a case that failed is kept under `failed/`.
-"""
+"""T10: whatever a file that idumb reads contains, the answer is a result or an error with its place."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _wrong(command: str, answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _ledger(scene: Scene) -> dict[str, str]:
-    """Everything in the case's folder except what idumb keeps for itself beside git's files."""
+    """Return everything in the case's folder except idumb's own files beside git's."""
     own = str(scene.root / ".git" / "idumb")
     digests = everything(scene.root.parent)
     return {path: digest for path, digest in digests.items() if not f"{path}/".startswith(f"{own}/")}

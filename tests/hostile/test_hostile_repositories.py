@@ -73,7 +73,7 @@ def _careless(warm: Warm, scene: Scene, payload: Payload | Harm, command: str) -
 def test_the_harness_detects_a_careless_command(
     template: Template, warm: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What runs git as it is, writes, shows what steers, and goes on without consent is found at each of the four."""
+    """Each of four faults is detected: git run unprotected, a write, control characters shown, work without consent."""
     monkeypatch.setattr(hostile, "ask", _careless)
     scene = hostile.planted(template, payloads.GIT[0])
     problems = list(hostile.problems(warm, scene, payloads.GIT[0], ["resume"]))

@@ -33,7 +33,7 @@ def _project(scene: Scene) -> Project:
 
 
 def _fresh_phase(scene: Scene, *tasks: str, head: str = "") -> None:
-    """Another plan in place of the one that ran, as if there had been no run."""
+    """Replace the plan that ran by another one, as if there had been no run."""
     shutil.rmtree(scene.root / ".git" / "idumb")
     for ref in scene.repo.refs("refs/idumb/"):
         scene.repo.git("update-ref", "-d", ref)

@@ -15,7 +15,7 @@ OWN = (".idumb", ".planning")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The byte ledger, and what git says of it: status, index entries with their flags, without idumb's own."""
+    """The byte ledger, and git's status and index entries with their flags, without idumb's own."""
 
     ledger: ByteLedger
     status: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a command said."""
+"""The answer of a command: exit code and output, as text and JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEYS = ("schema", "command", "ok", "data", "warnings", "error")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command said. `code` is negative where a signal ended it."""
+    """Exit code and output of a command. If a signal ended the command, `code` is negative."""
 
     code: int
     out: str

@@ -31,7 +31,7 @@ class ReceivedRequest:
 
 
 class ChatServer:
-    """`requests` are those received so far; answers are given in order, the last one for ever."""
+    """`requests` are those received so far. Answers are given in order; the last one repeats."""
 
     def __init__(self, *answers: Response) -> None:
         self.requests: list[ReceivedRequest] = []

@@ -14,7 +14,7 @@ from tests.support.answer import Answer
 from tests.support.project import Project
 
 ASKS = frozenset({"consent.missing", "amend.not-confirmed", "approval.not-given", "rollback.not-confirmed"})
-"""Refusals that only ask for the person's word to just what was chosen; at a terminal they are the question."""
+"""Refusals that only ask to confirm the chosen action; at a terminal they are the question."""
 
 
 def run_each(project: Project, offer: Answer) -> dict[str, list[Answer]]:

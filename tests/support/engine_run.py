@@ -105,7 +105,7 @@ class EngineRun:
         return [row["Idumb-Task"] for _, row in reversed(trailers)]
 
     def process(self, **fields: Any) -> RunContext:
-        """Begin a process that owns the working tree; one that was killed does not own it any more."""
+        """Start a process that owns the working tree; a killed process no longer owns it."""
         self.worktree.owner = None
         owner = MemoryOwnership(self.worktree)
         services = self._services(owner)

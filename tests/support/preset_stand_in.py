@@ -1,7 +1,4 @@
-"""Stand-ins for command-line agents: each does what a shell script says, then reports as the real one was recorded.
-
-A script that exits, dies or never ends makes no report, as an agent that does so makes none.
-"""
+"""Stand-ins for command-line agents: each runs a shell script, then prints the recorded report of the real agent."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from pathlib import Path
 
 PLACE = Path(__file__).parents[1] / "adapters" / "agents" / "recorded"
 REPLY = "The greeting is written."
-"""What every recorded agent said last."""
+"""The last message of every recorded agent."""
 REPORT = "=== what follows is the report\n"
 """Printed between the work and the report, so that a test can tell them apart."""
 

@@ -317,5 +317,5 @@ def user_bytes(before: ByteLedger, after: ByteLedger) -> list[str]:
 
 
 def failing_task(id: str, path: str, after: str = "none", **more: str) -> str:
-    """A task whose check never holds."""
+    """Return a task whose check always fails."""
     return task(id, files=f"create `{path}`", check="false", after=after, steps=[write(path, "x\n")], **more)
