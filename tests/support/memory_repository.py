@@ -185,6 +185,9 @@ class MemoryTrees:
         present = self.scan(self._repository.ignored)
         return tuple(folder for folder in folders if not self.is_folder(present, folder.rstrip("/")))
 
+    def remove_folders(self, folders: Iterable[str]) -> None:
+        """Nothing: memory has no folders."""
+
     def caches(self) -> tuple[str, ...]:
         return ()
 

@@ -14,7 +14,8 @@ from idumb.app.attempt import (
 from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
 from idumb.app.ports.agents import PromptRequest
-from idumb.domain import agent, failures, outcome, paths, wording
+from idumb.app.worktree import tool_leftovers
+from idumb.domain import agent, failures, outcome, paths, tool_files, wording
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
@@ -122,10 +123,14 @@ def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
     if attempt.plan.mode == STRICT:
         return "a strict plan never retries"
     context.checks.end_processes()
-    changes = context.work.changes(before, context.work.scan(attempt.literal_paths))
+    present = context.work.scan(attempt.literal_paths)
+    changes = [change.path for change in context.work.changes(before, present)]
+    if any(map(tool_files.PATTERN.search, changes)):
+        leftover = tool_leftovers.of_attempt(context, attempt, present)
+        changes = [path for path in changes if leftover(path) is None]
     if not changes:
         return ""
-    return f"not called again, because files changed since the call began: {wording.listed(c.path for c in changes)}"
+    return f"not called again, because files changed since the call began: {wording.listed(changes)}"
 
 
 def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:

@@ -15,7 +15,7 @@ from idumb.app.core import run_lookup
 from idumb.app.core.run_context import Attempt, Built, Measured, RunContext
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
-from idumb.app.worktree import drift
+from idumb.app.worktree import drift, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
 from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities, capabilities
@@ -112,10 +112,12 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
     )
     if strays:
         return strays
-    inner = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
+    leftover = tool_leftovers.of_attempt(context, attempt, attempt.candidate)
+    made = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
+    inner = [path for path in made if leftover(path) is None]
     if inner:
         return f"it created repositories in its clone, which cannot be delivered: {wording.listed(inner)}"
-    uncommitted = clone.uncommitted(offered, attempt.base, attempt.candidate)
+    uncommitted = [p for p in clone.uncommitted(offered, attempt.base, attempt.candidate) if leftover(p) is None]
     if not uncommitted:
         return ""
     shown = wording.listed(uncommitted)

@@ -6,7 +6,7 @@ from idumb.app.attempt import projections, questions
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot
-from idumb.app.worktree import abandoned_clones, preconditions, task_base
+from idumb.app.worktree import abandoned_clones, preconditions, task_base, tool_leftovers
 from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -43,6 +43,9 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     head = services.history.head_tree() if changed else None
     # What was committed since then is decided, and never restored.
     changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
+    names = (c.path for c in changed)
+    counted = set(tool_leftovers.work_only(services, context.journal.state, names, snapshot.tree, declared))
+    changed = tuple(c for c in changed if c.path in counted)
     tampered = preconditions.changed_guarded(services, context.journal.state)
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]

@@ -10,8 +10,8 @@ from idumb.app.attempt import build, interruption, questions, validator
 from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import drift, exposed_secrets
-from idumb.domain import agent, contract, outcome, wording
+from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
+from idumb.domain import agent, contract, outcome, tool_files, wording
 from idumb.domain.agent import StepRecord
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -226,7 +226,11 @@ def _scan_residue(context: RunContext, attempt: Measured) -> Measured:
 
 def scan_again(context: RunContext, attempt: Measured, words: str, present: str | None = None) -> Measured:
     """Add new files to the residue. If a frozen file changed, the attempt fails with `words`."""
-    after = context.work.changes(attempt.candidate, present or context.work.scan(attempt.literal_paths))
+    present = present or context.work.scan(attempt.literal_paths)
+    after = context.work.changes(attempt.candidate, present)
+    if any(tool_files.PATTERN.search(change.path) for change in after):
+        after, left = tool_leftovers.split(context, attempt, after, present)
+        attempt = dataclasses.replace(attempt, tool_files=tuple(dict.fromkeys((*attempt.tool_files, *left))))
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
     if not after:

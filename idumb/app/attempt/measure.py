@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from idumb.app.attempt import questions
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Measured, RunContext
-from idumb.app.worktree import drift, exposed_secrets
-from idumb.domain import outcome, paths, settings, wording
+from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
+from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import ledger, symbols
 from idumb.domain.proof.ledger import LINK, Change, Entry, Ledger
@@ -20,7 +21,7 @@ _SHOWN = 5
 
 def measure(context: RunContext, attempt: Built) -> Measured:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
-    candidate, new_caches, changes = freeze(context, attempt)
+    candidate, new_caches, changes, left_by_tools = freeze(context, attempt)
     _report_lost(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
     uncovered = {p for p in compared.strays if context.work.unignored(p)}
@@ -34,12 +35,13 @@ def measure(context: RunContext, attempt: Built) -> Measured:
         accepted = (*accepted, *undeclared)
         compared = _compare(context, attempt, candidate, changes, accepted)
     compared = _compare_symbols(context, attempt.task, changes, compared)
-    compared = _add_nested_changes(context, attempt, compared)
+    compared = _add_nested_changes(context, attempt, candidate, compared)
     strays = compared.strays
     measured = attempt.become(
         Measured,
         candidate=candidate,
         new_caches=new_caches,
+        tool_files=left_by_tools,
         changes=changes,
         ledger=compared,
         accepted_paths=accepted,
@@ -54,14 +56,23 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     return measured
 
 
-def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...], tuple[Change, ...]]:
-    """Return the tree of the files as they are, the caches of tools that appeared, and what the attempt changed.
+class Frozen(NamedTuple):
+    """The tree of the files as they are, the caches that appeared, what the attempt changed, and what tools left."""
+
+    tree: str
+    new_caches: tuple[str, ...]
+    changes: tuple[Change, ...]
+    tool_files: tuple[str, ...]
+
+
+def freeze(context: RunContext, attempt: Built) -> Frozen:
+    """Freeze the files in a tree, and return what is new and changed in it.
 
     Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
     a tool's cache hides itself: both are reported.
     """
     tree = context.work.scan(attempt.literal_paths)
-    changes = _task_changes(context, attempt, tree)
+    changes, left = _task_changes(context, attempt, tree)
     hidden = _hidden(context, changes)
     new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
     _report_hidden(context, attempt.task, hidden, new_caches)
@@ -70,12 +81,20 @@ def freeze(context: RunContext, attempt: Built) -> tuple[str, tuple[str, ...], t
         strays = [path for path, rules in hidden.items() if not declared(rules)]
         if strays:
             tree = context.work.scan((*attempt.literal_paths, *strays))
-            changes = _task_changes(context, attempt, tree)
-    return tree, new_caches, changes
+            changes, left = _task_changes(context, attempt, tree)
+    return Frozen(tree, new_caches, changes, left)
 
 
-def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
-    """Return what changed since the task base.
+def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """Return what changed since the task base, and what tools left."""
+    changes = _changes_since_base(context, attempt, candidate)
+    if any(tool_files.PATTERN.search(change.path) for change in changes):
+        return tool_leftovers.split(context, attempt, changes, candidate)
+    return changes, ()
+
+
+def _changes_since_base(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
+    """Return what differs from the task base.
 
     idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
     """
@@ -132,13 +151,16 @@ def _symbol_names(context: RunContext, path: str, entry: Entry | None) -> frozen
     return context.services.symbols.defined(path, context.work.read(entry.oid))
 
 
-def _add_nested_changes(context: RunContext, attempt: Built, compared: Ledger) -> Ledger:
+def _add_nested_changes(context: RunContext, attempt: Built, candidate: str, compared: Ledger) -> Ledger:
     """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
     if context.workspace.kind != "here":
         return compared
     inner = context.services.trees.nested_changes(attempt.snapshot)
     if not inner:
         return compared
+    if any(tool_files.PATTERN.search(change.path) for change in inner):  # a package may be a repository of its own
+        leftover = tool_leftovers.of_attempt(context, attempt, candidate)
+        inner = tuple(change for change in inner if leftover(change.path) is None)
     listed = set(compared.paths(ledger.PROTECTED))
     lines = tuple(
         ledger.Line(c.path, ledger.PROTECTED, ledger.MODIFIED, None, c.repository, within=c.repository, kept=c.kept)

@@ -252,6 +252,8 @@ def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
         fields["adopted"] = True
     if attempt.new_caches:
         fields["caches"] = list(attempt.new_caches)
+    if attempt.tool_files:
+        fields["tool_files"] = list(attempt.tool_files)
     if summary := handover(context, attempt):
         fields["handover"] = summary
     if result is not None and attempt.task.rollback.kind != REVERSIBLE:

@@ -199,15 +199,16 @@ class Built(Prepared):
 class Measured(Built):
     """An attempt whose files are frozen in the tree `candidate` and compared with its declared files.
 
-    `deviation`: it changed undeclared files. `exposed` names known secrets that it would commit. `unlike`:
-    deterministic mode refuses it. `verdict_of_validator` is what the validator answered, `validated_from` the snapshot
-    of the user's tree before it was asked.
+    `tool_files` are what tools left, which is in no ledger. `deviation`: it changed undeclared files. `exposed` names
+    known secrets that it would commit. `unlike`: deterministic mode refuses it. `verdict_of_validator` is what the
+    validator answered, `validated_from` the snapshot of the user's tree before it was asked.
     """
 
     candidate: str
     changes: tuple[ledger.Change, ...]
     ledger: ledger.Ledger
     new_caches: tuple[str, ...] = ()
+    tool_files: tuple[str, ...] = ()
     deviation: bool = False
     exposed: tuple[str, ...] = ()
     unlike: bool = False

@@ -85,7 +85,8 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         elif event.kind == "attempt.finished":
             keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations", "cause")
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
-            row |= {k: event.payload.get(k) for k in ("failure", "mend", "validator", "committed", "caches")}
+            optional = ("failure", "mend", "validator", "committed", "caches", "tool_files")
+            row |= {k: event.payload.get(k) for k in optional}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
             row |= {"checkpoint": event.payload.get("ref"), "kept": _kept(services, state, event)}

@@ -15,7 +15,7 @@ from idumb.app.core.services import Services
 from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
-from idumb.app.worktree import final_state, preconditions
+from idumb.app.worktree import final_state, preconditions, tool_leftovers
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -100,7 +100,9 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     tree = final_state.scan(services, contract)
     gathered = phase_evidence.gather(services, checks, contract, tree, journal)
     checks.end_processes()
-    spoiled = [c.path for c in services.trees.changes(tree, final_state.scan(services, contract)) if c.old is not None]
+    present = final_state.scan(services, contract)
+    changed = (c.path for c in services.trees.changes(tree, present) if c.old is not None)
+    spoiled = list(tool_leftovers.work_only(services, journal.state, changed, present))
     final = final_state.compare(services, journal.state, contract, tree)
     mismatches = _mismatches(contract, final)
     uncovered = verdict.uncovered(gathered)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from idumb.app.core.services import Services
+from idumb.app.worktree import tool_leftovers
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.proof import ledger
@@ -131,4 +132,6 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
     reported: set[str] = set()
     for event in services.log.events(run=state.id, kind="attempt.finished"):
         reported.update(event.payload.get("residue", ()), event.payload.get("touched", ()))
-    yield from (path for path in changed if path not in reported)
+    rest = [path for path in changed if path not in reported]
+    declared = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
+    yield from tool_leftovers.work_only(services, state, rest, tree, declared)

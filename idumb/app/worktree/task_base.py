@@ -9,7 +9,7 @@ from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref, kept_at
 from idumb.app.ports.repository import Trees
-from idumb.app.worktree import exposed_secrets
+from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
@@ -90,11 +90,12 @@ def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
         return ()
     own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
     # A wide glob covers plans and projections too, which no task may write, and other repositories.
-    uncommitted = [
+    foreign = (
         p
         for p in context.services.history.uncommitted(declared)
         if p not in own and not paths.matches_any(p, paths.OWN_FILES)
-    ]
+    )
+    uncommitted = tool_leftovers.work_only(context.services, context.journal.state, foreign, declared=declared)
     others = context.services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
     return tuple(p for p in uncommitted if paths.repository_of(p.rstrip("/"), others) is None)
 
@@ -271,7 +272,7 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
     for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
         task_state = exposed_secrets.found_again(services, before.tasks[task_id])
         if task_state.status not in outcome.DONE and task_state.work.base is not None:
-            left_tree, touched = _left_by(services, contract, task_state)
+            left_tree, touched = _left_by(services, contract, before, task_state)
             own = [p for p in touched if p not in later and p not in set(task_state.work.deviations)]
             put = tuple(
                 _put_back(services, task_state.work.base, left_tree, services.history.uncommitted(own) if own else ())
@@ -282,7 +283,9 @@ def put_back_unfinished(services: Services, contract: Contract, before: RunState
     return tuple(done)
 
 
-def _left_by(services: Services, contract: Contract, task_state: TaskState) -> tuple[str, tuple[str, ...]]:
+def _left_by(
+    services: Services, contract: Contract, before: RunState, task_state: TaskState
+) -> tuple[str, tuple[str, ...]]:
     """Return the tree and the paths that an unfinished task left; a killed one left its declared paths as they are."""
     if task_state.work.left_tree is not None and not task_state.attempt.running:
         return task_state.work.left_tree, task_state.work.touched
@@ -290,7 +293,8 @@ def _left_by(services: Services, contract: Contract, task_state: TaskState) -> t
     declared = ledger.written_paths(task.files) if task is not None else ()
     present = services.trees.scan(ledger.named_paths(task.files) if task is not None else ())
     changes = services.trees.changes(task_state.work.base or present, present)
-    return present, tuple(c.path for c in changes if paths.matches_any(c.path, declared))
+    covered = (c.path for c in changes if paths.matches_any(c.path, declared))
+    return present, tool_leftovers.work_only(services, before, covered, present, declared)
 
 
 def _put_back(services: Services, base: str, left_tree: str, dirty: Iterable[str]) -> Iterable[str]:

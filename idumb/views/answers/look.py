@@ -85,6 +85,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"    {markup.one_line(command)}" for command in back]
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
+    lines += [f"  left by a tool: {markup.one_line(path)}" for path in attempt.get("tool_files") or ()]
     return lines
 
 

@@ -1,0 +1,116 @@
+"""Keeps files that well-known tools left out of the work: of ledger and commit, and of what checks must not change.
+
+Snapshots keep them. A path is left out if the table names it, the project does not track it, and no task declares it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+
+from idumb.app.core.run_context import Attempt, RunContext
+from idumb.app.core.services import Services
+from idumb.app.ports.repository import Trees
+from idumb.app.worktree import drift
+from idumb.domain import tool_files, wording
+from idumb.domain.proof.ledger import Change
+from idumb.domain.runs.run import RunState
+from idumb.domain.tool_files import Match
+
+_REPORTED = "tool files"
+
+Leftover = Callable[[str], Match | None]
+
+
+def matcher(services: Services, trees: Trees, state: RunState, tree: str, declared: Iterable[str] = ()) -> Leftover:
+    """Return a function that says which leftover of a tool a path belongs to; None for a path that counts.
+
+    `tree` has what must exist beside or inside a leftover. A path counts if HEAD or a task of the run has a file in the
+    same place, or if `declared` names it.
+    """
+    head = services.history.head_tree()
+    touched = [path for task in state.tasks.values() for path in (*task.work.touched, *task.work.accepted_paths)]
+    claims = tuple(claim for claim in declared if tool_files.names(claim))
+
+    @functools.cache
+    def is_tracked(root: str) -> bool:
+        name = root.rstrip("/")
+        in_head = head is not None and (trees.entry(head, name) is not None or trees.is_folder(head, name))
+        return in_head or any(path == name or path.startswith(f"{name}/") for path in touched)
+
+    @functools.cache
+    def is_complete(match: Match) -> bool:
+        return all(trees.entry(tree, path) is not None for path in (match.beside, match.inside) if path)
+
+    def leftover(path: str) -> Match | None:
+        if tool_files.declared(path, claims):
+            return None
+        in_tracked = False
+        for match in filter(is_complete, tool_files.matches(path)):
+            if not is_tracked(match.root):
+                # A project that tracks some files of a folder may mean each file there, not folders of other tools.
+                return None if in_tracked and not match.root.endswith("/") else match
+            in_tracked = True
+        return None
+
+    return leftover
+
+
+def work_only(
+    services: Services,
+    state: RunState,
+    paths: Iterable[str],
+    tree: str | None = None,
+    declared: Iterable[str] = (),
+    trees: Trees | None = None,
+) -> tuple[str, ...]:
+    """Return the paths without leftovers of tools. `tree` defaults to the present one."""
+    names, trees = tuple(paths), trees or services.trees
+    if not any(map(tool_files.PATTERN.search, names)):
+        return names
+    leftover = matcher(services, trees, state, tree or trees.scan(), declared)
+    return tuple(path for path in names if leftover(path) is None)
+
+
+def of_attempt(context: RunContext, attempt: Attempt, tree: str) -> Leftover:
+    """Return the function for the changes of an attempt. What a person protects by its name counts, too."""
+    rules = (*attempt.plan.scope.protected, *context.services.settings.protected)
+    declared = (*attempt.written, *attempt.accepted_paths, *rules)
+    return matcher(context.services, context.work, context.journal.state, tree, declared)
+
+
+def split(
+    context: RunContext, attempt: Attempt, changes: Sequence[Change], tree: str
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """Return the changes without leftovers of tools, and the leftovers; report each of these once per run."""
+    leftover = of_attempt(context, attempt, tree)
+    matched = [(change, leftover(change.path)) for change in changes]
+    left = [(change, match) for change, match in matched if match is not None]
+    if left:
+        _report(context, attempt, left)
+    work = tuple(change for change, match in matched if match is None)
+    return work, tuple(dict.fromkeys(match.root for _, match in left))
+
+
+def _report(context: RunContext, attempt: Attempt, left: Sequence[tuple[Change, Match]]) -> None:
+    if _REPORTED not in context.notes:
+        finished = context.services.log.events(run=context.run, kind="attempt.finished")
+        context.notes[_REPORTED] = {path for event in finished for path in event.payload.get("tool_files", ())}
+    reported: set[str] = context.notes[_REPORTED]
+    new = {match.root: match.row for _, match in left if match.root not in reported}
+    if not new:
+        return
+    reported.update(new)
+    rows = (f"{root} ({row.tool})" for root, row in sorted(new.items()))
+    rules = ", ".join(sorted({row.name for row in new.values()}))
+    note = context.services.reporter.note
+    note(
+        f"Left by tools, so not part of the work: {wording.listed(rows)}. Nothing was deleted or committed. To hide"
+        f" them from git, add to .gitignore: {rules}"
+    )
+    if context.workspace.kind != "here":
+        return
+    edited = [change.path for change, match in left if match.root in new and match.row.edited and change.old]
+    for path in edited[: wording.MOST_LISTED]:
+        shown = drift.show_command(f"{attempt.ref}/base", path)
+        note(f"{path} as it was before {attempt.task.id}: {shown}")

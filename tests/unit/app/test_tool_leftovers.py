@@ -1,0 +1,175 @@
+"""Files that tools leave count nowhere: not as work, not as a deviation, not as a change that spoils anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from idumb.app.worktree import task_base
+from idumb.domain.agent import AgentRequest, AgentResult
+from tests.support.engine_run import EngineRun, make_own_files, task
+
+PYC, SWAP = "src/__pycache__/a.pyc", ".README.swp"
+Work = Callable[[AgentRequest, dict[str, bytes]], AgentResult | None]
+
+
+def leaving(*paths: str, own: bool = True) -> Work:
+    """Return a builder that also leaves these files."""
+
+    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
+        if own:
+            make_own_files(request, files)
+        for path in paths:
+            files[path] = files.get(path, b"") + request.subject.encode()
+
+    return work
+
+
+def touched(run: EngineRun) -> list[list[str]]:
+    return [event.payload["touched"] for event in run.events("attempt.finished")]
+
+
+def left(run: EngineRun) -> list[list[str] | None]:
+    return [event.payload.get("tool_files") for event in run.events("attempt.finished")]
+
+
+def about_tools(run: EngineRun) -> list[str]:
+    return [note for note in run.notes if note.startswith("Left by tools")]
+
+
+def test_they_are_reported_once_and_are_no_work() -> None:
+    run = EngineRun(task("A"), task("B", "A"), work=leaving(PYC, SWAP))
+    assert run.run().kind == "done"
+    assert touched(run) == [["A"], ["B"]]
+    assert left(run) == [[SWAP, "src/__pycache__/"], [SWAP, "src/__pycache__/"]]
+    assert run.repository.files[PYC] == b"AB"
+    (note,) = about_tools(run)
+    assert "src/__pycache__/ (Python: compiled modules)" in note
+    assert note.endswith("add to .gitignore: .*.sw[a-p], __pycache__/")
+
+
+def test_the_next_command_of_the_run_does_not_report_them_again() -> None:
+    run = EngineRun(task("A"), task("B", "A"), work=leaving(PYC))
+    assert run.run_until_killed(len(_effects_of_first(run)) + 1)
+    assert run.status()["A"] == "completed"
+    assert run.run().kind == "done"
+    assert len(about_tools(run)) == 1
+
+
+def _effects_of_first(run: EngineRun) -> list[str]:
+    """Return the effects up to the first completed task, from a run of the same tasks."""
+    same = EngineRun(task("A"), task("B", "A"), work=run.work)
+    same.run()
+    return same.effects[: same.effects.index("log task.completed") + 1]
+
+
+def test_snapshots_and_checkpoints_keep_them() -> None:
+    run = EngineRun(task("A"), work=leaving(PYC))
+    run.run()
+    checkpoint = run.state.tasks["A"].checkpoint
+    assert checkpoint is not None
+    assert PYC in run.repository.trees[checkpoint.tree]
+
+
+@pytest.mark.parametrize("change", [b"new", None])
+def test_existing_ones_may_change_and_disappear(change: bytes | None) -> None:
+    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
+        make_own_files(request, files)
+        files.pop(PYC)
+        if change:
+            files[PYC] = change
+
+    run = EngineRun(task("A"), work=work)
+    run.repository.files[PYC] = b"old"
+    assert run.run().kind == "done"
+    assert touched(run) == [["A"]]
+
+
+def test_a_file_that_people_edit_is_shown_as_it_was() -> None:
+    run = EngineRun(task("A"), work=leaving(".claude/settings.local.json"))
+    run.repository.files[".claude/settings.local.json"] = b"{}"
+    assert run.run().kind == "done"
+    (note,) = [note for note in run.notes if note.startswith(".claude")]
+    assert ".claude/settings.local.json as it was before A: git show" in note
+
+
+def test_where_the_project_tracks_such_files_they_count() -> None:
+    run = EngineRun(task("A"), work=leaving(PYC))
+    run.repository.files["src/__pycache__/mine.pyc"] = b"mine"
+    run.repository.commit_all()
+    assert run.run().kind != "done"
+    assert run.events("attempt.finished")[0].payload["deviations"] == [PYC]
+
+
+def test_a_task_may_declare_them_by_name_but_a_wide_glob_does_not_take_them_in() -> None:
+    run = EngineRun(task("A", files=["src/__pycache__/**"], verify=("true",)), work=leaving(PYC, own=False))
+    assert run.run().kind == "done"
+    assert touched(run) == [[PYC]]
+    wide = EngineRun(task("A", files=["src/**"], verify=("true",)), work=leaving(PYC, "src/a.py", own=False))
+    wide.repository.files[PYC] = b"uncommitted, and no reason to refuse the task"
+    assert wide.run().kind == "done"
+    assert touched(wide) == [["src/a.py"]]
+
+
+def test_what_a_task_declared_counts_for_later_tasks() -> None:
+    first = task("A", files=["target/**"], verify=("true",))
+
+    def work(_: AgentRequest, files: dict[str, bytes]) -> None:
+        files["target/a.txt"] = files.get("target/a.txt", b"") + b"x"
+
+    run = EngineRun(first, task("B", "A"), work=work)
+    run.repository.files["Cargo.toml"] = b""
+    assert run.run().kind != "done"
+    assert run.events("attempt.finished")[1].payload["deviations"] == ["target/a.txt"]
+
+
+@pytest.mark.parametrize(("beside", "kind"), [("Cargo.toml", "done"), ("pom.xml", "halted")])
+def test_a_folder_that_needs_a_file_beside_it(beside: str, kind: str) -> None:
+    run = EngineRun(task("A"), work=leaving("target/debug/a"))
+    run.repository.files[beside] = b""
+    assert (run.run().kind == "done") is (kind == "done")
+
+
+def test_a_check_may_change_them() -> None:
+    check = (f"truncate -s 0 {PYC}", "touch .coverage", "test -f A")
+    run = EngineRun(task("A", verify=check), work=leaving(PYC))
+    assert run.run().kind == "done"
+    (finished,) = run.events("attempt.finished")
+    assert (finished.payload["residue"], finished.payload["tool_files"]) == ([], ["src/__pycache__/", ".coverage"])
+
+
+def test_they_are_no_reason_against_another_call() -> None:
+    def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+        files[".aider.chat.history.md"] = b"history"
+        if len(run.calls) == 1:
+            return AgentResult("failed", "429", failure="rate-limited")
+        make_own_files(request, files)
+        return None
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run().kind == "done"
+
+
+def test_what_an_interrupted_attempt_left_of_tools_is_neither_its_work_nor_a_foreign_change() -> None:
+    run = EngineRun(task("A", files=["src/**"], verify=("true",)), work=leaving(PYC, SWAP, "src/a.py", own=False))
+    effects = _effects(run)
+    assert run.run_until_killed(effects.index("log checkpoint.intended") + 1)
+    run.run()
+    (interrupted,) = run.events("attempt.interrupted")
+    assert (interrupted.payload["touched"], interrupted.payload["others"]) == (["src/a.py"], [])
+    assert PYC in run.repository.files
+
+
+def test_a_new_run_does_not_take_them_back_with_what_a_killed_one_left() -> None:
+    run = EngineRun(task("A", files=["src/**"], verify=("true",)), work=leaving(PYC, "src/a.py", own=False))
+    assert run.run_until_killed(_effects(run).index("log checkpoint.intended") + 1)
+    (taken_back,) = task_base.put_back_unfinished(run.process().services, run.contract, run.state)
+    assert taken_back.paths == ("src/a.py",)
+    assert PYC in run.repository.files
+
+
+def _effects(run: EngineRun) -> list[str]:
+    same = EngineRun(*run.contract.plans[0].tasks, work=run.work)
+    same.run()
+    return same.effects

@@ -1,0 +1,98 @@
+"""The table of files that tools leave, path by path."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from idumb.domain import tool_files
+
+
+def roots(path: str) -> list[str]:
+    return [match.root for match in tool_files.matches(path)]
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        ("__pycache__/a.cpython-311.pyc", "__pycache__/"),
+        ("src/app/__pycache__/a.pyc", "src/app/__pycache__/"),
+        ("a.pyc", "a.pyc"),
+        (".pytest_cache/v/cache/lastfailed", ".pytest_cache/"),
+        (".mypy_cache/3.12/a.json", ".mypy_cache/"),
+        (".ruff_cache/0.1/1", ".ruff_cache/"),
+        (".coverage", ".coverage"),
+        ("tests/.coverage.host.12", "tests/.coverage.host.12"),
+        ("htmlcov/index.html", "htmlcov/"),
+        (".venv/bin/python", ".venv/"),
+        (".tox/py/bin/x", ".tox/"),
+        (".nox/tests/x", ".nox/"),
+        (".hypothesis/examples/1", ".hypothesis/"),
+        ("web/node_modules/a/node_modules/b.js", "web/node_modules/"),
+        (".next/build-manifest.json", ".next/"),
+        (".turbo/x", ".turbo/"),
+        (".parcel-cache/x", ".parcel-cache/"),
+        ("crate/target/debug/x", "crate/target/"),
+        (".gradle/8/x", ".gradle/"),
+        (".aider.chat.history.md", ".aider.chat.history.md"),
+        (".aider.tags.cache.v4/cache.db", ".aider.tags.cache.v4/"),
+        (".DS_Store", ".DS_Store"),
+        ("img/Thumbs.db", "img/Thumbs.db"),
+        (".claude/settings.local.json", ".claude/settings.local.json"),
+        ("nb/.ipynb_checkpoints/a-checkpoint.ipynb", "nb/.ipynb_checkpoints/"),
+        ("src/.a.py.swp", "src/.a.py.swp"),
+        ("notes.txt~", "notes.txt~"),
+        ("#notes.txt#", "#notes.txt#"),
+        (".#notes.txt", ".#notes.txt"),
+    ],
+)
+def test_what_a_tool_leaves_is_recognized_with_the_file_or_folder_that_it_belongs_to(path: str, root: str) -> None:
+    assert roots(path)[0] == root
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "pycache/a.py", "__pycache__", "a.pyc.txt", ".coveragerc", ".coverage/x", ".aider.conf.yml", ".aiderignore",
+        ".claude/settings.json", "settings.local.json", "target", "node_modules", "my~file", "#todo", ".swp",
+    ],
+)  # fmt: skip
+def test_other_files_are_not(path: str) -> None:
+    assert roots(path) == []
+
+
+def test_some_names_need_a_file_beside_or_inside_them() -> None:
+    (cargo,) = tool_files.matches("crate/target/debug/x")
+    (environment,) = tool_files.matches("venv/bin/x")
+    (plain,) = tool_files.matches(".venv/bin/x")
+    assert (cargo.beside, cargo.inside) == ("crate/Cargo.toml", "")
+    assert (environment.beside, environment.inside) == ("", "venv/pyvenv.cfg")
+    assert (plain.beside, plain.inside) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "claim", "declared"),
+    [
+        ("src/__pycache__/a.pyc", "src/**", False),
+        ("src/__pycache__/a.pyc", "src/__pycache__/a.pyc", True),
+        ("src/__pycache__/a.pyc", "src/__pycache__/", True),
+        ("src/__pycache__/a.pyc", "**/*.pyc", True),
+        ("node_modules/a.js", "node_modules/**", True),
+        ("node_modules/a.js", "node_modules/b.js", False),
+        (".coverage", "*", False),
+    ],
+)
+def test_a_task_declares_such_a_file_only_by_its_name(path: str, claim: str, *, declared: bool) -> None:
+    assert tool_files.declared(path, [claim]) is declared
+
+
+def test_every_row_names_a_tool_and_has_a_name_of_its_own() -> None:
+    assert all(row.name and row.tool for row in tool_files.ROWS)
+    assert len({row.name for row in tool_files.ROWS}) == len(tool_files.ROWS)
+
+
+def test_the_documentation_lists_every_row() -> None:
+    page = pathlib.Path(__file__).parents[3] / "docs" / "agents.md"
+    text = page.read_text(encoding="utf-8")
+    assert [row.name for row in tool_files.ROWS if f"`{row.name}`" not in text or f"| {row.tool} |" not in text] == []
