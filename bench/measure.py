@@ -18,7 +18,7 @@ Times = dict[str, list[float]]
 class Figure:
     """One row of the table. `value` and `goal` are ratios unless `unit` says otherwise.
 
-    A `goal` of None means no goal.
+    A `goal` of None means no goal. `rounds` is the number of pairs, or 0 if a value is counted instead of timed.
     """
 
     number: int

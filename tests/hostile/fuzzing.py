@@ -1,4 +1,9 @@
-"""T10: whatever a file that idumb reads contains, the answer is a result or an error with its place."""
+"""T10: whatever a file that idumb reads contains, the answer is a result or an error with its place.
+
+Each case writes one mutated or generated file into a real repository and runs a use case on it in this process. Then it
+compares every byte of the repository, the git folder and the user's home with the state before. The file of a failed
+case is kept under `failed/`.
+"""
 
 from __future__ import annotations
 

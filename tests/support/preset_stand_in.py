@@ -1,4 +1,7 @@
-"""Stand-ins for command-line agents: each runs a shell script, then prints the recorded report of the real agent."""
+"""Stand-ins for command-line agents: each runs a shell script, then prints the recorded report of the real agent.
+
+A script that exits, dies or never ends prints no report, like an agent that does so.
+"""
 
 from __future__ import annotations
 
