@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
-from idumb.git import git_program, history, open_repository
+from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
 from idumb.system.files.backup_store import FileBackupStore
 
@@ -211,7 +211,11 @@ class _RepositoryChecks:
             yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
 
     def hooks(self) -> Iterator[Symptom]:
-        hooks = sorted(name.removeprefix(".git/hooks/") for name in history.digests(self.place) if "/hooks/" in name)
+        hooks = sorted(
+            name.removeprefix(".git/hooks/")
+            for name in guarded_files.of_repository(self.place).digests()
+            if "/hooks/" in name
+        )
         elsewhere = self._settings().get("core.hookspath")
         if elsewhere:
             yield health.warn(

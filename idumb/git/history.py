@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -14,7 +14,8 @@ from pygit2.enums import SortMode
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import branch, git_program, index_file, open_repository, stale_locks
+from idumb.domain.runs import guarded_names
+from idumb.git import branch, git_program, guarded_files, index_file, open_repository, stale_locks
 from idumb.git import refs as own_refs
 from idumb.git.clones import dry_run_clone
 from idumb.git.discover import Repository
@@ -33,7 +34,8 @@ class GitHistory:
         self._redact = redact
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
-        self._rules = ignores.outside(repository)
+        self._guarded = guarded_files.of_repository(repository)
+        self._compared: Mapping[str, str] | None = None
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -47,9 +49,12 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def state(self) -> RepositoryState:
-        excludes = self._rules.excludes_file()
-        files = {**digests(self._place), **outside(excludes)}
-        return RepositoryState(self.head(), files, own_refs.values(self._place.common_dir))
+        files = self._compared = self._guarded.digests()
+        refs = own_refs.values(self._place.common_dir)
+        return RepositoryState(self.head(), files, refs, configuration=self._guarded.settings)
+
+    def hooks_in_tree(self) -> frozenset[str]:
+        return self._guarded.hooks_in_tree()
 
     def kept_refs(self) -> Mapping[str, str]:
         self._kept = dict(own_refs.own(self._place.common_dir, self._own()))
@@ -158,15 +163,25 @@ class GitHistory:
         return uncommitted.changed(self._place, self.repository, head_tree, paths)
 
     def commit(
-        self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
+        self,
+        paths: Sequence[str],
+        message: str,
+        *,
+        expected_head: str | None,
+        hooks: bool,
+        allow_empty: bool,
+        wrote: Callable[[str], bool] = lambda _: False,
     ) -> CommitAttempt:
         present = self._head_commit()
         if present != expected_head:
             return CommitAttempt(None, _moved(expected_head, present))
+        if planted := self._planted(paths):
+            return planted
+        unrun = self._unrun(wrote) if hooks else ()
         repository, ref = self.repository, self._branch_ref()
         message = self._redact(message)
         attempt = branch.commit(
-            self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref
+            self._place, repository, paths, message, hooks=hooks and not unrun, allow_empty=allow_empty, branch=ref
         )
         if attempt.commit is None:
             return attempt
@@ -174,7 +189,7 @@ class GitHistory:
         if parents != ([] if expected_head is None else [expected_head]):
             words = f"HEAD moved while committing: the parent of {attempt.commit} is {', '.join(parents) or 'missing'}"
             return CommitAttempt(attempt.commit, words)
-        return attempt
+        return dataclasses.replace(attempt, unrun=unrun) if unrun else attempt
 
     def begin_branch(self, name: str) -> None:
         branch.begin(self._place, self.repository, name, self._head_commit())
@@ -183,13 +198,48 @@ class GitHistory:
         self._place.guard()
         index_file.settle(self._place, self.repository, commit, paths)
 
-    def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
+    def advance(
+        self,
+        tip: str,
+        message: str,
+        *,
+        expected_head: str | None,
+        hooks: bool,
+        wrote: Callable[[str], bool] = lambda _: False,
+    ) -> CommitAttempt:
         present = self._head_commit()
         if present not in (expected_head, tip):
             return CommitAttempt(None, _moved(expected_head, present))
-        return branch.advance(
-            self._place, self.repository, self._branch_ref(), tip, expected_head, message=message, hooks=hooks
+        old, new = self.tree_of(expected_head), self.tree_of(tip)
+        if planted := self._planted(change.path for change in tree_objects.changes(self.repository, old, new)):
+            return planted
+        unrun = self._unrun(wrote) if hooks else ()
+        attempt = branch.advance(
+            self._place,
+            self.repository,
+            self._branch_ref(),
+            tip,
+            expected_head,
+            message=message,
+            hooks=hooks and not unrun,
         )
+        return dataclasses.replace(attempt, unrun=unrun) if unrun else attempt
+
+    def _planted(self, paths: Iterable[str]) -> CommitAttempt | None:
+        """Return a refusal if guarded files other than these paths changed since this process read them last."""
+        if self._compared is None:
+            return None
+        present = self._guarded.digests()
+        changed = {*guarded_names.changed(self._compared, present)} if present != self._compared else set()
+        changed.difference_update((guarded_names.INDEX, *paths))
+        if changed:
+            words = f"files of git's own changed just before the commit: {', '.join(sorted(changed))}"
+            return CommitAttempt(None, words, guarded=tuple(sorted(changed)))
+        self._compared = present
+        return None
+
+    def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
+        return tuple(sorted(filter(wrote, self._guarded.hooks_in_tree()))) if self._guarded.hooks_within else ()
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         head = self._head_commit()
@@ -247,65 +297,3 @@ def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:
     last = text.rstrip().rpartition("\n\n")[2]
     matches = (_TRAILER.match(line) for line in last.splitlines())
     return {match[1]: match[2].strip() for match in matches if match}
-
-
-_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
-
-
-_OWN = ("config.worktree", "commondir", "gitdir")
-
-
-def digests(place: Repository) -> Mapping[str, str]:
-    """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
-    by_name = {}
-    for name, path in _files(place):
-        digest = _digest(path)
-        if digest is not None:
-            by_name[f".git/{name}"] = digest
-    if os.path.lexists(os.path.join(place.git_dir, "index")):
-        # The user may change its bytes; without the file, everything that was staged is lost.
-        by_name[".git/index"] = "is there"
-    return by_name
-
-
-def outside(path: str) -> Mapping[str, str]:
-    """Hash one file outside git's folder, named as people write it: `~/.config/git/ignore`."""
-    digest = _digest(path)
-    if digest is None:
-        return {}
-    home = os.path.expanduser("~")
-    return {f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path: digest}
-
-
-def _files(place: Repository) -> Iterator[tuple[str, str]]:
-    for name in _SHARED:
-        yield name, os.path.join(place.common_dir, name)
-    for name in _OWN:
-        yield name, os.path.join(place.git_dir, name)
-    hooks = os.path.join(place.common_dir, "hooks")
-    try:
-        names = sorted(os.listdir(hooks))
-    except OSError:
-        return
-    for name in names:
-        if not name.endswith(".sample"):
-            yield f"hooks/{name}", os.path.join(hooks, name)
-
-
-def _digest(path: str) -> str | None:
-    mode, link, data = 0, "", b""
-    try:
-        mode = os.lstat(path).st_mode
-        link = os.readlink(path) if os.path.islink(path) else ""
-        # Open regular files only: a pipe would block until a writer comes.
-        if os.path.isfile(path):
-            with open(path, "rb") as stream:
-                data = stream.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except PermissionError:
-        # git cannot read it either. No other failure may look like a change.
-        if os.access(path, os.R_OK):
-            raise
-        data = b"unreadable"
-    return hashlib.sha256(f"{mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from idumb.app.attempt import record
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -103,3 +105,124 @@ def test_user_changes_between_two_commands_are_accepted(project: Project) -> Non
     assert project.json("resume", "1", "--retry-failed").data["outcome"] == "complete"
     project.repo.git("config", "alias.z", "y")
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+
+
+RUNS = "printf '#!/bin/sh\\ntouch {ran}\\n' > {hook}; chmod +x {hook}"
+HOOKS = "mkdir -p ~/hooks; " + RUNS.replace("{hook}", "~/hooks/pre-commit")
+FILTER = """mkdir -p ~/config/git; echo '*.txt filter=x' > ~/config/git/attributes
+git config --file ~/gitconfig filter.x.clean 'touch {ran}; cat'"""
+WAYS = {
+    "global hooksPath": (
+        "",
+        f"{HOOKS}; git config --file ~/gitconfig core.hooksPath ~/hooks",
+        ["~/gitconfig", "~/hooks/pre-commit"],
+    ),
+    "a hook in hooksPath": ("[core]\n\thooksPath = ~/hooks\n", HOOKS, ["~/hooks/pre-commit"]),
+    "includeIf": (
+        '[includeIf "gitdir:**/.git"]\n\tpath = ~/more\n',
+        f"{HOOKS}; git config --file ~/more core.hooksPath ~/hooks",
+        ["~/hooks/pre-commit", "~/more"],
+    ),
+    "XDG": (
+        None,
+        f"{HOOKS}; mkdir -p ~/config/git; git config --file ~/config/git/config core.hooksPath ~/hooks",
+        ["~/config/git/config", "~/hooks/pre-commit"],
+    ),
+    "husky": (
+        "[core]\n\thooksPath = .husky/_\n",
+        f"mkdir -p .husky/_; echo '*' > .husky/_/.gitignore; {RUNS.replace('{hook}', '.husky/_/pre-commit')}",
+        [".husky/_/.gitignore", ".husky/_/pre-commit"],
+    ),
+    "filter": ("", FILTER, ["~/config/git/attributes", "~/gitconfig"]),
+    "signing": (
+        "[commit]\n\tgpgSign = true\n[user]\n\tsigningKey = x\n",
+        RUNS.replace("{hook}", "~/sign") + "; git config --file ~/gitconfig gpg.program ~/sign",
+        ["~/gitconfig"],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_that_was_planted_anywhere_runs(
+    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """R-GIT-6, F53, T12."""
+    configured, script, names = WAYS[way]
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    if configured is None:
+        monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    ran = project.folder.parent / "ran"
+    steps = [write("a.txt", "a\n"), shell(script.replace("{ran}", str(ran)))]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    approval = project.approval()
+    if configured:
+        (home / "gitconfig").write_text(configured)
+    for arguments in (("execute-phase", "1", "--approve", approval), ("resume", "1"), ("undo", "--yes")):
+        answer = project.json(*arguments)
+        assert (answer.code, answer.error["code"]) == (4, "git.guarded-changed"), answer
+        assert answer.error["details"]["paths"] == names
+        assert not ran.exists()
+
+
+def test_the_refusal_says_what_changed_and_shows_no_value(project: Project, home: Path) -> None:
+    (home / "gitconfig").write_text("[alias]\n\tx = y\n")
+    actor(
+        project,
+        "git config --file ~/gitconfig url.https://t0ken@host/.insteadOf x",
+        "git config --file ~/gitconfig alias.z y",
+    )
+    words = project.json("execute-phase", "1", "--approve", project.approval()).error["message"]
+    assert words.endswith("ran: ~/gitconfig (alias.z, url.*.insteadof)")
+
+
+def test_a_hook_planted_just_before_the_commit_does_not_run(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of the builder may outlive every comparison but the last."""
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    project.plan([making("T1-01", "a.txt")])
+    ran, keep = project.folder.parent / "ran", record.keep_candidate
+
+    def late(*arguments: Any) -> Any:
+        hook = project.folder / HOOK
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+        return keep(*arguments)
+
+    monkeypatch.setattr(record, "keep_candidate", late)
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
+    assert answer.error["code"] == "git.guarded-changed", answer
+    assert "just before T1-01 was committed" in answer.error["message"]
+    assert project.json("resume", "1").error["code"] == "git.guarded-changed"
+    assert not ran.exists()
+    (project.folder / HOOK).unlink()
+    monkeypatch.setattr(record, "keep_candidate", keep)
+    assert project.json("resume", "1").data["outcome"] == "complete"
+
+
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+def test_a_hook_that_a_task_declares_is_work_and_does_not_run_in_this_run(sandbox: GitSandbox, workspace: str) -> None:
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    project.repo.git("config", "core.hooksPath", ".husky")
+    ran = project.folder.parent / "ran"
+    steps = [shell("mkdir -p .husky; " + RUNS.format(ran=ran, hook=".husky/pre-commit"))]
+    first = task("T1-01", files="create `.husky/pre-commit`", steps=steps)
+    project.plan([first, making("T1-02", "b.txt", after="T1-01")])
+    answer = project.execute("--workspace", workspace)
+    assert answer.data["outcome"] == "complete", answer
+    said = "T1-01 wrote .husky/pre-commit, which git runs for commits. idumb's commits of this run run no hooks."
+    assert answer.object["warnings"].count(said) == 1
+    assert not ran.exists()
+    project.repo.git("commit", "--quiet", "--allow-empty", "-m", "mine")
+    assert ran.exists()
+
+
+def test_a_hook_in_the_tree_that_no_task_declares_stops_the_run(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    project.repo.git("config", "core.hooksPath", ".husky")
+    steps = [write("a.txt", "a\n"), shell("mkdir -p .husky; echo > .husky/pre-commit")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    answer = project.execute()
+    assert answer.error["details"]["paths"] == [".husky/pre-commit"]
+    assert answer.error["message"].endswith(".husky/pre-commit (new)")

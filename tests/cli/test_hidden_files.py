@@ -176,16 +176,16 @@ def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
 @pytest.mark.parametrize(
     ("script", "named"),
     [
-        ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", "~/config/git/ignore"),
-        ("echo helper > ~/rules", "~/rules"),
-        ("echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other", "~/other"),
+        ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
+        ("echo helper > ~/rules", ["~/rules"]),
+        ("echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other", ["~/gitconfig", "~/other"]),
     ],
 )
 @pytest.mark.parametrize("workspace", ["here", "clone"])
 def test_the_user_s_own_rules_are_guarded(
-    project: Project, home: Path, script: str, named: str, workspace: str
+    project: Project, home: Path, script: str, named: list[str], workspace: str
 ) -> None:
-    if named == "~/rules":
+    if named == ["~/rules"]:
         with (home / "gitconfig").open("a") as stream:
             stream.write("[core]\n\texcludesFile = ~/rules\n")
     steps = [write("a.txt", "a\n"), shell(f"{script}; mkdir helper; echo x > helper/x")]
@@ -193,4 +193,4 @@ def test_the_user_s_own_rules_are_guarded(
     answer = project.execute("--workspace", workspace)
     assert answer.code == 4, answer
     assert answer.error["code"] == "git.guarded-changed"
-    assert answer.error["details"]["paths"] == [named]
+    assert answer.error["details"]["paths"] == named

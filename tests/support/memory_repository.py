@@ -232,6 +232,9 @@ class MemoryHistory:
         user = {name: oid for name, oid in self._repository.refs.items() if not name.startswith("refs/idumb/")}
         return RepositoryState(self.head(), {}, user)
 
+    def hooks_in_tree(self) -> frozenset[str]:
+        return frozenset()
+
     def kept_refs(self) -> Mapping[str, str]:
         return self.refs("refs/idumb/")
 

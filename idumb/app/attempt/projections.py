@@ -304,7 +304,7 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     changed = to_commit(services, state, reports)
     subject = f"Phase {state.phase}: reports of run {state.number}"
     committed = preconditions.commit(
-        services, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
+        services, state, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
     )
     if committed.commit is not None:
         journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))

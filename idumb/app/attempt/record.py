@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, judge, questions
+from idumb.app.attempt import builder_commits, handoff_writer, interruption, judge, questions
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import staged_changes
+from idumb.app.worktree import preconditions, staged_changes
 from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.agent import AgentResult
+from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.ledger import Change
@@ -100,8 +101,16 @@ def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits
         raise AssertionError("a builder that committed nothing has no tip")
     with services.interrupts.armed():  # a hook of the user's may take long
         advanced = services.history.advance(
-            commits.tip, f"idumb: {attempt.task.id}", expected_head=commits.base, hooks=services.settings.git.hooks
+            commits.tip,
+            f"idumb: {attempt.task.id}",
+            expected_head=commits.base,
+            hooks=services.settings.git.hooks,
+            wrote=context.journal.state.wrote,
         )
+    if advanced.guarded:
+        raise _planted(context, attempt, advanced.guarded)
+    if advanced.unrun:
+        _report_hooks(context, attempt, advanced.unrun)
     if advanced.commit is None:
         return attempt.become(Recorded, commit_refused=advanced.words)
     context.journal.write(*completion_events(context, attempt, kept, advanced.commit))
@@ -110,12 +119,16 @@ def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits
 
 def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
     """Commit the task's own paths and record the checkpoint. Recovery uses this too."""
-    hooks = context.services.settings.git.hooks
+    hooks, wrote = context.services.settings.git.hooks, context.journal.state.wrote
     staged = staged_changes.hold_of(context, attempt)
     with context.services.interrupts.armed():  # a hook of the user's may take long
         committed = context.services.history.commit(
-            attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True
+            attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True, wrote=wrote
         )
+    if committed.guarded:
+        raise _planted(context, attempt, committed.guarded)
+    if committed.unrun:
+        _report_hooks(context, attempt, committed.unrun)
     if committed.commit is None:
         return attempt.become(Recorded, commit_refused=committed.words)
     staged_changes.tell_replaced_of(context, attempt, staged)
@@ -124,6 +137,27 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
         attempt = _prove_again(context, attempt, left_tree)
     context.journal.write(*completion_events(context, attempt, kept, committed.commit, left_tree))
     return attempt.become(Recorded)
+
+
+def _report_hooks(context: RunContext, attempt: Judged, unrun: Sequence[str]) -> None:
+    written = [path for path in unrun if path in attempt.ledger.changed]
+    if written:
+        context.services.reporter.note(
+            f"{attempt.task.id} wrote {wording.listed(written)}, which git runs for commits. idumb's commits of this"
+            " run run no hooks."
+        )
+
+
+def _planted(context: RunContext, attempt: Judged, changed: tuple[str, ...]) -> Refusal:
+    """Record the attempt as interrupted, and return the refusal: something planted files of git's own after it ended.
+
+    The record keeps every later command from starting git before the files are restored or accepted.
+    """
+    task, state = attempt.task, context.journal.state
+    when = f"just before {task.id} was committed"
+    refusal = preconditions.guarded_changed(when, state, dict.fromkeys(changed, ""), changed)
+    interruption.record_interruption(context, task, refusal.message)
+    return refusal
 
 
 def _changed_while_committing(context: RunContext, attempt: Judged) -> str | None:

@@ -289,11 +289,13 @@ def _commit_files(
     services: Services, state: RunState, changed: Sequence[str], reports: tuple[str, ...], message: str
 ) -> tuple[str | None, tuple[str, ...]]:
     if reports:
-        attempt = preconditions.commit(services, (*changed, *reports), f"{message}Idumb-Reports: {state.phase}\n")
+        attempt = preconditions.commit(
+            services, state, (*changed, *reports), f"{message}Idumb-Reports: {state.phase}\n"
+        )
         if attempt.commit is not None:
             return attempt.commit, reports
     refused = "The files are restored, but git refused the commit"
-    return preconditions.commit_or_fail(services, changed, message, refused), ()
+    return preconditions.commit_or_fail(services, state, changed, message, refused), ()
 
 
 def _uncommitted_before(services: Services, state: RunState, tree: str, paths: Sequence[str]) -> frozenset[str]:

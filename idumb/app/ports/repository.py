@@ -25,12 +25,14 @@ class RepositoryState:
     """HEAD, a digest of each file that decides what git runs (`guarded`), and the user's refs.
 
     A ref's value is a commit, a tag, or the name of another ref. `kept` are idumb's own refs of this working tree.
+    `configuration` has the settings of each file of git's configuration; it is never recorded.
     """
 
     head: Head
     guarded: Mapping[str, str]
     refs: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,16 @@ class NestedChange:
 
 @dataclass(frozen=True, slots=True)
 class CommitAttempt:
-    """`commit` is None if git, a hook or the signer refused; `words` is their message."""
+    """`commit` is None if git, a hook or the signer refused; `words` is their message.
+
+    `guarded` are the guarded files that changed since they were compared: then git was not started. `unrun` are hooks
+    in the tree that this run wrote: then no hook ran.
+    """
 
     commit: str | None
     words: str = ""
+    guarded: tuple[str, ...] = ()
+    unrun: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +227,9 @@ class History(Protocol):
 
     def state(self) -> RepositoryState: ...
 
+    def hooks_in_tree(self) -> frozenset[str]:
+        """Return the paths of hooks that git runs from the working tree."""
+
     def kept_refs(self) -> Mapping[str, str]:
         """Return idumb's own refs of this working tree as they are now."""
 
@@ -289,11 +300,20 @@ class History(Protocol):
         """Return the paths (globs allowed) with changes against HEAD in the working tree or index."""
 
     def commit(
-        self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
+        self,
+        paths: Sequence[str],
+        message: str,
+        *,
+        expected_head: str | None,
+        hooks: bool,
+        allow_empty: bool,
+        wrote: Callable[[str], bool] = ...,
     ) -> CommitAttempt:
         """Commit exactly these paths from the working tree to the current branch, with the git program.
 
-        Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`.
+        Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`, or if guarded files
+        changed since this process last called `state` or committed. No hook runs if this run `wrote` one of those in
+        the tree.
         """
 
     def begin_branch(self, name: str) -> None:
@@ -305,11 +325,19 @@ class History(Protocol):
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
-    def advance(self, tip: str, message: str, *, expected_head: str | None, hooks: bool) -> CommitAttempt:
+    def advance(
+        self,
+        tip: str,
+        message: str,
+        *,
+        expected_head: str | None,
+        hooks: bool,
+        wrote: Callable[[str], bool] = ...,
+    ) -> CommitAttempt:
         """Fast-forward the branch, or a detached HEAD, to an existing commit, and update the index.
 
         Refuses if HEAD is neither `expected_head` nor `tip`; at `tip`, only the index is updated. Entries that the user
-        changed and all files stay. `message` is for the reflog.
+        changed and all files stay. `message` is for the reflog. Guarded files and hooks are as for `commit`.
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:

@@ -217,7 +217,9 @@ def _commit(
     ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt.number, "accepted-staged")
     present = services.trees.scan(changed)
     staged = staged_changes.hold(services, ref, changed, (present,), f"what was staged when {task} was accepted")
-    commit = preconditions.commit_or_fail(services, changed, message, f"git refused the commit of {task}")
+    commit = preconditions.commit_or_fail(
+        services, journal.state, changed, message, f"git refused the commit of {task}"
+    )
     staged_changes.tell_replaced(services, ref, staged, task)
     return commit
 

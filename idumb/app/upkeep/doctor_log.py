@@ -11,7 +11,7 @@ from idumb.app.core.services import Services
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
-from idumb.domain.runs import run
+from idumb.domain.runs import guarded_names, run
 from idumb.domain.runs.run import RunState
 
 REFS = "refs/idumb/"
@@ -148,7 +148,7 @@ class _Look:
             return
         was = started.payload["guarded"]
         now = self.services.history.state().guarded
-        for name in sorted(n for n in {*was, *now} if was.get(n) != now.get(n)):
+        for name in guarded_names.changed(was, now):
             how = "added" if name not in was else "removed" if name not in now else "changed"
             yield health.warn(
                 f"{how} after run {started.payload['number']} of phase {started.payload['phase']} began",

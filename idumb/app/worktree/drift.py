@@ -22,6 +22,7 @@ from idumb.domain import paths, wording
 from idumb.domain.agent import capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
+from idumb.domain.runs import guarded_names
 from idumb.domain.runs.task_state import TaskState
 
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
@@ -93,7 +94,7 @@ def compare(before: RepositoryState, after: RepositoryState, descends: Descends,
     names = sorted({name for name, _ in before.refs.items() ^ after.refs.items()} - current) if before.refs else []
     old, new = (f"refs/heads/{h.branch}" if h.branch is not None else h.commit for h in (before.head, after.head))
     return Drift(
-        preconditions.changed_names(before.guarded, after.guarded) if before.guarded != after.guarded else (),
+        guarded_names.changed(before.guarded, after.guarded) if before.guarded != after.guarded else (),
         tuple(_moved(name, before.refs.get(name), after.refs.get(name), descends) for name in names),
         tuple(name for name, commit in sorted(before.kept.items()) if after.kept.get(name) != commit),
         None if old == new else MovedRef("HEAD", old, new),
@@ -167,6 +168,7 @@ def short(value: str | None) -> str:
 
 
 _MANY = 300
+_ADDRESSED = frozenset({"credential", "http", "url"})
 
 ENDING = frozenset({"git.own-refs-changed", "git.refs-deleted", "git.refs-moved"})
 """Refusals of `require_unchanged` after which the attempt is recorded as interrupted."""
@@ -181,8 +183,9 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     changed = compare(before, after, history.descends, branch=state.branch)
     lost = restore_own(history, before, changed)
     lost_refs, loud = keep_old(history, attempt.ref, changed.refs), changed.loud
-    if changed.guarded:
-        raise preconditions.guarded_changed(f"while {task} ran", state, changed.guarded, changed.guarded)
+    if changed.guarded and (names := _undeclared(context, attempt, changed.guarded, after)):
+        how = {name: guarded_words(name, before, after) for name in names}
+        raise preconditions.guarded_changed(f"while {task} ran", state, how, names)
     if after.head.branch != state.branch:
         preconditions.require_branch(services, state)
     if changed.own_refs or loud:
@@ -198,6 +201,32 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     _require_head(context, attempt, before, after)
     if frozen:  # checks may stage files too
         _report_staging(context, attempt)
+
+
+def _undeclared(
+    context: RunContext, attempt: Prepared, changed: Sequence[str], after: RepositoryState
+) -> tuple[str, ...]:
+    """Return the names without the hooks in the tree that the task declares: they are work, and do not run."""
+    within = [name for name in changed if guarded_names.in_tree(name)]
+    if not within:
+        return tuple(changed)
+    covers, hooks = paths.cover(attempt.written), context.services.history.hooks_in_tree()
+    work = {name for name in within if covers(name) and (name in hooks or name not in after.guarded)}
+    return tuple(name for name in changed if name not in work)
+
+
+def guarded_words(name: str, before: RepositoryState, after: RepositoryState) -> str:
+    """Return what changed in a guarded file: the names of the settings, or whether it is new or was removed."""
+    how = guarded_names.how(name, before.guarded, after.guarded)
+    rows = before.configuration.get(name, frozenset()) ^ after.configuration.get(name, frozenset())
+    keys = wording.listed(sorted({_public(key) for key, _ in rows})) if before.configuration else ""
+    return ": ".join(filter(None, (how, keys)))
+
+
+def _public(key: str) -> str:
+    """Return the name of a setting without a part that may be an address with a password in it."""
+    section, _, rest = key.partition(".")
+    return f"{section}.*.{rest.rpartition('.')[2]}" if section in _ADDRESSED and "." in rest else key
 
 
 def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -> None:

@@ -11,6 +11,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import wording
 from idumb.domain.errors import Refusal, WorkFailed
+from idumb.domain.runs import guarded_names
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMITTED
 
@@ -109,10 +110,12 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     """
     if state is None or not state.guarded.unchecked or state.guarded.digests is None:
         return ()
-    changed = changed_names(state.guarded.digests, services.history.state().guarded)
+    before, after = state.guarded.digests, services.history.state().guarded
+    changed = guarded_names.changed(before, after)
     rest = [name for name in changed if name not in accepted]
     if rest:
-        raise guarded_changed(f"since the last attempt in run {state.number} began", state, rest, changed)
+        how = {name: guarded_names.how(name, before, after) for name in rest}
+        raise guarded_changed(f"since the last attempt in run {state.number} began", state, how, changed)
     return changed
 
 
@@ -127,31 +130,31 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
     """Return which of git's own files changed since the last attempt began."""
     before = state.guarded.digests
-    return () if before is None else changed_names(before, services.history.state().guarded)
+    return () if before is None else guarded_names.changed(before, services.history.state().guarded)
 
 
-def changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names with another value, or only in one of two mappings."""
-    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
-
-
-def guarded_changed(when: str, state: RunState, unaccepted: Sequence[str], changed: Sequence[str]) -> Refusal:
-    """Return the refusal for changed files of git's own; `unaccepted` are those that nobody accepted."""
+def guarded_changed(when: str, state: RunState, how: Mapping[str, str], changed: Sequence[str]) -> Refusal:
+    """Return the refusal for changed files of git's own; `how` has those that nobody accepted, and what changed."""
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     return Refusal(
         "git.guarded-changed",
-        f"Files of git's own changed {when}: {wording.listed(unaccepted)}",
+        f"Files of git's own changed {when}: {wording.listed(guarded_words(how))}",
         hint=f"Check and restore them, then {next_actions.command(state)}. To keep them:"
         f" {next_actions.command(state)} {flags}",
         details={
             "go_on": next_actions.command(state),
             "accept": f"{next_actions.command(state)} {flags}",
-            "paths": list(unaccepted),
+            "paths": list(how),
         },
     )
 
 
-def commit(services: Services, paths: Sequence[str], message: str) -> CommitAttempt:
+def guarded_words(how: Mapping[str, str]) -> list[str]:
+    """Return each name with what changed, in parentheses."""
+    return [f"{name} ({words})" if words else name for name, words in how.items()]
+
+
+def commit(services: Services, state: RunState, paths: Sequence[str], message: str) -> CommitAttempt:
     """Commit these paths on HEAD under the user's settings. Nothing to commit is no refusal."""
     if not paths:
         return CommitAttempt(None)
@@ -161,12 +164,13 @@ def commit(services: Services, paths: Sequence[str], message: str) -> CommitAtte
         expected_head=services.history.head().commit,
         hooks=services.settings.git.hooks,
         allow_empty=False,
+        wrote=state.wrote,
     )
 
 
-def commit_or_fail(services: Services, paths: Sequence[str], message: str, failed: str) -> str | None:
+def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], message: str, failed: str) -> str | None:
     """Return the commit, None if there is nothing to commit; WorkFailed with git's words if it refuses."""
-    committed = commit(services, paths, message)
+    committed = commit(services, state, paths, message)
     if paths and committed.commit is None:
         raise WorkFailed(
             "git.commit-refused", f"{failed}: {committed.words}", hint="Fix what git names, then run the command again"

@@ -18,7 +18,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, role_ref
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import Head, RepositoryState, Snapshot
-from idumb.app.worktree import drift
+from idumb.app.worktree import drift, preconditions
 from idumb.app.worktree.drift import Drift
 from idumb.domain import wording
 from idumb.domain.errors import AdapterError, IdumbError, Refusal
@@ -107,7 +107,7 @@ def _compare(services: Services, before: Before) -> DriftReport:
         _refs(services, before, changed),
         _index(services, before, after.head),
         _head(changed),
-        _stopping("files of git's own changed", changed.guarded),
+        _stopping("files of git's own changed", _guarded(before.repository, after, changed)),
         _stopping("idumb's own refs were moved or deleted, and are restored", restored),
         _stopping("idumb's own refs and their commits were deleted", lost_refs),
     )
@@ -184,6 +184,10 @@ def _index(services: Services, before: Before, now: Head) -> DriftReport:
     return DriftReport(
         (f"the index changed: {wording.listed(changed)}",), (f"{back}  (the index, in the top folder)",), (row,)
     )
+
+
+def _guarded(before: RepositoryState, after: RepositoryState, changed: Drift) -> list[str]:
+    return preconditions.guarded_words({name: drift.guarded_words(name, before, after) for name in changed.guarded})
 
 
 def _stopping(words: str, names: Sequence[str]) -> DriftReport:

@@ -144,6 +144,10 @@ class RunState:
         """`closed` once every task is settled, else `active`; a rollback makes it active again."""
         return "closed" if self.state in CLOSED and self.restoring is None else "active"
 
+    def wrote(self, path: str) -> bool:
+        """Return whether a task of this run changed the file, also where that is undeclared."""
+        return any(path in task.work.touched or path in task.work.deviations for task in self.tasks.values())
+
     @property
     def order(self) -> tuple[str, ...]:
         return tuple(self.tasks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterable
 
@@ -10,7 +9,6 @@ from idumb.git import git_program
 from idumb.git.discover import Repository
 
 Signature = tuple[tuple[int, ...] | None, ...]
-
 
 # Up to this many questions are answered from the raw index; for more, parsing it is cheaper.
 _RAW_QUESTIONS = 64
@@ -159,71 +157,6 @@ def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options
     if result.status not in {0, 1}:
         raise git_program.failure(arguments, result)
     return result.out.split(b"\0")
-
-
-class Outside:
-    """Return the files outside the working tree that decide what is ignored.
-
-    Git's configuration and the files it names.
-
-    git is asked again only if one of its configuration files, or an included one, changed.
-    """
-
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._watched: tuple[str, ...] = ()
-        self._seen: Signature | None = None
-        self._excludes = ""
-
-    def files(self) -> tuple[str, ...]:
-        """Return all of them, whether they exist or not."""
-        own = self.excludes_file()
-        return (*self._watched, os.path.join(self._repository.common_dir, "info", "exclude"), own)
-
-    def excludes_file(self) -> str:
-        """Return the user's own rules: `core.excludesFile`, or git's default path."""
-        if self._seen is None or signature(self._watched) != self._seen:
-            self._ask()
-        return self._excludes
-
-    def _ask(self) -> None:
-        root = self._repository.root
-        variables = git_program.environment(root)
-        home = variables.get("HOME", "")
-        xdg = variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-        own = (
-            os.path.join(self._repository.common_dir, "config"),
-            os.path.join(self._repository.git_dir, "config.worktree"),
-            variables.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig"),
-            os.path.join(xdg, "git", "config"),
-        )
-        # Stat before git reads them: a change during the read is noticed next time.
-        stat_keys = {path: stat_key(path) for path in own}
-        excludes = os.path.join(xdg, "git", "ignore")
-        rows = git_program.read(root, ["config", "--list", "--show-origin", "-z"]).out.split(b"\0")
-        for origin, row in zip(rows[::2], rows[1::2], strict=False):
-            key, _, value = os.fsdecode(row).partition("\n")
-            kind, _, place = os.fsdecode(origin).partition(":")
-            file = os.path.join(root, place) if kind == "file" else ""
-            if file:
-                stat_keys.setdefault(file, stat_key(file))
-            if key.startswith(("include.", "includeif.")) and key.endswith(".path"):
-                included = os.path.join(os.path.dirname(file), _expanded(value, home))
-                stat_keys.setdefault(included, stat_key(included))
-            if key == "core.excludesfile" and value:
-                excludes = os.path.join(root, _expanded(value, home))
-        self._excludes, self._watched, self._seen = excludes, tuple(stat_keys), tuple(stat_keys.values())
-
-
-@functools.lru_cache(maxsize=4)
-def outside(repository: Repository) -> Outside:
-    """Return the instance of this repository that the process shares."""
-    return Outside(repository)
-
-
-def _expanded(path: str, home: str) -> str:
-    """Parse a path as written in git's configuration."""
-    return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
 
 
 def signature(paths: Iterable[str]) -> Signature:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
+from idumb.git import guarded_files
 from idumb.git.discover import Repository
 from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
@@ -274,10 +275,10 @@ class Scanner:
         self._clock = os.path.join(place.state_dir, "clock")
         self._tracked = ignores.Tracked(place)
         self._owner = owner or place
-        self._outside = ignores.outside(self._owner)
+        self._outside = guarded_files.of_repository(self._owner)
         self.top = top or Folder()
         self.inventory = Inventory(self.top)
-        self.rules: ignores.Signature | None = None
+        self.rules: guarded_files.Stats | None = None
         self.index: ignores.Signature | None = None
         self._forced = Forced()
         self._fresh = top is None
@@ -301,7 +302,7 @@ class Scanner:
     def scan(self, also: Iterable[str] = ()) -> bytes:
         """Return the raw id of the tree of all bytes. Raises Refusal `git.unreadable-file` for unreadable files."""
         widened = self._forced.add(also)
-        rules, index = ignores.signature(self._outside.files()), self._tracked.signature()
+        rules, index = self._outside.rules(), self._tracked.signature()
         if rules != self.rules:
             self.rules = rules
             self._reconsider()

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from idumb.git import discover, history
+from idumb.domain.runs import guarded_names
+from idumb.git import discover, guarded_files
 from tests.support.gitrepo import GitSandbox
+
+
+def digests(sandbox: GitSandbox) -> dict[str, str]:
+    """Read the guarded files as a process does that begins now."""
+    return dict(guarded_files.GuardedFiles(discover.find(str(sandbox.root))).digests())
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
@@ -17,24 +25,149 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     def refused(path: Any, *_: Any) -> Any:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(history, "open", refused, raising=False)
+    monkeypatch.setattr(guarded_files, "_read", refused)
     monkeypatch.setattr(os, "access", lambda *_: readable)
 
 
 def test_an_unreadable_file_is_recorded_as_unreadable_with_its_mode(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = discover.find(str(sandbox.root))
-    before = history.digests(place)
+    before = digests(sandbox)
     refuse(monkeypatch, readable=False)
-    first = history.digests(place)
+    first = digests(sandbox)
     assert first.keys() == before.keys()
     assert first[".git/config"] != before[".git/config"]
-    assert history.digests(place) == first
+    assert digests(sandbox) == first
 
 
 def test_a_file_that_becomes_readable_is_not_a_change(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-LOG-5: the system error is reported as such and not as a change."""
     refuse(monkeypatch, readable=True)
     with pytest.raises(PermissionError, match=r"\.git/config"):
-        history.digests(discover.find(str(sandbox.root)))
+        digests(sandbox)
+
+
+SETTING = "[alias]\n\tx = y\n"
+
+
+def changed(sandbox: GitSandbox, home: Path, path: str, *, setup: str = "", data: str = SETTING) -> list[str]:
+    """Return what one process reports that reads the guarded files before and after a file appears."""
+    if setup:
+        (home / "gitconfig").write_text(setup)
+    files = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
+    before = files.digests()
+    assert files.digests() == before
+    place = Path(path.replace("~", str(home), 1)) if path.startswith(("~", "/")) else sandbox.root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(data)
+    return list(guarded_names.changed(before, files.digests()))
+
+
+INCLUDED = "[include]\n\tpath = ~/more\n"
+BY_BRANCH = '[includeIf "onbranch:other"]\n\tpath = more\n'
+BY_FOLDER = '[includeIf "gitdir:/nowhere/"]\n\tpath = ~/more\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "setup"),
+    [
+        ("~/gitconfig", ""),
+        ("~/more", INCLUDED),
+        ("~/more", BY_BRANCH),
+        ("~/more", BY_FOLDER),
+        (".shared-config", "[include]\n\tpath = {root}/.shared-config\n"),
+        ("~/config/git/attributes", ""),
+        ("~/mine", "[core]\n\tattributesFile = ~/mine\n"),
+        ("~/config/git/ignore", ""),
+        ("~/mine", "[core]\n\texcludesFile = ~/mine\n"),
+        (".git/info/attributes", ""),
+        (".git/hooks/pre-commit", ""),
+        ("~/hooks/pre-commit", "[core]\n\thooksPath = ~/hooks\n"),
+        ("~/hooks/lib/any", "[core]\n\thooksPath = ~/hooks\n"),
+        (".husky/pre-commit", "[core]\n\thooksPath = .husky\n"),
+        (".husky/_/h", "[core]\n\thooksPath = .husky/_\n"),
+        (".husky/pre-commit", "[core]\n\thooksPath = .husky/_\n"),
+    ],
+)
+def test_a_file_that_git_would_read_is_guarded_before_it_exists(
+    sandbox: GitSandbox, home: Path, path: str, setup: str
+) -> None:
+    """R-GIT-6, F53."""
+    assert changed(sandbox, home, path, setup=setup.format(root=sandbox.root)) == [path]
+
+
+def test_files_in_folders_of_hooks_are_guarded(sandbox: GitSandbox, home: Path) -> None:
+    (sandbox.common_dir / "hooks/pre-commit.d").mkdir(parents=True)
+    assert changed(sandbox, home, ".git/hooks/pre-commit.d/1") == [".git/hooks/pre-commit.d/1"]
+
+
+def test_the_files_of_git_s_own_default_places_are_guarded(
+    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", str(tmp_path / "system"))
+    assert changed(sandbox, home, "~/.gitconfig") == ["~/.gitconfig"]
+    assert changed(sandbox, home, "~/.config/git/config") == ["~/.config/git/config"]
+    assert changed(sandbox, home, str(tmp_path / "system")) == [str(tmp_path / "system")]
+
+
+def test_what_an_included_file_includes_and_names_is_guarded_though_its_condition_is_false(
+    sandbox: GitSandbox, home: Path
+) -> None:
+    (home / "more").write_text("[include]\n\tpath = last\n[core]\n\thooksPath = ~/hooks\n")
+    assert changed(sandbox, home, "~/last", setup=BY_BRANCH) == ["~/last"]
+    assert changed(sandbox, home, "~/hooks/pre-push") == ["~/hooks/pre-push"]
+
+
+def test_a_new_setting_names_what_git_reads_because_of_it(sandbox: GitSandbox, home: Path) -> None:
+    (home / "hooks").mkdir()
+    (home / "hooks/pre-commit").write_text("#!/bin/sh\n")
+    data = "[core]\n\thooksPath = ~/hooks\n"
+    assert changed(sandbox, home, "~/gitconfig", data=data) == ["~/gitconfig", "~/hooks/pre-commit"]
+
+
+def test_a_change_is_noticed_though_size_time_and_inode_are_as_before(sandbox: GitSandbox, home: Path) -> None:
+    """F57."""
+    (home / "gitconfig").write_text("[core]\n\thooksPath = ~/one\n")
+    (home / "two").mkdir()
+    (home / "two/pre-commit").write_text("#!/bin/sh\n")
+    files = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
+    before, was = files.digests(), (home / "gitconfig").stat()
+    (home / "gitconfig").write_text("[core]\n\thooksPath = ~/two\n")
+    os.utime(home / "gitconfig", ns=(was.st_atime_ns, was.st_mtime_ns))
+    files._config = guarded_files._stats(files._config)
+    assert guarded_names.changed(before, files.digests()) == ("~/gitconfig", "~/two/pre-commit")
+
+
+def test_other_files_beside_hooks_in_the_tree_are_ordinary_files(sandbox: GitSandbox, home: Path) -> None:
+    assert changed(sandbox, home, "tools/build.sh", setup="[core]\n\thooksPath = tools\n") == []
+    assert changed(sandbox, home, "tools/pre-commit.sample") == []
+    assert changed(sandbox, home, "tools/commit-msg") == ["tools/commit-msg"]
+
+
+def test_a_record_of_an_earlier_version_is_compared_by_the_files_that_it_covers(
+    sandbox: GitSandbox, home: Path
+) -> None:
+    (home / "gitconfig").write_text(SETTING)
+    now = digests(sandbox)
+    earlier = {name: value for name, value in now.items() if not value.startswith("2")}
+    earlier[".git/config"] = now[".git/config"]
+    assert guarded_names.SCOPE not in earlier
+    assert guarded_names.changed(earlier, now) == ()
+    (home / "config/git").mkdir(parents=True)
+    (home / "config/git/ignore").write_text("x\n")
+    sandbox.git("config", "alias.x", "y")
+    assert guarded_names.changed(earlier, digests(sandbox)) == (".git/config", "~/config/git/ignore")
+
+
+def test_git_is_not_asked_again_while_nothing_changes(
+    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "gitconfig").write_text(f"{INCLUDED}{BY_BRANCH}[core]\n\thooksPath = ~/hooks\n")
+    files = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
+    before = files.digests()
+    monkeypatch.setattr(subprocess, "Popen", None)
+    (home / "hooks").mkdir()
+    (home / "hooks/pre-commit").write_text("")
+    assert guarded_names.changed(before, files.digests()) == ("~/hooks/pre-commit",)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import discover
+from idumb.git import discover, guarded_files
 from idumb.git.clones import clone
-from idumb.git.scan import ignores
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
@@ -147,24 +146,29 @@ def test_rules_written_into_the_git_folder_of_a_clone_do_not_apply(
 
 
 def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:
-    outside = ignores.Outside(discover.find(str(sandbox.root)))
-    assert outside.excludes_file() == str(home / "config/git/ignore")
+    outside = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
+    outside.rules()
+    assert outside.excludes == str(home / "config/git/ignore")
     (home / "more").write_text("")
     (home / "gitconfig").write_text("[include]\n\tpath = more\n\tpath = ~/later\n")
-    assert outside.excludes_file() == str(home / "config/git/ignore")
+    outside.rules()
+    assert outside.excludes == str(home / "config/git/ignore")
     (home / "more").write_text("[core]\n\texcludesFile = ~/rules\n")
-    assert outside.excludes_file() == str(home / "rules")
+    outside.rules()
+    assert outside.excludes == str(home / "rules")
     (home / "later").write_text("[core]\n\texcludesFile = /elsewhere\n")
-    assert outside.excludes_file() == "/elsewhere"
+    outside.rules()
+    assert outside.excludes == "/elsewhere"
     sandbox.git("config", "core.excludesFile", "in/tree")
-    assert outside.excludes_file() == str(sandbox.root / "in/tree")
+    outside.rules()
+    assert outside.excludes == str(sandbox.root / "in/tree")
 
 
 def test_git_is_asked_for_its_configuration_once(
     sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "gitconfig").write_text("[include]\n\tpath = ~/missing\n[core]\n\texcludesFile = ~/rules\n")
-    outside = ignores.Outside(discover.find(str(sandbox.root)))
-    before = outside.files()
+    outside = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
+    before = outside.rules()
     monkeypatch.setattr(subprocess, "Popen", None)
-    assert outside.files() == before
+    assert outside.rules() == before

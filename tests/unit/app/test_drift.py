@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from idumb.app.ports.repository import Head, RepositoryState
@@ -11,7 +13,7 @@ from idumb.app.worktree.drift import MovedRef
 OLD, NEW = "a" * 40, "b" * 40
 
 
-def state(branch: str | None = "main", commit: str = OLD, **more: dict[str, str]) -> RepositoryState:
+def state(branch: str | None = "main", commit: str = OLD, **more: Any) -> RepositoryState:
     return RepositoryState(Head(commit, branch), more.pop("guarded", {}), **more)
 
 

@@ -1,0 +1,314 @@
+"""The files that decide what git runs, filters and ignores: its configuration, attributes, ignore rules and hooks.
+
+git says which files its configuration consists of and what it names. It is asked again only after one of them changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+
+from idumb.domain.runs import guarded_names
+from idumb.git import git_program
+from idumb.git.discover import Repository
+
+Stats = dict[str, tuple[int, ...] | None]
+Settings = frozenset[tuple[str, str]]
+"""Names and values that one file of git's configuration sets."""
+
+_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
+_OWN = ("config.worktree", "commondir", "gitdir")
+_HOOKS = frozenset(
+    (
+        "applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit",
+        "post-index-change", "post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch",
+        "pre-auto-gc", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg",
+        "proc-receive", "push-to-checkout", "reference-transaction", "sendemail-validate", "update",
+    )
+)  # fmt: skip
+_WRAPPERS = "_"
+"""A folder of hooks with this name holds wrappers, which run the hooks in the folder above: husky makes it."""
+_MOST_HOOKS = 1_000
+_MOST_INCLUDED = 200
+
+
+class GuardedFiles:
+    """The guarded files of one repository, and what git's configuration said about them when it was last asked.
+
+    `excludes` is the user's own file of ignore rules. `settings` are those of each file of the configuration, by its
+    name in `digests`. `hooks_within` are the folders of hooks in the working tree.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self.excludes = ""
+        self._place = repository
+        self._attributes: tuple[str, ...] = ()
+        self._ignored_by: tuple[str, ...] = ()
+        self._hooks: tuple[str, ...] = ()
+        self.hooks_within: tuple[str, ...] = ()
+        self._names: dict[str, str] = {}
+        self.settings: Mapping[str, Settings] = {}
+        self._config: Stats = {}
+        self._hashed: dict[str, str | None] | None = None
+
+    def rules(self) -> Stats:
+        """Return the stat of each file outside the working tree that decides what is ignored; None if it is missing."""
+        self._look()
+        return {**self._config, **_stats((os.path.join(self._place.common_dir, "info", "exclude"), self.excludes))}
+
+    def digests(self) -> Mapping[str, str]:
+        """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
+        config = self._hash_config()
+        by_name = {guarded_names.SCOPE: guarded_names.EVERYWHERE}
+        earlier = {path: f".git/{name}" for name, path in _files(self._place)}
+        earlier.setdefault(self.excludes, self._name(self.excludes))
+        for path, name in earlier.items():
+            value = config[path] if path in config else digest(path)
+            if value is not None:
+                by_name[name] = value
+        for path in (*self._config, *self._others()):
+            if path not in earlier:
+                value = config[path] if path in config else digest(path)
+                if value is not None:
+                    by_name[self._name(path)] = guarded_names.OUTSIDE + value
+        if os.path.lexists(os.path.join(self._place.git_dir, "index")):
+            # The user may change its bytes; without the file, everything that was staged is lost.
+            by_name[guarded_names.INDEX] = "is there"
+        return by_name
+
+    def hooks_in_tree(self) -> frozenset[str]:
+        """Return the hooks that git runs from files of the working tree, as paths in it."""
+        self._look()
+        return frozenset(self._name(path) for folder in self.hooks_within for path in _hooks_within(folder))
+
+    def _others(self) -> Iterator[str]:
+        yield from self._attributes
+        yield from self._ignored_by
+        for folder in self._hooks:
+            yield from _hooks_below(folder)
+        for folder in self.hooks_within:
+            yield from _hooks_within(folder)
+
+    def _name(self, path: str) -> str:
+        """Return a path as people write it: `.git/config`, `~/.gitconfig`, or relative to the working tree."""
+        name = self._names.get(path)
+        if name is None:
+            name = self._names[path] = self._named(os.path.normpath(path))
+        return name
+
+    def _named(self, path: str) -> str:
+        home = os.path.expanduser("~")
+        for folder, short in ((self._place.common_dir, ".git/"), (self._place.root, ""), (home, "~/")):
+            if path.startswith(folder + os.sep):
+                return short + path[len(folder) + 1 :]
+        return path
+
+    def _hash_config(self) -> Mapping[str, str | None]:
+        """Hash the files of the configuration. A change of bytes counts even if the stat is as before."""
+        self._look()
+        hashed = {path: digest(path) for path in self._config}
+        if self._hashed not in (None, hashed):
+            self._ask()
+            hashed = {path: digest(path) for path in self._config}
+        self._hashed = hashed
+        return hashed
+
+    def _look(self) -> None:
+        """Ask git again if the stat of a file of its configuration changed."""
+        if not self._config or _stats(self._config) != self._config:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask git for its configuration, and where it includes, ignores, filters and runs hooks from."""
+        root = self._place.root
+        variables = git_program.environment(root)
+        home = variables.get("HOME", "")
+        xdg = os.path.join(variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
+        # Stat before git reads them: a change during the read is noticed next time.
+        stats = _stats((*self._repository_config(), *_user_config(variables, xdg)))
+        active = _rows(root, ["--includes"])
+        settings: dict[str, list[tuple[str, str]]] = {}
+        effective = os.path.join(xdg, "ignore")
+        for file, key, value in active:
+            stats.setdefault(file, _stat(file))
+            settings.setdefault(file, []).append((key, value))
+            if key == "core.excludesfile" and value:
+                effective = os.path.join(root, _expanded(value, home))
+        _include_all(root, home, stats, settings)
+        named = [row for rows in settings.values() for row in rows]
+        paths_of = functools.partial(_paths_of, root, home, named)
+        self.excludes = effective
+        self._ignored_by = tuple(path for path in paths_of("core.excludesfile") if path != effective)
+        self._attributes = (
+            os.path.join(xdg, "attributes"),
+            *_system("gitattributes"),
+            *paths_of("core.attributesfile"),
+        )
+        own = os.path.join(self._place.common_dir, "hooks")
+        folders = dict.fromkeys((own, *map(os.path.realpath, paths_of("core.hookspath"))))
+        self.hooks_within = tuple(folder for folder in folders if self._is_in_tree(folder))
+        self._hooks = tuple(folder for folder in folders if folder not in self.hooks_within)
+        self.settings = {self._name(file): frozenset(rows) for file, rows in settings.items()}
+        self._config, self._hashed = stats, None
+
+    def _is_in_tree(self, folder: str) -> bool:
+        root, inner = self._place.root, self._place.common_dir
+        return f"{folder}{os.sep}".startswith(root + os.sep) and not f"{folder}{os.sep}".startswith(inner + os.sep)
+
+    def _repository_config(self) -> Iterator[str]:
+        yield os.path.join(self._place.common_dir, "config")
+        yield os.path.join(self._place.git_dir, "config.worktree")
+
+
+@functools.lru_cache(maxsize=4)
+def of_repository(repository: Repository) -> GuardedFiles:
+    """Return the instance of this repository that the process shares."""
+    return GuardedFiles(repository)
+
+
+def _user_config(variables: Mapping[str, str], xdg: str) -> Iterator[str]:
+    """Yield the configuration of the user and of the system, also where git would read it if it existed."""
+    if variables.get("GIT_CONFIG_GLOBAL"):
+        yield variables["GIT_CONFIG_GLOBAL"]
+    else:
+        yield os.path.join(variables.get("HOME", ""), ".gitconfig")
+        yield os.path.join(xdg, "config")
+    if variables.get("GIT_CONFIG_SYSTEM"):
+        yield variables["GIT_CONFIG_SYSTEM"]
+    elif not variables.get("GIT_CONFIG_NOSYSTEM"):
+        yield from _system("gitconfig")
+
+
+def _system(name: str) -> tuple[str, ...]:
+    """Return where git may read a file of the system: in `/etc`, and in `etc` next to the `bin` of its program."""
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(git_program.path())))
+    return tuple(dict.fromkeys((os.path.join("/etc", name), os.path.join(prefix, "etc", name))))
+
+
+def _rows(root: str, options: list[str]) -> list[tuple[str, str, str]]:
+    """Return the file, key and value of each setting that git reads from a file."""
+    listed = git_program.read(root, ["config", *options, "--list", "--show-origin", "-z"]).out.split(b"\0")
+    rows = []
+    for origin, row in zip(listed[::2], listed[1::2], strict=False):
+        key, _, value = os.fsdecode(row).partition("\n")
+        kind, _, place = os.fsdecode(origin).partition(":")
+        if kind == "file" and place:
+            rows.append((os.path.join(root, place), key, value))
+    return rows
+
+
+def _include_all(root: str, home: str, stats: Stats, settings: dict[str, list[tuple[str, str]]]) -> None:
+    """Add every file that the configuration may include, whatever the condition; a branch or a folder can change."""
+    pending = list(settings)
+    while pending and len(stats) < _MOST_INCLUDED:
+        file = pending.pop()
+        for key, value in settings[file]:
+            if not (key.startswith(("include.", "includeif.")) and key.endswith(".path") and value):
+                continue
+            included = os.path.join(os.path.dirname(file), _expanded(value, home))
+            if included in stats:
+                continue
+            stats[included] = _stat(included)
+            if stats[included] is not None:
+                rows = _rows(root, ["--file", included, "--no-includes"])
+                settings[included] = [row[1:] for row in rows]
+                pending.append(included)
+
+
+def _paths_of(root: str, home: str, rows: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
+    values = (os.path.join(root, _expanded(value, home)) for key, value in rows if key == name and value)
+    return tuple(dict.fromkeys(values))
+
+
+def _expanded(path: str, home: str) -> str:
+    """Parse a path as written in git's configuration."""
+    return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
+
+
+def _files(place: Repository) -> Iterator[tuple[str, str]]:
+    for name in _SHARED:
+        yield name, os.path.join(place.common_dir, name)
+    for name in _OWN:
+        yield name, os.path.join(place.git_dir, name)
+    hooks = os.path.join(place.common_dir, "hooks")
+    for name in _names(hooks):
+        if not name.endswith(".sample"):
+            yield f"hooks/{name}", os.path.join(hooks, name)
+
+
+def _hooks_below(folder: str) -> Iterator[str]:
+    """Yield the files in a folder of hooks outside the working tree, and in its folders: hooks may call them."""
+    pending, count = [folder], 0
+    while pending and count < _MOST_HOOKS:
+        place = pending.pop()
+        try:
+            with os.scandir(place) as entries:
+                for entry in sorted(entries, key=lambda one: one.name):
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    elif not entry.name.endswith(".sample"):
+                        count += 1
+                        yield entry.path
+        except OSError:
+            continue
+
+
+def _hooks_within(folder: str) -> Iterator[str]:
+    """Yield the hooks in a folder of the working tree, where other files may be too."""
+    wrappers = os.path.basename(folder) == _WRAPPERS
+    yield from (os.path.join(folder, name) for name in _names(folder) if wrappers or name in _HOOKS)
+    if wrappers:
+        above = os.path.dirname(folder)
+        yield from (os.path.join(above, name) for name in _names(above) if name in _HOOKS)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def digest(path: str) -> str | None:
+    """Return a hash of a file's mode, link target and bytes; None if it is missing."""
+    mode, link, data = 0, "", b""
+    try:
+        mode = os.lstat(path).st_mode
+        link = os.readlink(path) if stat.S_ISLNK(mode) else ""
+        # Open regular files only: a pipe would block until a writer comes.
+        if stat.S_ISREG(mode) or (link and os.path.isfile(path)):
+            data = _read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:
+        # git cannot read it either. No other failure may look like a change.
+        if os.access(path, os.R_OK):
+            raise
+        data = b"unreadable"
+    return hashlib.sha256(f"{mode:o} {link}\0".encode("utf-8", "surrogateescape") + data).hexdigest()
+
+
+def _read(path: str) -> bytes:
+    """Return a file's bytes; `open` would take most of the time, because these files are small and read often."""
+    number, pieces = os.open(path, os.O_RDONLY | os.O_CLOEXEC), []
+    try:
+        while piece := os.read(number, 1 << 16):
+            pieces.append(piece)
+    finally:
+        os.close(number)
+    return b"".join(pieces)
+
+
+def _stats(paths: Iterable[str]) -> Stats:
+    return {path: _stat(path) for path in paths}
+
+
+def _stat(path: str) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
