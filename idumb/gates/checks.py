@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain.plans.plan import Condition
-from idumb.domain.proof import evidence
+from idumb.domain.proof import evidence, test_counts
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import conditions
 from idumb.system.processes import child_process, process_tree
@@ -109,12 +109,18 @@ def check(
     except OSError as problem:
         words = f"{SHELL} could not be started in {root}: {problem.strerror}"
         return Evidence(subject, text, evidence.ERRORED, command, argv, output=words, tree=tree)
-    note = _note(finished)
     output = finished.output.text(redact)
+    result, note = _result(finished), _note(finished)
+    if result == evidence.PASSED and output and not subject.startswith(_NO_PROOF):
+        no_tests = test_counts.find(command, output, truncated=finished.output.truncated)
+        if no_tests is not None:
+            # An invariant also holds in a project that has no test yet.
+            result = evidence.UNPROVEN if _is_invariant(subject) else evidence.FAILED
+            note = no_tests.words
     return Evidence(
         subject=subject,
         text=text,
-        result=_result(finished),
+        result=result,
         command=command,
         argv=argv,
         exit_code=finished.exit_code,
@@ -125,6 +131,14 @@ def check(
         seconds=finished.seconds,
         cause=finished.cause,
     )
+
+
+_NO_PROOF = ("precondition", "setup", "rollback of ")
+"""Subjects of commands that prepare or undo work and prove nothing about it."""
+
+
+def _is_invariant(subject: str) -> bool:
+    return "invariant" in subject.split(" ")
 
 
 def _result(finished: child_process.Finished) -> str:

@@ -21,6 +21,7 @@ from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
+from idumb.domain.proof.evidence import BROKEN
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import START, RunState
@@ -112,7 +113,7 @@ def restore_and_report(
     warnings = (*effects.warnings, *restore.skipped_warnings(done))
     warnings += restore.publish_reports(services, journal, contract, target.tasks)
     invariants = restore.check_invariants(services, journal.state, contract)
-    warnings += tuple(f"{e.subject} no longer holds: {e.text} ({e.result})" for e in invariants if not e.passed)
+    warnings += tuple(f"{e.subject} no longer holds: {e.text} ({e.result})" for e in invariants if e.result in BROKEN)
     answer = {
         "phase": journal.state.phase,
         "invariants": [e.as_dict() for e in invariants],

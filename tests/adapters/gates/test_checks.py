@@ -243,3 +243,46 @@ def test_the_same_run_in_another_clone_keeps_its_processes(tmp_path: Path) -> No
         assert checks(tmp_path, name).end_processes() == ()
         assert process_tree.is_alive(theirs.pid)
         theirs.kill()
+
+
+SKIPPED = "import unittest\n@unittest.skip('later')\nclass A(unittest.TestCase):\n    def test_a(self): self.fail()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        (SKIPPED, "-m unittest test_a"),
+        ("", "-m unittest test_a"),
+        ("import pytest\n@pytest.mark.skip\ndef test_a(): assert False\n", "-m pytest -q test_a.py"),
+    ],
+    ids=["skipped", "empty", "pytest"],
+)
+def test_a_check_that_runs_no_test_fails(tmp_path: Path, text: str, program: str) -> None:
+    """R-RUN-3. Python 3.12 and later exit with 5 in some of these cases."""
+    (tmp_path / "test_a.py").write_text(text)
+    record = command(tmp_path, f"{sys.executable} {program}")
+    assert record.result == evidence.FAILED
+    if record.exit_code == 0:
+        assert record.output.endswith("]")
+        assert "so the check proves nothing" in record.output
+
+
+@pytest.mark.parametrize(
+    ("subject", "result"),
+    [
+        ("AC-1", evidence.FAILED),
+        ("verify 1", evidence.FAILED),
+        ("test 1 before", evidence.FAILED),
+        ("invariant INV-1", evidence.UNPROVEN),
+        ("plan 02 invariant INV-1", evidence.UNPROVEN),
+        ("precondition 1", evidence.PASSED),
+        ("setup", evidence.PASSED),
+        ("rollback of T1-01", evidence.PASSED),
+    ],
+)
+def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path, subject: str, result: str) -> None:
+    script = tmp_path / "test.sh"
+    script.write_text("#!/bin/sh\necho '==== no tests ran in 0.01s ===='\n")
+    script.chmod(0o755)
+    record = checks(tmp_path).command(subject, "it holds", "./test.sh", timeout=30, tree="t")
+    assert (record.result, record.exit_code) == (result, 0)

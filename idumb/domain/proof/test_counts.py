@@ -1,0 +1,306 @@
+"""Whether a check that exited with 0 ran any test, read from its command and from the summaries that it printed.
+
+It judges only commands that name a test program, or a program that starts one, such as `make` and `npm`. Output
+without a summary is not judged. If one test program of several ran a test, the check ran tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from idumb.domain.plans import shell
+
+# fmt: off
+_READERS = frozenset({
+    ".", "[", "[[", "ack", "ag", "awk", "cat", "cmp", "command", "cut", "diff", "echo", "egrep", "fgrep", "find",
+    "gawk", "git", "grep", "head", "jq", "less", "ls", "printf", "rg", "sed", "sort", "tail", "tee", "test", "type",
+    "uniq", "wc", "which",
+})
+"""Programs that show or compare text, which may be the summary of another run."""
+_LAUNCHERS = frozenset({
+    "ant", "bazel", "bun", "bunx", "doit", "docker", "docker-compose", "gmake", "hatch", "inv", "invoke", "just",
+    "lerna", "make", "moon", "ninja", "nox", "npm", "npx", "nx", "pdm", "pipenv", "pixi", "pnpm", "podman", "poe",
+    "poetry", "rake", "rye", "task", "tox", "turbo", "uv", "yarn",
+})
+"""Programs that start the programs that a file of the project names."""
+_SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
+_INTERPRETERS = frozenset({"bun", "deno", "node", "ts-node", "tsx"})
+_RUNS_NOTHING = frozenset({
+    "--co", "--collect-only", "--collectonly", "--dry-run", "--fixtures", "--fixtures-per-test", "--help", "--list",
+    "--listTests", "--markers", "--no-run", "--setup-only", "--setup-plan", "--version", "-list", "--list-tests",
+})
+"""Options that ask a test program to run no test."""
+_RAN = frozenset({"passed", "failed", "error", "errors", "xfailed", "xpassed", "rerun", "subtests passed"})
+# fmt: on
+_TEST_LIKE = re.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
+_NO_GO_TEST = re.compile(r"-(?:test\.)?run[= ]['\"]?(?:\^\$|XXX|NONE|none|\^NONE|-)(?:['\"]|\s|$)")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class NoTests:
+    """`tool` is the test program, `words` what it did and the fix, as a sentence in lower case."""
+
+    tool: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """One summary of a test program: the tests that ran, and those that it skipped or only listed."""
+
+    tool: str
+    ran: int
+    skipped: int = 0
+
+
+_Reader = Callable[[str], Iterator[_Summary]]
+
+
+def find(command: str, output: str, *, truncated: bool = False) -> NoTests | None:
+    """Return why a check that passed ran no test; None if it ran one, or if its output does not tell.
+
+    `truncated` output lacks its middle, so only a single test program is judged that prints one summary, at the end.
+    """
+    readers, alone = _readers(command)
+    if not readers or (truncated and not (alone and readers[0] in _ENDS_WITH_SUMMARY)):
+        return None
+    text = _COLOURS.sub("", output)
+    summaries = [summary for reader in readers for summary in reader(text)]
+    if not summaries or any(summary.ran for summary in summaries):
+        return None
+    skipped = max(summaries, key=lambda summary: summary.skipped)
+    return NoTests(skipped.tool, _words(skipped))
+
+
+def _words(summary: _Summary) -> str:
+    if not summary.skipped:
+        fix = "Add a test that it finds, or name the files of the tests in the command"
+        return f"{summary.tool} ran no test, so the check proves nothing. {fix}"
+    tests = "the only test" if summary.skipped == 1 else f"all {summary.skipped} tests"
+    fix = "Remove the skip, or provide what the tests need"
+    return f"{summary.tool} skipped {tests}, so the check proves nothing. {fix}"
+
+
+def _readers(command: str) -> tuple[tuple[_Reader, ...], bool]:
+    """Return the readers of the summaries that a command may print, and whether it is one test program alone."""
+    readers: dict[_Reader, None] = {}
+    commands = shell.read(command).commands
+    for words in commands:
+        readers.update(dict.fromkeys(_readers_of([word.text for word in words])))
+    return tuple(readers), len(commands) == 1 and len(readers) == 1
+
+
+def _readers_of(words: Sequence[str]) -> Iterator[_Reader]:
+    """Yield the readers of the summaries that a simple command may print."""
+    texts = [text for text in words if not re.match(r"[A-Za-z_]\w*=", text)]
+    names = [text.rpartition("/")[2] for text in texts]
+    if not names or names[0] in _READERS or not _RUNS_NOTHING.isdisjoint(texts):
+        return
+    pairs = set(itertools.pairwise(names))
+    for name in names:
+        if name in _BY_NAME:
+            yield _BY_NAME[name]
+    if _is_cargo_test([name for name in names if not name.startswith("+")]):
+        yield _cargo
+    if ("go", "test") in pairs and not _NO_GO_TEST.search(" ".join(texts)):
+        yield _go
+    if ("react-scripts", "test") in pairs or ("craco", "test") in pairs:
+        yield _jest
+    if "--test" in texts and not _INTERPRETERS.isdisjoint(names):
+        yield _tap
+    yield from _started_by(texts, names)
+
+
+def _is_cargo_test(names: Sequence[str]) -> bool:
+    return any(
+        one in ("cargo", "cross") and two in ("test", "t", "nextest", "llvm-cov")
+        for one, two in itertools.pairwise(names)
+    )
+
+
+def _started_by(texts: Sequence[str], names: Sequence[str]) -> Iterator[_Reader]:
+    """Yield the readers for what a launcher, a script of tests or an interpreter with one starts."""
+    script = next((text for text in texts[1:] if not text.startswith("-")), "")
+    if names[0] in _LAUNCHERS:
+        yield from _ALL
+    elif names[0] in _SHELLS or "/" in texts[0]:
+        if _TEST_LIKE.search(script if names[0] in _SHELLS else texts[0]):
+            yield from _ALL
+    elif names[0].startswith("python") and script.endswith(".py"):
+        if _TEST_LIKE.search(script) or (names[1] == "manage.py" and "test" in names):
+            yield from (_unittest, _pytest)
+    elif names[0] in _INTERPRETERS and _TEST_LIKE.search(script):
+        yield _tap
+
+
+_PYTEST_END = re.compile(
+    r"^=*[ ]?(?P<counts>no tests ran|no tests collected[^=\n]*|\d+(?:/\d+)? tests? collected[^=\n]*"
+    r"|\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*)"
+    r" in \d+(?:\.\d+)? ?s(?:econds)?(?: \([\d:]+\))?[ ]?=*$",
+    re.MULTILINE,
+)
+_PYTEST_COUNT = re.compile(r"(\d+) ([a-z]+(?: [a-z]+)?)")
+_PYTEST_KNOWN = _RAN | {"skipped", "deselected", "warning", "warnings", "subtests failed", "subtests skipped"}
+_PYTEST_PROGRESS = re.compile(r"^([.sxXFER]+) +\[ *\d+%\]$", re.MULTILINE)
+
+
+def _pytest(text: str) -> Iterator[_Summary]:
+    """Read `1 passed, 1 skipped in 0.02s`; below `-qq` there is only the progress, as in `s.  [100%]`."""
+    ended = False
+    for match in _PYTEST_END.finditer(text):
+        counts = match["counts"]
+        if counts.startswith("no tests") or " collected" in counts:
+            ended = True
+            yield _Summary("pytest", 0)
+            continue
+        items = {name: int(number) for number, name in _PYTEST_COUNT.findall(counts)}
+        if _PYTEST_KNOWN.issuperset(items):
+            ended = True
+            yield _Summary("pytest", sum(items.get(name, 0) for name in _RAN), items.get("skipped", 0))
+    progress = "" if ended else "".join(_PYTEST_PROGRESS.findall(text))
+    if progress:
+        skipped = progress.count("s")
+        yield _Summary("pytest", len(progress) - skipped, skipped)
+
+
+_UNITTEST_END = re.compile(
+    r"^Ran (\d+) tests? in [\d.]+s\n\s*(?:OK|NO TESTS RAN|FAILED)(?: \(([^)\n]*)\))?$", re.MULTILINE
+)
+
+
+def _unittest(text: str) -> Iterator[_Summary]:
+    start = 0
+    for match in _UNITTEST_END.finditer(text):
+        ran = int(match[1])
+        skipped = next((int(n) for n in re.findall(r"skipped=(\d+)", match[2] or "")), 0)
+        if ran and (skipped < ran or not _all_skipped(text[start : match.start()], skipped)):
+            yield _Summary("unittest", ran)
+        else:
+            yield _Summary("unittest", 0, skipped)
+        start = match.end()
+
+
+def _all_skipped(before: str, skipped: int) -> bool:
+    """Whether the progress shows only skips: versions disagree whether "Ran N tests" counts skipped ones."""
+    lines = sum(len(line) for line in re.findall(r"^s+$", before, re.MULTILINE))
+    verbose = len(re.findall(r"\.\.\. skipped ", before))
+    done = re.search(r"\.\.\. (?:ok|expected failure|FAIL|ERROR)$", before, re.MULTILINE)
+    return skipped in {lines, verbose} and done is None
+
+
+_TAP_END = re.compile(
+    r"^(?:#|\N{INFORMATION SOURCE}) tests \d+\n(?:(?:#|\N{INFORMATION SOURCE}) \w+ +[\d.]+\n?)+", re.MULTILINE
+)
+
+
+def _tap(text: str) -> Iterator[_Summary]:
+    """Read the counts at the end of `node --test`, of tape, and of mocha's TAP."""
+    for match in _TAP_END.finditer(text):
+        counts = {name: int(number) for name, number in re.findall(r"^\S (\w+) +(\d+)", match[0], re.MULTILINE)}
+        if "pass" in counts:
+            ran = sum(counts.get(name, 0) for name in ("pass", "fail", "cancelled"))
+            tool = "node --test" if "suites" in counts else "the test program"
+            yield _Summary(tool, ran, counts.get("skipped", 0) + counts.get("todo", 0))
+
+
+_MOCHA_END = re.compile(r"^ +(\d+) passing(?: \([^)\n]*\))?$", re.MULTILINE)
+_MOCHA_JSON = re.compile(r'"stats": \{[^}]*"passes": (\d+),\s*"pending": (\d+),\s*"failures": (\d+)')
+
+
+def _mocha(text: str) -> Iterator[_Summary]:
+    for match in _MOCHA_END.finditer(text):
+        rest = text[match.end() : match.end() + 200]
+        others = {name: int(number) for number, name in re.findall(r"^ +(\d+) (pending|failing)$", rest, re.MULTILINE)}
+        yield _Summary("mocha", int(match[1]) + others.get("failing", 0), others.get("pending", 0))
+    for passes, pending, failures in _MOCHA_JSON.findall(text):
+        yield _Summary("mocha", int(passes) + int(failures), int(pending))
+    yield from (_Summary("mocha", summary.ran, summary.skipped) for summary in _tap(text))
+
+
+_JEST_END = re.compile(r"^Tests: +((?:\d+ [a-z]+, )*)\d+ total$", re.MULTILINE)
+_VITEST_END = re.compile(r"^ *Tests  +(?:no tests|((?:\d+ [a-z ]+?(?: \| )?)+) \(\d+\))$", re.MULTILINE)
+_NONE_FOUND = re.compile(r"^No test(?: files|s)? found, exiting with code 0$", re.MULTILINE)
+
+
+def _jest(text: str) -> Iterator[_Summary]:
+    yield from _found_none("jest", text)
+    for counts in _JEST_END.findall(text):
+        yield _counted("jest", counts)
+
+
+def _vitest(text: str) -> Iterator[_Summary]:
+    yield from _found_none("vitest", text)
+    for counts in _VITEST_END.findall(text):
+        yield _counted("vitest", counts)
+
+
+def _found_none(tool: str, text: str) -> Iterator[_Summary]:
+    if _NONE_FOUND.search(text):
+        yield _Summary(tool, 0)
+
+
+def _counted(tool: str, counts: str) -> _Summary:
+    items = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z]+)", counts)}
+    skipped = items.pop("skipped", 0) + items.pop("todo", 0)
+    return _Summary(tool, sum(items.values()), skipped)
+
+
+_GO_PACKAGE = re.compile(r"^ok +\t?\S+\t(?:\(cached\)|[\d.]+s)(.*)$", re.MULTILINE)
+_GO_EMPTY = re.compile(r"^\?[ ]+\t\S+\t\[no test files\]$|^\t\S+\t\tcoverage: 0\.0% of statements$", re.MULTILINE)
+_GO_TEST = re.compile(r"^--- (PASS|FAIL|SKIP): |^(Benchmark)\S*\s+\d", re.MULTILINE)
+_GO_DONE = re.compile(r"^DONE (?:\d+ runs, )?(\d+) tests?(?:, (\d+) skipped)?", re.MULTILINE)
+
+
+def _go(text: str) -> Iterator[_Summary]:
+    """Read a line per package; only `-v` prints the tests, and so shows that all of them were skipped."""
+    tests = [first or second for first, second in _GO_TEST.findall(text)]
+    skipped = tests.count("SKIP")
+    for end in _GO_PACKAGE.findall(text):
+        ran = 0 if "[no tests to run]" in end or (tests and skipped == len(tests)) else 1
+        yield _Summary("go test", ran, skipped)
+    for _ in _GO_EMPTY.findall(text):
+        yield _Summary("go test", 0)
+    for total, without in _GO_DONE.findall(text):
+        yield _Summary("go test", int(total) - int(without or 0), int(without or 0))
+
+
+_CARGO_END = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;", re.MULTILINE)
+_CARGO_START = re.compile(r"^running \d+ tests?$|^ +(?:Running|Doc-tests) ", re.MULTILINE)
+_CARGO_LINE = re.compile(
+    r"running \d+ tests?$|test result: | +(?:Running|Doc-tests) |test .*\.\.\. ignored|i+$|\s*$|warning: |all doctests "
+)
+_NEXTEST_END = re.compile(r"^ +Summary \[.*?\] +(\d+) tests? run:(?:.*?(\d+) skipped)?", re.MULTILINE)
+
+
+def _cargo(text: str) -> Iterator[_Summary]:
+    """Read one result per test binary and doc-tests; binaries with a test harness of their own print anything."""
+    for ran, skipped in _NEXTEST_END.findall(text):
+        yield _Summary("cargo test", int(ran), int(skipped or 0))
+    ends = [tuple(map(int, numbers)) for numbers in _CARGO_END.findall(text)]
+    for passed, failed, ignored, measured in ends:
+        yield _Summary("cargo test", passed + failed + measured, ignored)
+    start = _CARGO_START.search(text)
+    if start and ends:
+        lines = text[start.start() : text.rfind("test result: ")].split("\n")
+        headers = sum(line.lstrip().startswith(("Running ", "Doc-tests ")) for line in lines)
+        if headers > len(ends) or not all(_CARGO_LINE.match(line) for line in lines):
+            yield _Summary("cargo test", 1)
+
+
+_BY_NAME: Mapping[str, _Reader] = {
+    "pytest": _pytest,
+    "py.test": _pytest,
+    "unittest": _unittest,
+    "mocha": _mocha,
+    "_mocha": _mocha,
+    "jest": _jest,
+    "vitest": _vitest,
+    "gotestsum": _go,
+    "tape": _tap,
+}
+_ALL: tuple[_Reader, ...] = (_pytest, _unittest, _mocha, _jest, _vitest, _go, _cargo)
+_ENDS_WITH_SUMMARY = frozenset({_pytest, _unittest, _tap, _mocha, _jest, _vitest})

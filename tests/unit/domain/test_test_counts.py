@@ -1,0 +1,164 @@
+"""Checks that exit with 0 and ran no test (R-RUN-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.proof import test_counts
+
+PYTEST = "============================== {} in 0.02s ==============================\n"
+NODE = "ℹ tests {}\nℹ suites {}\nℹ pass {}\nℹ fail 0\nℹ cancelled 0\nℹ skipped {}\nℹ todo {}\nℹ duration_ms 88.5\n"
+TAP = NODE.replace("ℹ", "#")
+UNITTEST = "{}\n----------------------------------------------------------------------\nRan {} in 0.001s\n\n{}\n"
+JEST = "Test Suites: 1 skipped, 0 of 1 total\nTests:       {}\nSnapshots:   0 total\nTime:        0.324 s\n"
+VITEST = " Test Files  1 skipped (1)\n      Tests  {}\n   Start at  22:24:50\n"
+CARGO = "\nrunning {0} tests\n{3}\ntest result: ok. {1} passed; 0 failed; {2} ignored; 0 measured; 0 filtered out\n\n"
+NO_CRATE_TESTS = CARGO.format(0, 0, 0, "")
+UNIT = "     Running unittests src/lib.rs (/tmp/target/debug/deps/a-83d69e65c7120d7f)\n"
+COLOURED = "\x1b[33m==== \x1b[33m\x1b[1m1 skipped\x1b[0m\x1b[33m in 0.02s\x1b[0m\x1b[33m ====\x1b[0m\n"
+NO_GO = "?   \tex/d\t[no test files]\n"
+GO = "ok  \tex/a\t0.004s\n"
+GO_EMPTY = "ok  \tex/c\t(cached) [no tests to run]\n"
+
+
+NONE = (
+    ("pytest", PYTEST.format("no tests ran"), "pytest ran no test"),
+    ("pytest -q tests/test_a.py", "no tests ran in 0.01s\n", "pytest ran no test"),
+    ("pytest || true", PYTEST.format("no tests ran"), "pytest ran no test"),
+    ("python -m pytest", PYTEST.format("1 skipped"), "pytest skipped the only test"),
+    ("pytest -q", "ss   [100%]\n2 skipped in 0.00s\n", "pytest skipped all 2 tests"),
+    ("pytest -qq", "s                                       [100%]\n", "pytest skipped the only test"),
+    ("pytest -n2", PYTEST.format("3 skipped, 1 warning"), "pytest skipped all 3 tests"),
+    ("pytest", PYTEST.format("1 deselected"), "pytest ran no test"),
+    ("pytest", PYTEST.format("1 test collected"), "pytest ran no test"),
+    ("pytest", PYTEST.format("1/2 tests collected (1 deselected)"), "pytest ran no test"),
+    ("pytest", PYTEST.format("2 skipped").replace("0.02s", "61.20s (0:01:01)"), "pytest skipped all 2 tests"),
+    ("pytest --color=yes", COLOURED, "pytest skipped the only test"),
+    ("pytest", "=== 1 skipped in 0.02 seconds ===\n", "pytest skipped"),
+    ("uv run pytest", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("poetry run -- pytest -q", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("coverage run -m pytest", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("env CI=1 timeout 60 .venv/bin/pytest", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("bash -c 'cd api && pytest'", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("tox", PYTEST.format("1 skipped") + "  py: OK (1.48=setup[0.62]+cmd[0.86] seconds)\n", "pytest skipped"),
+    ("make test", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("sh scripts/test.sh", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("./run-checks", PYTEST.format("1 skipped"), "pytest skipped"),
+    ("python -m unittest", UNITTEST.format("", "0 tests", "OK"), "unittest ran no test"),
+    ("python -m unittest", UNITTEST.format("", "0 tests", "OK (skipped=1)"), "unittest skipped the only test"),
+    ("python -m unittest", UNITTEST.format("", "0 tests", "NO TESTS RAN (skipped=2)"), "unittest skipped all 2"),
+    ("python -m unittest", UNITTEST.format("ss", "2 tests", "OK (skipped=2)"), "unittest skipped all 2 tests"),
+    (
+        "python -m unittest -v",
+        UNITTEST.format("test_a (m.A.test_a) ... skipped 'x'\n", "1 test", "OK (skipped=1)"),
+        "unittest skipped the only test",
+    ),
+    ("python3 tests/test_a.py", UNITTEST.format("", "0 tests", "OK"), "unittest ran no test"),
+    ("python manage.py test", UNITTEST.format("Found 0 test(s).", "0 tests", "OK"), "unittest ran no test"),
+    ("node --test", NODE.format(0, 0, 0, 0, 0), "node --test ran no test"),
+    ("node --test", TAP.format(2, 0, 0, 2, 0), "node --test skipped all 2 tests"),
+    ("node --test", TAP.format(1, 0, 0, 0, 1), "node --test skipped the only test"),
+    ("node --test a.js", NODE.format(0, 1, 0, 0, 0), "node --test ran no test"),
+    ("node test/a.test.js", TAP.format(2, 0, 0, 2, 0), "node --test skipped"),
+    ("tape test.js", "TAP version 13\n\n1..0\n# tests 0\n# pass  0\n\n# ok\n", "the test program ran no test"),
+    ("npx mocha", "\n\n  0 passing (1ms)\n\n", "mocha ran no test"),
+    ("mocha", "\n  a\n    - b\n    - p\n\n\n  0 passing (2ms)\n  2 pending\n\n", "mocha skipped all 2 tests"),
+    ("mocha -R tap", "ok 1 a b # SKIP -\n# tests 0\n# pass 0\n# fail 0\n1..1\n", "mocha ran no test"),
+    (
+        "mocha -R json",
+        '{\n  "stats": {\n    "tests": 2,\n    "passes": 0,\n    "pending": 2,\n    "failures": 0,\n  }\n}\n',
+        "mocha skipped all 2 tests",
+    ),
+    ("npx jest", JEST.format("2 skipped, 2 total"), "jest skipped all 2 tests"),
+    ("jest", JEST.format("1 skipped, 1 todo, 2 total"), "jest skipped all 2 tests"),
+    ("npm test", "\n> x@1.0.0 test\n> jest --passWithNoTests\n\nNo tests found, exiting with code 0\n", "ran no test"),
+    ("pnpm --filter api test", JEST.format("1 skipped, 1 total"), "jest skipped"),
+    ("npx vitest run", VITEST.format("1 skipped (1)"), "vitest skipped the only test"),
+    ("vitest run", VITEST.format("no tests"), "vitest ran no test"),
+    ("vitest run", VITEST.format("1 skipped | 1 todo (2)"), "vitest skipped all 2 tests"),
+    ("yarn vitest", "No test files found, exiting with code 0\n", "ran no test"),
+    ("go test ./...", NO_GO + GO_EMPTY, "go test ran no test"),
+    ("go test -cover ./...", "\tex/d\t\tcoverage: 0.0% of statements\n", "go test ran no test"),
+    ("go test -v ./b", "=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS\n" + GO, "go test skipped the only test"),
+    ("gotestsum", "∅  d\n\nDONE 0 tests in 0.261s\n", "go test ran no test"),
+    ("cargo test", f"{UNIT}{NO_CRATE_TESTS}   Doc-tests a\n{NO_CRATE_TESTS}", "cargo test ran no test"),
+    ("cargo +nightly test", CARGO.format(1, 0, 1, "test a ... ignored"), "cargo test skipped the only test"),
+    ("cargo test -q", CARGO.format(1, 0, 1, "i"), "cargo test skipped"),
+    ("cargo nextest run", "     Summary [   0.005s] 0 tests run: 0 passed, 2 skipped\n", "cargo test skipped all 2"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "output", "words"), NONE)
+def test_a_check_without_a_test_is_recognised(command: str, output: str, words: str) -> None:
+    found = test_counts.find(command, output)
+    assert found is not None
+    assert found.words.startswith(words) or words in found.words
+    assert "so the check proves nothing." in found.words
+
+
+HONEST = (
+    ("pytest", PYTEST.format("1 passed, 3 skipped")),
+    ("pytest", PYTEST.format("1 xfailed, 3 skipped")),
+    ("pytest", PYTEST.format("1 xpassed")),
+    ("pytest", PYTEST.format("3 subtests passed")),
+    ("pytest -qq", "s.                                       [100%]\n"),
+    ("pytest -qq", "sss [ 50%]\n..s [100%]\n"),
+    ("pytest -p no:terminal", ""),
+    ("pytest", "Results (0.03s):\n       1 passed\n"),
+    ("pytest --collect-only -q", "test_a.py::test_a\n\n1 test collected in 0.00s\n"),
+    ("pytest --co tests | grep test_a", PYTEST.format("1 test collected")),
+    ("pytest --fixtures", PYTEST.format("no tests ran")),
+    ("pytest a && pytest b", PYTEST.format("2 passed") + PYTEST.format("1 skipped")),
+    ("pytest a; python -m unittest", PYTEST.format("1 skipped") + UNITTEST.format(".", "1 test", "OK")),
+    ("make test", NO_GO + JEST.format("4 passed, 4 total")),
+    ("make test", "All checks passed!\n3 files already formatted\n"),
+    ("make", "cc -o a a.c\n"),
+    ("python -m unittest", UNITTEST.format("..s", "3 tests", "OK (skipped=1)")),
+    ("python -m unittest", UNITTEST.format("..ss", "2 tests", "OK (skipped=2)")),
+    ("python -m unittest -q", UNITTEST.format("", "2 tests", "OK (skipped=2)")),
+    ("python -m unittest", UNITTEST.format("x", "1 test", "OK (expected failures=1)")),
+    ("python -m unittest -v", UNITTEST.format("a ... ok\nb ... skipped 'x'\n", "1 test", "OK (skipped=1)")),
+    ("node --test", TAP.format(4, 0, 2, 2, 0)),
+    ("node --test plain.js", "hi\n" + NODE.format(1, 0, 1, 0, 0)),
+    ("node --test --test-reporter=dot", "..\n"),
+    ("npm test", "  0 passing (1ms)\n\n  3 passing (1s)\n"),
+    ("npm run build", "\n> x@1.0.0 build\n> vite build\n\n✓ built in 1.02s\n"),
+    ("jest", JEST.format("1 skipped, 1 passed, 2 total")),
+    ("jest --listTests", "/a/b.test.js\n"),
+    ("vitest run", VITEST.format("1 passed | 1 skipped (2)")),
+    ("go test ./...", NO_GO + GO + GO_EMPTY),
+    ("go test -v ./...", "--- PASS: TestA (0.00s)\nPASS\n" + GO + "--- SKIP: TestB (0.00s)\nPASS\n" + GO),
+    ("go test -run '^$' ./...", GO_EMPTY),
+    ("go test -list . ./a", "TestA\n" + GO_EMPTY),
+    ("go test -bench .", "BenchmarkA-2   \t1000000\t 1000 ns/op\nPASS\n" + GO),
+    ("go build ./... && go vet ./...", ""),
+    ("cargo test", NO_CRATE_TESTS + CARGO.format(1, 1, 0, "test t::a ... ok") + NO_CRATE_TESTS),
+    ("cargo test", f"     Running tests/own.rs (x)\n12 scenarios\n{UNIT}{NO_CRATE_TESTS}"),
+    ("cargo test -q", f"{NO_CRATE_TESTS}12 scenarios\n{NO_CRATE_TESTS}"),
+    ("cargo test --no-run", "  Executable unittests src/lib.rs (x)\n"),
+    ("cargo bench", "test result: ok. 0 passed; 0 failed; 0 ignored; 3 measured; 0 filtered out\n"),
+    # text of other programs
+    ("cat last.log", PYTEST.format("no tests ran")),
+    ("grep -r pytest docs", "docs/faq.md:\n" + PYTEST.format("no tests ran")),
+    ("echo 'pytest skipped'; cat log | tail -n 3", PYTEST.format("1 skipped")),
+    ("# pytest\nsed -n 1,5p log", PYTEST.format("1 skipped")),
+    ("diff <(pytest --version) x", PYTEST.format("1 skipped")),
+    ("ruff check tests", PYTEST.format("1 skipped")),
+    ("python tool.py report", UNITTEST.format("", "0 tests", "OK")),
+    ("./bin/report", "  0 passing (1ms)\n"),
+    ("pytest", "the words '1 skipped in 0.02s' inside a line\n" + PYTEST.format("1 passed")),
+    ("", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "output"), HONEST)
+def test_an_honest_check_is_not_refused(command: str, output: str) -> None:
+    assert test_counts.find(command, output) is None
+
+
+def test_output_without_its_middle_is_judged_only_by_a_summary_at_its_end() -> None:
+    skipped = PYTEST.format("1 skipped")
+    assert test_counts.find("pytest", skipped, truncated=True) is not None
+    assert test_counts.find("pytest; pytest", skipped, truncated=True) is None
+    assert test_counts.find("make test", skipped, truncated=True) is None
+    assert test_counts.find("cargo test", NO_CRATE_TESTS, truncated=True) is None
