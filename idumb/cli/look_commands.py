@@ -241,3 +241,24 @@ def audit_command(action: str, phase: str | None) -> Result:
 
         attest = attestation.workspace if action == "workspace" else attestation.bundle
         return attest(services, phase)
+
+
+@options.command("prove")
+@click.argument("phase")
+@click.argument("task", required=False)
+@click.option("--run", metavar="ID", help="The run to prove; the newest of the phase by default.")
+@click.option("--each", is_flag=True, help="Prove every task at its own commit, not all at the newest one.")
+def prove_command(phase: str, task: str | None, run: str | None, *, each: bool) -> Result:
+    """Rerun the evidence in a fresh clone of the commit.
+
+    Clones the repository into a private temporary folder, checks out the newest commit of the run, and runs the checks
+    of every completed task and of the phase there, with a private home. With TASK, runs the checks of this task at its
+    own commit. Each result is compared with the recorded one. What a person or a model said cannot be rerun.
+
+    It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The clone
+    is removed at the end. The exit code is 1 if a check now fails, or if no commit has the work of a task.
+    """
+    from idumb.app.verify import prove
+
+    with options.services(writes=True) as services:
+        return prove.prove(services, options.phase_id(phase, services.root), task, run=run, each=each)

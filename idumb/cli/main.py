@@ -42,6 +42,7 @@ _GROUPS = {
         "metrics": "Show the time, tokens and money that agents used.",
         "envelope": "Show what an attempt ran under, or compare two attempts.",
         "audit": "Verify the event log, or what a run left behind.",
+        "prove": "Rerun the evidence in a fresh clone of the commit.",
     },
     "Decide": {
         "decide": "Answer a question that waits for you.",

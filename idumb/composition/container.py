@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.reports import Documents, Reports
     from idumb.app.ports.repository import History
     from idumb.app.ports.ui import Asker, Reporter
-    from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
+    from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
     from idumb.domain.settings import Policy, Settings
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
@@ -301,6 +301,27 @@ class Container:
 
         with dry_run_clone.present_files(self.repository, self.history.head()) as copy:
             yield copy.root
+
+    @contextlib.contextmanager
+    def open_fresh_clone(self) -> Iterator[tuple[FreshClone, Checks]]:
+        from idumb.gates.fresh_checks import FreshChecks
+        from idumb.git.clones import fresh_clone
+
+        settings = self.settings
+        with fresh_clone.opened(self.repository) as clone:
+            yield (
+                clone,
+                FreshChecks(
+                    clone.root,
+                    settings.environment,
+                    self.redactor.redact,
+                    fresh_clone.RUN,
+                    home=clone.home,
+                    temporary=clone.temporary,
+                    idle_timeout=settings.run.check_idle_timeout,
+                    limits=settings.limits.chosen(),
+                ),
+            )
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         from idumb.agents import registry

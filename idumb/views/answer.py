@@ -20,6 +20,7 @@ _MODULES = {
     "look": ("show", "envelope", "diff", "metrics", "log", "audit"),
     "status": ("status", "next", "roadmap"),
     "debug": ("debug",),
+    "prove": ("prove",),
     "editor": ("start", "submit", "give-up", "mcp", "fake-model"),
 }
 # Functions that do not have the name of their command.

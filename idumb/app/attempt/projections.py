@@ -10,12 +10,12 @@ from typing import Any
 
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
-from idumb.app.core import projection_paths, schedule
+from idumb.app.core import projection_paths, schedule, task_commits
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Recorded, RunContext
 from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
-from idumb.domain import outcome
+from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.plan import Task
@@ -201,12 +201,23 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
             line_counts=_line_counts(services, state),
             now=services.clock.now(),
             links=links,
+            clone=_clone_lines(services, state),
         ),
     )
     checkpoints = (
         projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt.number
     )
     return (summary, *checkpoints, *handoff_writer.at_end(services, contract, state))
+
+
+def _clone_lines(services: Services, state: RunState) -> list[str]:
+    """Return the shell lines with which anyone clones what the run left, without idumb."""
+    place = task_commits.of_run(services, state)
+    if place is None:
+        return []
+    if place.commit is not None:
+        return rerun.clone_lines(place.commit)
+    return rerun.hidden_lines(place.ref or "", task_commits.FILES)
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:

@@ -16,7 +16,7 @@ from idumb.app.ports.planning import PlanFiles
 from idumb.app.ports.reports import Documents, Reports
 from idumb.app.ports.repository import History, Trees
 from idumb.app.ports.ui import Asker, Reporter
-from idumb.app.ports.workspace import Clones, CommittingClone, Workspace
+from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
 from idumb.domain.settings import Policy, Settings
 
 
@@ -102,6 +102,9 @@ class Services(Protocol):
 
     def open_copy(self) -> AbstractContextManager[str]:
         """A temporary copy of all files that are not ignored; yields its absolute path."""
+
+    def open_fresh_clone(self) -> AbstractContextManager[tuple[FreshClone, Checks]]:
+        """A temporary place for a clone outside the repository, and the checks that run in it."""
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""

@@ -69,6 +69,7 @@ class Documents(Protocol):
         line_counts: Mapping[str, tuple[int | None, int | None]],
         now: str,
         links: Mapping[str, str],
+        clone: Sequence[str] = (),
     ) -> str: ...
 
     def verification(self, contract: Contract, record: Mapping[str, Any], *, now: str) -> str: ...

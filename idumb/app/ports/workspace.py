@@ -89,3 +89,37 @@ class CommittingClone(Protocol):
 
     def drop(self) -> None:
         """Drop the commits: move the clone to its base, and keep the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOut:
+    """`missing` says why a fresh clone does not have what was asked for, or is empty; `notes` name what it lacks."""
+
+    missing: str
+    notes: tuple[str, ...] = ()
+
+
+class FreshClone(Protocol):
+    """A clone as a stranger would make it, outside the repository. It is used for one commit, then removed.
+
+    Nothing of the user's repository changes.
+    """
+
+    root: str
+
+    def check_out(self, commit: str) -> CheckedOut: ...
+
+    def check_out_tree(self, ref: str, path: str, parent: str | None) -> CheckedOut:
+        """Check out the tree at `path` in a hidden ref of the user's repository, with HEAD at `parent`."""
+
+    def restore(self) -> tuple[str, ...]:
+        """Restore the tracked files that changed since; return their paths."""
+
+    def stored(self, path: str, data: bytes) -> bool:
+        """Return whether the commit has these bytes at this path, after git's filters."""
+
+    def has(self, path: str) -> bool:
+        """Return whether the commit has this path."""
+
+    def ignored(self) -> tuple[str, ...]:
+        """Return what git ignores in the user's working tree, which a clone does not have. Folders end with `/`."""

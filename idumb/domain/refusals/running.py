@@ -193,6 +193,12 @@ ROWS: Mapping[str, Row] = {
         ),
         STATUS,
     ),
+    "prove.mismatch": row(
+        "Prove the work from its commit",
+        look("see the recorded evidence, or keep a lost commit on a branch", HINT, "next"),
+        way("verify", "judge the present files", "every criterion is checked again", "idumb verify-work {phase}"),
+    ),
+    "prove.nothing-done": row("Rerun the evidence", _RESUME, STATUS),
     "rollback.no-checkpoint": row(
         "Roll back",
         way(

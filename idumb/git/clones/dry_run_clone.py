@@ -1,14 +1,12 @@
 """A temporary repository with the present working tree: nothing that runs in it reaches the user's files.
 
 It is next to the clones, outside the git folder, because some agents refuse to write there. It stores its own objects,
-so none is added to the user's. A lock that ends with its process distinguishes a copy in use from one that a killed
-process left.
+so none is added to the user's.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,13 +16,12 @@ import pygit2
 from idumb.app.ports.repository import Head
 from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, open_repository
-from idumb.git.clones import clone, clone_places
+from idumb.git.clones import clone, clone_places, locked_folders
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
 from idumb.system.files import user_folders
 
 _COPY = "work"
-_LOCK = ".lock"
 # Settings that decide how git sees files, and who commits; never what git runs or where it sends something.
 _SETTINGS = frozenset(
     {
@@ -43,13 +40,12 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
     place = clone.place_of(user)
     top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
     user_folders.make_private(top)
-    folder, lock = _locked(top)
+    folder, lock = locked_folders.lock(top)
     try:
         yield _copied(user, head, folder, also)
     finally:
-        _remove(folder)
-        os.close(lock)
-        _remove_empty(top)
+        locked_folders.unlock(folder, lock)
+        locked_folders.remove_empty(top)
         clone_places.tidy(place)
 
 
@@ -68,49 +64,13 @@ def clear(user: Repository) -> tuple[str, ...]:
 
 
 def _cleared(user: Repository, top: str) -> list[str]:
-    try:
-        names = sorted(os.listdir(top))
-    except OSError:
-        return []
-    held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
     removed = []
-    for name in sorted(held | set(names) - {name + _LOCK for name in held}):
-        lock = _taken(os.path.join(top, name + _LOCK), create=False) if name in held else None
-        if name in held and lock is None:
-            continue
-        folder = os.path.join(top, name)
+    for folder in locked_folders.abandoned(top):
         user.guard()
-        _remove(folder)
+        locked_folders.remove(folder)
         removed.append(folder)
-        if lock is not None:
-            os.close(lock)
-    _remove_empty(top)
+    locked_folders.remove_empty(top)
     return removed
-
-
-def _locked(top: str) -> tuple[str, int]:
-    """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock."""
-    number = 1
-    while (lock := _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)) is None:
-        number += 1
-    return os.path.join(top, str(number)), lock
-
-
-def _taken(path: str, *, create: bool) -> int | None:
-    """Return the descriptor of a locked file; None if another process has it, or is removing it."""
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
 
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
@@ -155,14 +115,3 @@ def _put_head(copy: Repository, head: Head) -> None:
         detached = ["--no-deref"] if head.branch is None else []
         git_program.change(copy.root, ["update-ref", *detached, "HEAD", head.commit])
         git_program.change(copy.root, ["read-tree", head.commit])
-
-
-def _remove(folder: str) -> None:
-    clone.remove_tree(folder)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(folder + _LOCK)
-
-
-def _remove_empty(top: str) -> None:
-    with contextlib.suppress(OSError):
-        os.rmdir(top)

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from idumb.domain import outcome
+from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState
@@ -18,6 +18,7 @@ from idumb.views.reports import evidence_table, run_status
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 MOST_NODES = 120
 _FAILED_OUTPUT_LINES = 20
+_MOST_COMMANDS = 100
 _ENDED = frozenset({run.COMPLETED, run.FAILED})
 
 
@@ -31,6 +32,7 @@ class _Facts:
     line_counts: LineCounts
     links: Mapping[str, str]
     now: str
+    clone: Sequence[str] = ()
 
     def ids(self, *statuses: str) -> tuple[str, ...]:
         return run_status.with_status(self.where, *statuses)
@@ -55,6 +57,7 @@ def render(
     line_counts: LineCounts,
     now: str,
     links: Mapping[str, str],
+    clone: Sequence[str] = (),
 ) -> str:
     """Return the whole document.
 
@@ -62,10 +65,10 @@ def render(
     - `evidence`: by task, the payloads of its last attempt's `evidence.recorded` events.
     - `line_counts`: by path, the lines added and removed; None for a binary file.
     - `links`: by task, the path of its checkpoint from the summary's folder.
-    - `deviations`: sentences of the engine about the run as a whole; those of tasks come from `state`.
+    - `clone`: the shell lines that clone the work.
     """
     causes = run_status.causes(contract, statuses)
-    facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, now)
+    facts = _Facts(contract, state, statuses, causes, evidence, line_counts, links, now, clone)
     lines = [*markup.frontmatter(_frontmatter(facts)), "", f"# Phase {markup.prose(contract.phase)} Execution Summary"]
     for title, section in _SECTIONS:
         lines += ["", f"## {title}", "", *section(facts)]
@@ -196,7 +199,30 @@ def _completed(facts: _Facts) -> list[str]:
         (facts.linked(i), facts.title(i), _duration(facts.task(i)), _validator(facts, i), _own_commit(facts.task(i)))
         for i in ids
     )
-    return markup.table(("ID", "Title", "Duration", "Validator", "Commit"), rows)
+    return [*markup.table(("ID", "Title", "Duration", "Validator", "Commit"), rows), *_proof(facts, ids)]
+
+
+def _proof(facts: _Facts, ids: Sequence[str]) -> list[str]:
+    """Return the shell lines that rerun the checks of the completed tasks in a clone, without idumb."""
+    plans = facts.contract.plan_by_task()
+    checks = [(i, check) for i in ids for check in rerun.checks_of_task(facts.contract.tasks[i], plans[i])]
+    commands = rerun.shell_lines(
+        [*checks, *(("phase", check) for check in rerun.checks_of_phase(facts.contract.plans))]
+    )
+    if not facts.clone or not commands:
+        return []
+    phase, more = facts.contract.phase, len(commands) - _MOST_COMMANDS
+    rest = ["", f"`idumb prove {phase}` also runs {quantities.counted(more, 'more command')}."] if more > 0 else []
+    return [
+        "",
+        (
+            f"`idumb prove {phase}` reruns these checks in a fresh clone. To do the same without idumb, paste this in"
+            " the top folder of the repository. It runs code of the repository."
+        ),
+        "",
+        *markup.block("\n".join([*facts.clone, *commands[:_MOST_COMMANDS]]), "sh"),
+        *rest,
+    ]
 
 
 def _duration(task: TaskState) -> str:

@@ -1,0 +1,50 @@
+"""Which commit has the work of a task, or of all completed tasks of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from idumb.app.core import run_lookup
+from idumb.app.core.services import Services, attempt_ref
+from idumb.domain import outcome
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
+from idumb.domain.settings import COMMITTED
+
+FILES = "worktree"
+"""The path of the files in a hidden checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where work is: a commit, or without one the hidden checkpoint at `ref`."""
+
+    commit: str | None
+    ref: str | None = None
+
+
+def of_task(services: Services, state: RunState, task: TaskState) -> Place | None:
+    """Return where the work of a task is; None if neither a commit nor a checkpoint has it.
+
+    A completed task that changed nothing, or that a person built, is in the commit that was HEAD after it.
+    """
+    kept = task.checkpoint
+    head = kept.git_hash if kept is not None and state.policy in COMMITTED else None
+    commit = task.accepted_commit or (kept.commit if kept is not None else None) or head
+    if commit is not None:
+        return Place(commit)
+    if kept is None:
+        return None
+    made_in = run_lookup.attempting_run(services, state, task.id).id
+    return Place(None, attempt_ref(services, made_in, task.id, kept.attempt, "checkpoint"))
+
+
+def of_run(services: Services, state: RunState) -> Place | None:
+    """Return where the work of all completed tasks of a run is: its newest commit or checkpoint."""
+    done = [task for task in state.tasks.values() if task.status in outcome.DONE]
+    kept = sorted((t for t in done if t.checkpoint), key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
+    place = of_task(services, state, kept[-1]) if kept else None
+    for commit in filter(None, (task.accepted_commit for task in done)):
+        if place is None or place.commit is None or services.history.descends(place.commit, commit):
+            place = Place(commit)
+    return place

@@ -1,0 +1,370 @@
+"""Prove a phase or a task: rerun the recorded evidence in a fresh clone of the commit, and compare.
+
+Reads only: it takes no lock, writes no event, and changes nothing in the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.app.consent import approvals
+from idumb.app.contract import loading
+from idumb.app.core import run_lookup, task_commits
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.core.task_commits import Place
+from idumb.app.ports.checks import Checks
+from idumb.app.ports.workspace import FreshClone
+from idumb.app.worktree import preconditions
+from idumb.domain import contract as contracts
+from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain.contract import Contract
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plans import step_plan
+from idumb.domain.plans.plan import HUMAN, OPINION
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.rerun import Check
+from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
+
+PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
+
+_WORD = "a person's or a model's word, which cannot be rerun"
+_COUNTED = "idumb counted this from the change itself"
+_NO_PROOF = "the plan names no check for it"
+_BY_ITSELF = "only the step's own result proves it, and running it again would do the work again"
+_LATER = "a later task changed {}; --each proves every task at its own commit"
+
+_SAID = ("validator", evidence.SECRET)
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Target:
+    """What is proven in one clone: these tasks, and the phase itself if `phase`."""
+
+    place: Place
+    tasks: Sequence[TaskState]
+    phase: bool = False
+
+
+@dataclass(slots=True)
+class _Proof:
+    """One clone with the checks that ran in it. A command that several tasks share runs once."""
+
+    services: Services
+    state: RunState
+    contract: Contract
+    clone: FreshClone
+    checks: Checks
+    ran: dict[str, Evidence] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def prove(services: Services, phase: str, task: str | None, *, run: str | None, each: bool) -> Result:
+    """Rerun the evidence of a run's completed tasks, and say for each whether the commit proves it."""
+    preconditions.require_initialised(services)
+    state = _run(services, phase, run)
+    contract = loading.locked_contract(services, state)
+    chosen = _chosen(state, contract, task)
+    approvals.require_for(services, contract, state)
+    targets, without = _targets(services, state, chosen, each=each or task is not None)
+    rows = [_without_commit(one, "neither a commit nor a checkpoint has its work") for one in without]
+    criteria: list[Row] = []
+    notes: list[str] = []
+    for target in targets:
+        of_tasks, of_phase, of_clone = _prove(services, state, contract, target)
+        rows += of_tasks
+        criteria += of_phase
+        notes += of_clone
+    order = {one.id: number for number, one in enumerate(chosen)}
+    return _result(state, targets, sorted(rows, key=lambda row: order[row["id"]]), criteria, notes)
+
+
+def _run(services: Services, phase: str, run: str | None) -> RunState:
+    newest = run_lookup.require_run(services, step_plan.phase_of(phase) or phase)
+    if run is None or run == newest.id:
+        return newest
+    state = run_lookup.run_of(services, run)
+    if not state.id or state.phase != newest.phase:
+        message = f"Phase {newest.phase} has no run {run}."
+        raise InputError("run.unknown", message, hint=f"idumb log {newest.phase}")
+    return state
+
+
+def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskState]:
+    """Return the completed tasks to prove. Refusal `prove.nothing-done` if there is none."""
+    done = [one for one in state.tasks.values() if one.status in outcome.DONE and one.id in contract.tasks]
+    if task is not None:
+        _, task = run_lookup.find_task(task)
+        run_lookup.require_task(contract.tasks, task, state.phase)
+        done = [one for one in done if one.id == task]
+    if not done:
+        what = (
+            f"{task} is not completed" if task else f"Run {state.number} of phase {state.phase} has no completed task"
+        )
+        raise Refusal(
+            "prove.nothing-done",
+            f"{what}, so there is no evidence to rerun.",
+            hint=f"idumb resume {state.phase}",
+            details={"phase": state.phase},
+        )
+    return done
+
+
+def _targets(
+    services: Services, state: RunState, tasks: Sequence[TaskState], *, each: bool
+) -> tuple[list[_Target], list[TaskState]]:
+    """Return what to prove where, and the tasks whose work is nowhere."""
+    places = {task.id: task_commits.of_task(services, state, task) for task in tasks}
+    without = [task for task in tasks if places[task.id] is None]
+    if not each:
+        place = task_commits.of_run(services, state)
+        there = [task for task in tasks if places[task.id] is not None]
+        return ([_Target(place, there, phase=True)] if place is not None else []), without
+    targets: dict[Place, list[TaskState]] = {}
+    for task in tasks:
+        place = places[task.id]
+        if place is not None:
+            targets.setdefault(place, []).append(task)
+    return [_Target(place, there) for place, there in targets.items()], without
+
+
+def _prove(
+    services: Services, state: RunState, contract: Contract, target: _Target
+) -> tuple[list[Row], list[Row], list[str]]:
+    """Return the rows of the tasks, those of the phase, and notes."""
+    place = target.place
+    with services.interrupts.armed(), services.open_fresh_clone() as (clone, checks):
+        if place.commit is not None:
+            there = clone.check_out(place.commit)
+        else:
+            there = clone.check_out_tree(place.ref or "", task_commits.FILES, state.base.commit)
+        if there.missing:
+            return [_without_commit(task, there.missing, place) for task in target.tasks], [], []
+        proof = _Proof(services, state, contract, clone, checks, notes=list(there.notes))
+        rows = [_task(proof, task, place, _later(state, task, target)) for task in target.tasks]
+        criteria = list(_phase(proof)) if target.phase else []
+        failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
+        ignored = clone.ignored() if failing else ()
+        if ignored:
+            words = wording.listed(ignored)
+            proof.notes.append(f"The clone has none of the files that git ignores in your working tree: {words}")
+        return rows, criteria, proof.notes
+
+
+def _later(state: RunState, task: TaskState, target: _Target) -> frozenset[str]:
+    """Return the paths of a task that tasks after it changed too, in the tree that is proven."""
+    if len(target.tasks) == 1 and not target.phase:
+        return frozenset()
+    seq = task.checkpoint.seq if task.checkpoint is not None else 0
+    others = (one.checkpoint for one in state.tasks.values() if one.checkpoint is not None and one.id != task.id)
+    return frozenset(path for kept in others if kept.seq > seq for path in kept.files)
+
+
+def _task(proof: _Proof, task: TaskState, place: Place, later: frozenset[str]) -> Row:
+    declared, plan = proof.contract.tasks[task.id], proof.contract.plan_of(task.id)
+    recorded = rerun.last_of_each(_recorded(proof.services, proof.state, task))
+    checks = rerun.checks_of_task(declared, plan)
+    rows = [_rerun(proof, check, recorded.pop(check.subject, None)) for check in checks]
+    for subject, text in rerun.proven_by_bytes(declared):
+        row = recorded.pop(subject, None)
+        rows.append(_by_bytes(proof, task, subject, text, row, later))
+    rows += _not_rerun(declared, recorded)
+    return _task_row(task, place, rows)
+
+
+def _task_row(task: TaskState, place: Place, rows: list[Row]) -> Row:
+    results = {row["result"] for row in rows}
+    proven = PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
+    return {
+        "id": task.id,
+        "status": task.status,
+        "result": MISMATCH if results & rerun.MISMATCHES else proven,
+        "commit": place.commit,
+        "checkpoint": place.ref,
+        "why": "",
+        "checks": rows,
+    }
+
+
+def _without_commit(task: TaskState, why: str, place: Place | None = None) -> Row:
+    return {
+        "id": task.id,
+        "status": task.status,
+        "result": NO_COMMIT,
+        "commit": None if place is None else place.commit,
+        "checkpoint": None if place is None else place.ref,
+        "why": why,
+        "checks": [],
+    }
+
+
+def _recorded(services: Services, state: RunState, task: TaskState) -> list[Mapping[str, Any]]:
+    """Return the evidence of the attempt that completed a task, perhaps in an earlier run."""
+    made_in = run_lookup.attempting_run(services, state, task.id).id
+    number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
+    events = services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
+    return [event.payload for event in events if event.attempt == number]
+
+
+def _rerun(proof: _Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
+    """Run a check, unless the evidence was recorded for another command."""
+    was = None if recorded is None else str(recorded["result"])
+    row: Row = {"subject": check.subject, "text": check.text, "command": check.command, "recorded": was}
+    if recorded is not None and check.command is not None and not _is_same_command(proof, check, recorded):
+        why = f"the evidence was recorded for another command: {recorded['command']}"
+        return {**row, **_NOTHING_RAN, "result": rerun.CHANGED_COMMAND, "why": why}
+    now = _now(proof, check)
+    return {
+        **row,
+        "result": rerun.compare(was, now),
+        "now": now.result,
+        "exit_code": now.exit_code,
+        "output": "" if now.passed else now.output,
+        "seconds": round(now.seconds, 3),
+        "why": "",
+    }
+
+
+_NOTHING_RAN: Row = {"now": None, "exit_code": None, "output": "", "seconds": 0.0}
+
+
+def _is_same_command(proof: _Proof, check: Check, recorded: Mapping[str, Any]) -> bool:
+    """Compare as the log keeps commands: without secrets."""
+    written = recorded.get("command")
+    return written in (check.command, proof.services.redaction.redact(check.command or ""))
+
+
+def _now(proof: _Proof, check: Check) -> Evidence:
+    key = check.command or check.subject
+    if check.command is None or key not in proof.ran:
+        limit = float(proof.services.settings.run.check_timeout)
+        if check.condition is not None and check.command is None:
+            now = proof.checks.condition(check.subject, check.condition, timeout=limit, tree=None)
+        else:
+            now = proof.checks.command(check.subject, check.text, check.command or "", timeout=limit, tree=None)
+        proof.checks.end_processes()
+        changed = proof.clone.restore()
+        if changed:
+            what = wording.listed(changed)
+            proof.notes.append(f"{check.command or check.subject} changed {what}, which git tracks; restored")
+        if check.command is None:
+            return now
+        proof.ran[key] = now
+    return proof.ran[key]
+
+
+def _by_bytes(
+    proof: _Proof,
+    task: TaskState,
+    subject: str,
+    text: str,
+    recorded: Mapping[str, Any] | None,
+    later: frozenset[str],
+) -> Row:
+    """Compare the files that a task left with those of the commit, after git's filters."""
+    was = None if recorded is None else str(recorded["result"])
+    row: Row = {"subject": subject, "text": text, "command": None, "recorded": was, **_NOTHING_RAN, "why": ""}
+    kept = task.checkpoint
+    if kept is None or was not in (evidence.PASSED, evidence.TOLERATED):
+        return {**row, "result": rerun.NOT_RUN, "why": _NO_PROOF if was is None else _WORD}
+    if not kept.files:
+        return {**row, "result": rerun.NOT_RUN, "why": _BY_ITSELF}
+    hidden = sorted(later.intersection(kept.files))
+    if hidden:
+        return {**row, "result": rerun.NOT_RUN, "why": _LATER.format(wording.listed(hidden))}
+    wrong = [path for path in kept.files if not _is_stored(proof, kept.tree, path)]
+    if not wrong:
+        return {**row, "result": rerun.SAME, "now": was}
+    words = f"the commit has other bytes than were judged: {wording.listed(wrong)}"
+    return {**row, "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": words}
+
+
+def _is_stored(proof: _Proof, tree: str, path: str) -> bool:
+    entry = proof.services.trees.entry(tree, path)
+    if entry is None:
+        return not proof.clone.has(path)
+    return proof.clone.stored(path, proof.services.trees.read(entry.oid))
+
+
+def _not_rerun(declared: Any, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+    """Yield the evidence that no check of the plan repeats."""
+    kinds = contracts.proofs(declared)
+    for subject, row in recorded.items():
+        has_command = bool(row.get("command"))
+        words = _COUNTED if row["result"] in {evidence.PASSED, *evidence.BROKEN} else _NO_PROOF
+        if kinds.get(subject) in (HUMAN, OPINION) or subject.startswith(_SAID) or row["result"] == evidence.OPINION:
+            words = _WORD
+        if has_command:
+            words = "the plan no longer has this check"
+        yield {
+            "subject": subject,
+            "text": row["text"],
+            "command": row.get("command"),
+            "recorded": row["result"],
+            **_NOTHING_RAN,
+            "result": rerun.CHANGED_COMMAND if has_command else rerun.NOT_RUN,
+            "why": words,
+        }
+
+
+def _phase(proof: _Proof) -> Iterator[Row]:
+    """Yield the success criteria and invariants of the phase, compared with its newest verification."""
+    record = proof.state.verification or {}
+    recorded = {str(row["subject"]): row for row in record.get("evidence", ())}
+    for check in rerun.checks_of_phase(proof.contract.plans):
+        yield _rerun(proof, check, recorded.pop(check.subject, None))
+    for subject, row in recorded.items():
+        if row.get("command") is None:
+            words = _NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
+            shown = {name: row[name] for name in ("text", "command")}
+            more = {"recorded": row["result"], **_NOTHING_RAN, "result": rerun.NOT_RUN, "why": words}
+            yield {"subject": subject, **shown, **more}
+
+
+def _result(
+    state: RunState,
+    targets: Sequence[_Target],
+    rows: list[Row],
+    criteria: list[Row],
+    notes: Iterable[str],
+) -> Result:
+    wrong = [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
+    failed = [row["subject"] for row in criteria if row["result"] in rerun.MISMATCHES]
+    place = targets[0].place if len(targets) == 1 else None
+    data: Row = {
+        "phase": state.phase,
+        "run": state.id,
+        "commit": None if place is None else place.commit,
+        "checkpoint": None if place is None else place.ref,
+        "proven": not wrong and not failed,
+        "tasks": rows,
+        "criteria": criteria,
+    }
+    warnings = [*dict.fromkeys(notes)]
+    hidden = [row["id"] for row in rows if row["checkpoint"] is not None]
+    if hidden:
+        words = f"{wording.listed(hidden)}: no commit has this work (commit: none), so a hidden checkpoint was proven"
+        warnings.append(f"{words}; no clone but one of this repository has it")
+    if data["proven"]:
+        return Result(data, warnings=tuple(warnings))
+    data["next"] = _next(state, rows, wrong)
+    subjects = [*wrong, *failed]
+    words = f"{wording.listed(subjects)} {'is' if len(subjects) == 1 else 'are'} not proven in a fresh clone"
+    failure = ("prove.mismatch", f"{words}.", data["next"][0])
+    return Result(data, errors.EXIT_FAILED, tuple(warnings), failure, {"phase": state.phase})
+
+
+def _next(state: RunState, rows: Sequence[Row], wrong: Sequence[str]) -> list[str]:
+    """Return the commands that help, the likeliest first."""
+    lost = [row for row in rows if row["result"] == NO_COMMIT and row["commit"]]
+    if lost:
+        return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", f"idumb show {lost[0]['id']}"]
+    if not wrong:
+        return [f"idumb verify-work {state.phase}"]
+    return [f"idumb show {wrong[0]}", f"idumb verify-work {state.phase}"]

@@ -1,0 +1,120 @@
+"""Evidence rerun elsewhere: which checks a contract has, and how a new result compares with the recorded one."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.domain import contract as contracts
+from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, Condition, Plan, Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+
+SAME = "same"
+NOW_FAILS = "now_fails"
+NOW_PASSES = "now_passes"
+NOT_RUN = "not_run"
+CHANGED_COMMAND = "changed_command"
+RAW = "* -text -eol -filter -ident -working-tree-encoding"
+"""Attributes with which git takes the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
+
+MISMATCHES = frozenset({NOW_FAILS, CHANGED_COMMAND})
+
+_BY_BYTES = frozenset({STEPS, CHANGED})
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check that idumb can rerun. Without a `condition` it is the command alone."""
+
+    subject: str
+    text: str
+    command: str | None
+    condition: Condition | None = None
+
+
+def checks_of_task(task: Task, plan: Plan) -> tuple[Check, ...]:
+    """Return the checks of a task in the order of an attempt: criteria, Verify, tests, invariants, postconditions."""
+    proofs = contracts.proofs(task)
+    chosen = None if task.invariants is None else set(task.invariants)
+    return (
+        *(Check(c.id, c.text, c.command) for c in task.acceptance if proofs[c.id] == CHECK and c.command),
+        *(Check(f"verify {i}", command, command) for i, command in enumerate(task.verify, 1)),
+        *(Check(f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)),
+        *(Check(f"invariant {i.id}", i.text, i.check) for i in plan.invariants if chosen is None or i.id in chosen),
+        *(_postcondition(f"postcondition {i}", c) for i, c in enumerate(task.postconditions, 1)),
+    )
+
+
+def _postcondition(subject: str, condition: Condition) -> Check:
+    return Check(subject, condition.subject, condition.subject if condition.kind == "command" else None, condition)
+
+
+def checks_of_phase(plans: Sequence[Plan]) -> tuple[Check, ...]:
+    """Return the success criteria and invariants of a phase that have a command, under the names of a verification."""
+    prefixes = {plan.path: f"plan {plan.plan} " if len(plans) > 1 else "" for plan in plans}
+    criteria = [
+        Check(f"{prefixes[plan.path]}{c.id}", c.text, c.command) for plan in plans for c in plan.success_criteria
+    ]
+    invariants = [
+        Check(f"{prefixes[plan.path]}invariant {i.id}", i.text, i.check) for plan in plans for i in plan.invariants
+    ]
+    first = {check.command: check for check in reversed(invariants)}
+    return (*(c for c in criteria if c.command), *(i for i in invariants if first[i.command] is i))
+
+
+def proven_by_bytes(task: Task) -> tuple[tuple[str, str], ...]:
+    """Return (id, text) of the criteria that idumb proves by comparing files, without a command."""
+    proofs = contracts.proofs(task)
+    return tuple((c.id, c.text) for c in task.acceptance if proofs[c.id] in _BY_BYTES)
+
+
+def last_of_each(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the last evidence of each subject about the work itself, and nothing about the state before it."""
+    return {
+        str(row["subject"]): row
+        for row in rows
+        if not str(row["subject"]).startswith("precondition") and not str(row["subject"]).endswith(" before")
+    }
+
+
+def compare(recorded: str | None, now: Evidence) -> str:
+    """Return how a new result compares with the recorded one; None was never recorded."""
+    if now.passed:
+        return SAME if recorded == evidence.PASSED else NOW_PASSES
+    return SAME if recorded in evidence.BROKEN else NOW_FAILS
+
+
+def shell_lines(checks: Iterable[tuple[str, Check]]) -> list[str]:
+    """Return a line for each command that a person can paste into a shell: it prints the exit code and the names.
+
+    A command that several checks share appears once.
+    """
+    names: dict[str, list[str]] = {}
+    for name, check in checks:
+        if check.command:
+            names.setdefault(check.command, []).append(f"{name} {check.subject}".strip())
+    return [
+        f'(cd "$proof" && sh -c {shlex.quote(command)}); echo "exit $?:" {shlex.quote(", ".join(labels))}'
+        for command, labels in names.items()
+    ]
+
+
+def clone_lines(commit: str) -> list[str]:
+    """Return the lines that clone the repository in the current folder and check out a commit."""
+    return [*_CLONE, f'git -C "$proof" checkout --detach {commit}']
+
+
+def hidden_lines(ref: str, path: str) -> list[str]:
+    """Return the lines that check out a tree which no commit has, from a hidden ref of this repository."""
+    return [
+        *_CLONE,
+        f'mkdir -p "$proof/.git/info" && echo \'{RAW}\' > "$proof/.git/info/attributes"',
+        f'git -C "$proof" fetch origin {shlex.quote(ref)}',
+        f'git -C "$proof" read-tree --reset -u FETCH_HEAD:{path}',
+    ]
+
+
+_CLONE = ('proof="$(mktemp -d)/proof"', 'git clone --no-local --no-checkout . "$proof"')

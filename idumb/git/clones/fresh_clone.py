@@ -1,0 +1,249 @@
+"""A fresh clone of the user's repository, as a stranger would make it, in a private temporary folder.
+
+The user's repository is only read. Hooks, templates and the user's git settings take no part; the one exception is the
+filter of Git LFS, without which a clone has no contents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from idumb.app.ports.workspace import CheckedOut
+from idumb.domain import rerun
+from idumb.domain.errors import Refusal
+from idumb.git import git_program
+from idumb.git.clones import dry_run_clone, locked_folders
+from idumb.git.discover import Repository
+from idumb.system.files import outside_folders, user_folders
+from idumb.system.processes import child_process, process_tree
+
+PLACE = "idumb-proofs"
+RUN = "proof"
+"""The run of which the processes in a fresh clone carry the mark."""
+_CLONE = "clone"
+_HOME = "home"
+_TEMPORARY = "tmp"
+_SUBMODULE = b"160000"
+_MOST_SUBMODULES = 1000
+_LINE_ENDINGS = frozenset({"core.autocrlf", "core.eol"})
+_OWN = b".idumb/"
+
+
+@contextlib.contextmanager
+def opened(user: Repository) -> Iterator[FreshClone]:
+    """Yield an empty folder for one clone, and remove it with everything that still runs there."""
+    clear()
+    top, manifest = outside_folders.place(PLACE, user.root)
+    folder, lock = locked_folders.lock(top)
+    try:
+        for name in ("", _HOME, _TEMPORARY):
+            user_folders.make_private(os.path.join(folder, name))
+        yield FreshClone(user, folder, manifest)
+    finally:
+        _end_processes(folder)
+        locked_folders.unlock(folder, lock)
+        locked_folders.remove_empty(top)
+
+
+def clear() -> tuple[str, ...]:
+    """Remove the fresh clones that killed processes left, of any repository. Return their folders."""
+    removed = []
+    for top in outside_folders.places(PLACE):
+        if user_folders.unsafe(top, folder=True) is not None:
+            continue
+        for folder in locked_folders.abandoned(top):
+            _end_processes(folder)
+            locked_folders.remove(folder)
+            removed.append(folder)
+        locked_folders.remove_empty(top)
+    return tuple(removed)
+
+
+def _end_processes(folder: str) -> None:
+    cookies = child_process.run_cookies(RUN, os.path.join(folder, _CLONE))
+    process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE])
+
+
+class FreshClone:
+    """Implements the port `FreshClone`. The clone is made at the first check-out."""
+
+    def __init__(self, user: Repository, folder: str, manifest: str | None) -> None:
+        self._user = user
+        self._folder = folder
+        self._manifest = manifest
+        self._tree = ""
+        self._is_raw = False
+        self._differing: frozenset[str] = frozenset()
+        self.root = os.path.join(folder, _CLONE)
+        self.home = os.path.join(folder, _HOME)
+        self.temporary = os.path.join(folder, _TEMPORARY)
+
+    def check_out(self, commit: str) -> CheckedOut:
+        self._clone(self._user.root, self.root)
+        if self._git(self.root, ["cat-file", "-e", f"{commit}^{{commit}}"]).status != 0:
+            return CheckedOut(f"commit {commit[:10]} is on no branch and no tag, so a clone does not have it")
+        self._required(self.root, ["checkout", "--quiet", "--detach", commit])
+        self._tree = commit
+        missing = self._submodules(self._user.root, self.root, commit)
+        self._differing = frozenset(self._changed())
+        return CheckedOut("", (*self._above(), *missing))
+
+    def check_out_tree(self, ref: str, path: str, parent: str | None) -> CheckedOut:
+        self._clone(self._user.root, self.root)
+        fetched = self._git(self.root, ["fetch", "--quiet", "--no-tags", "origin", ref])
+        if fetched.status != 0:
+            return CheckedOut(f"{ref} no longer exists")
+        if parent is not None and self._git(self.root, ["cat-file", "-e", f"{parent}^{{commit}}"]).status == 0:
+            self._required(self.root, ["update-ref", "--no-deref", "HEAD", parent])
+        self._tree = f"FETCH_HEAD:{path}"
+        self._is_raw = True
+        with self._attributes():
+            self._required(self.root, ["read-tree", self._tree])
+            self._required(self.root, ["checkout-index", "--quiet", "--all"])
+        missing = self._submodules(self._user.root, self.root, self._tree)
+        self._differing = frozenset(self._changed())
+        return CheckedOut("", (*self._above(), *missing))
+
+    def restore(self) -> tuple[str, ...]:
+        changed = [path for path in self._changed() if path not in self._differing]
+        if changed:
+            names = "\0".join(changed).encode("utf-8", "surrogateescape")
+            arguments = ["restore", f"--source={self._tree}", "--staged", "--worktree", "--pathspec-from-file=-"]
+            with self._attributes():
+                self._required(self.root, [*arguments, "--pathspec-file-nul"], names)
+        return tuple(changed)
+
+    def stored(self, path: str, data: bytes) -> bool:
+        place = os.path.join(self.root, path)
+        if os.path.islink(place):
+            return os.fsencode(os.readlink(place)) == data
+        entry = self._git(self.root, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"])
+        raw = ["--no-filters"] if self._is_raw else [f"--path={path}"]
+        # The user's own setting of line endings decided what was committed.
+        user = [f"{name}={text}" for name, text in _settings(self._user).items() if name in _LINE_ENDINGS]
+        settings = [word for setting in user for word in ("-c", setting)]
+        same = self._git(self.root, [*settings, "hash-object", *raw, "--stdin"], data)
+        return entry.status == 0 and entry.out.strip() == same.out.strip()
+
+    def has(self, path: str) -> bool:
+        return self._git(self.root, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"]).status == 0
+
+    def ignored(self) -> tuple[str, ...]:
+        listed = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
+        found = git_program.read(self._user.root, listed).out.split(b"\0")
+        return tuple(os.fsdecode(path) for path in found if path and not path.startswith(_OWN))
+
+    def _above(self) -> tuple[str, ...]:
+        words = "programs in the clone may load it, because every temporary folder is below a project"
+        return (f"{self._manifest}: {words}; set TMPDIR to a folder that is not",) if self._manifest else ()
+
+    def _changed(self) -> list[str]:
+        """Return the tracked paths whose files differ from what was checked out."""
+        with self._attributes():
+            listed = [
+                "diff",
+                "--name-only",
+                "-z",
+                "--no-renames",
+                "--diff-filter=a",
+                "--ignore-submodules=dirty",
+                self._tree,
+                "--",
+            ]
+            output = self._required(self.root, listed)
+        return [os.fsdecode(name) for name in output.split(b"\0") if name]
+
+    @contextlib.contextmanager
+    def _attributes(self) -> Iterator[None]:
+        """Let git take the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
+        if not self._is_raw:
+            yield
+            return
+        path = os.path.join(self.root, ".git", "info", "attributes")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write(f"{rerun.RAW}\n")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _clone(self, source: str, target: str) -> None:
+        if os.path.lexists(os.path.join(target, ".git")):
+            return
+        options = ["--quiet", "--no-local", "--no-hardlinks", "--no-checkout", "--template="]
+        self._required(self._folder, ["clone", *options, "--", source, target])
+
+    def _submodules(self, source: str, target: str, tree: str) -> list[str]:
+        """Fill the submodules from the user's own copies. Return a sentence for each that has none."""
+        missing, waiting = list[str](), [(source, target, tree, "")]
+        for number, (origin, clone, treeish, prefix) in enumerate(waiting):
+            if number > _MOST_SUBMODULES:
+                break
+            for path, commit in self._links(clone, treeish):
+                place, shown = os.path.join(clone, path), f"{prefix}{path}"
+                local = next((at for at in self._copies(origin, clone, treeish, path) if self._has(at, commit)), None)
+                if local is None or os.path.realpath(place) != place:
+                    missing.append(f"submodule {shown}: this machine does not have its commit {commit[:10]}")
+                    continue
+                self._clone(local, place)
+                if self._git(place, ["checkout", "--quiet", "--detach", commit]).status != 0:
+                    missing.append(f"submodule {shown}: its commit {commit[:10]} is on no branch of {local}")
+                    continue
+                waiting.append((local, place, commit, f"{shown}/"))
+        return missing
+
+    def _links(self, clone: str, tree: str) -> list[tuple[str, str]]:
+        """Return path and commit of each submodule in a tree."""
+        listed = self._required(clone, ["ls-tree", "-r", "-z", tree])
+        rows = (row.partition(b"\t") for row in listed.split(b"\0") if row.startswith(_SUBMODULE))
+        return [(os.fsdecode(path), facts.split()[2].decode("ascii")) for facts, _, path in rows]
+
+    def _copies(self, origin: str, clone: str, tree: str, path: str) -> Iterator[str]:
+        """Yield where the user may have a submodule: in the working tree, or in the git folder."""
+        yield os.path.join(origin, path)
+        listed = ["config", "--blob", f"{tree}:.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"]
+        for row in self._git(clone, listed).out.split(b"\0"):
+            name, _, value = row.partition(b"\n")
+            if value == os.fsencode(path):
+                name = name[len(b"submodule.") : -len(b".path")]
+                modules = self._user.common_dir if origin == self._user.root else os.path.join(origin, ".git")
+                yield os.path.join(modules, "modules", os.fsdecode(name))
+
+    def _has(self, repository: str, commit: str) -> bool:
+        """Return whether a folder is a repository of its own that has a commit."""
+        if not any(os.path.lexists(os.path.join(repository, name)) for name in (".git", "HEAD")):
+            return False
+        return self._git(repository, ["cat-file", "-e", f"{commit}^{{commit}}"]).status == 0
+
+    def _git(self, folder: str, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
+        return git_program.in_temporary_folder(self._user.root, folder, arguments, stdin, self._variables())
+
+    def _required(self, folder: str, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
+        result = self._git(folder, arguments, stdin)
+        if result.status != 0:
+            raise git_program.failure(arguments, result)
+        return result.out
+
+    def _variables(self) -> Mapping[str, str]:
+        """Return the variables that replace the user's git settings by those of the clone."""
+        path = os.path.join(self._folder, "gitconfig")
+        variables = {"HOME": self.home, "GIT_CONFIG_GLOBAL": path, "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+        if not os.path.exists(path):
+            settings = {name: text for name, text in _settings(self._user).items() if name.startswith("filter.lfs.")}
+            with open(path, "w", encoding="utf-8"):
+                pass
+            for name, text in {"safe.directory": "*", "init.defaultBranch": "main", **settings}.items():
+                arguments = ["config", "--file", path, name, text]
+                git_program.in_temporary_folder(self._user.root, self._folder, arguments, b"", variables)
+        return variables
+
+
+def _settings(user: Repository) -> Mapping[str, str]:
+    try:
+        return dry_run_clone.settings(user)
+    except Refusal:
+        return {}

@@ -1,0 +1,334 @@
+"""`idumb prove` reruns the evidence in a fresh clone of the commit, and changes nothing (R-RUN-3, R-RUN-13)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.git.clones import fresh_clone
+from idumb.system.processes import process_tree
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import edit, run
+from tests.support.project import Project, making, shell, task, write
+from tests.support.project import edit as edit_step
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/prove.json").read_text(encoding="utf-8"))
+HEAD = "success_criteria: ['A is there — check: `test -s a.txt`', 'It reads well — opinion']\n"
+HUMAN = "  - [ ] it holds — check: `test -s b.txt`\n  - [ ] it is liked — human\n"
+SUMMARY = ".planning/phases/1/1-SUMMARY.md"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, which is empty after each test."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def done(project: Project, *tasks: str, head: str = "") -> None:
+    project.plan(tasks, head=head)
+    ended = run(project)
+    assert ended.code in (0, 1), ended
+    assert set(project.statuses().values()) == {"completed"}
+
+
+def prove(project: Project, *arguments: str, code: int = 0) -> Answer:
+    before, events = project.repo.ledger(), len(project.events())
+    refs = project.repo.refs()
+    answer = project.quick("prove", "1", *arguments, "--json")
+    assert answer.code == code, answer
+    jsonschema.Draft202012Validator(SCHEMA).validate(answer.data)
+    assert project.repo.ledger() == before
+    assert (project.repo.refs(), len(project.events())) == (refs, events)
+    assert not any(Path(os.environ["TMPDIR"]).iterdir())
+    return answer
+
+
+def results(answer: Answer) -> dict[str, str]:
+    return {row["id"]: row["result"] for row in answer.data["tasks"]}
+
+
+def checks(answer: Answer, number: int = 0) -> dict[str, str]:
+    return {check["subject"]: check["result"] for check in answer.data["tasks"][number]["checks"]}
+
+
+def commit_of(project: Project, task: str) -> str:
+    return project.repo.git("log", "--format=%H", f"--grep=^Idumb-Task: {task}$")
+
+
+def test_an_honest_phase_is_proven_at_its_newest_commit_and_each_task_at_its_own(project: Project) -> None:
+    done(project, making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), head=HEAD)
+    first, last = commit_of(project, "T1-01"), commit_of(project, "T1-02")
+    answer = prove(project)
+    assert (answer.data["commit"], answer.data["proven"]) == (last, True)
+    assert results(answer) == {"T1-01": "proven", "T1-02": "proven"}
+    assert {c["subject"]: c["result"] for c in answer.data["criteria"]} == {"AC-1": "same", "AC-2": "not_run"}
+    assert [row["commit"] for row in prove(project, "--each").data["tasks"]] == [first, last]
+    one = prove(project, "t1-01")
+    assert [(row["id"], row["commit"]) for row in one.data["tasks"]] == [("T1-01", first)]
+    text = project.quick("prove", "1").out
+    assert f"T1-02  proven  at {last[:7]}  1 as recorded" in text
+
+
+def test_a_file_that_git_ignores_is_not_in_the_commit(project: Project) -> None:
+    step = shell("echo made > a.txt; echo cheat > a.log")
+    done(project, task("T1-01", files="create `a.txt`", check="cat a.log", steps=[step]))
+    answer = prove(project, code=1)
+    assert (results(answer), answer.error["code"]) == ({"T1-01": "mismatch"}, "prove.mismatch")
+    assert checks(answer) == {"AC-1": "now_fails"}
+    assert any("git ignores in your working tree: a.log" in warning for warning in answer.object["warnings"])
+    text = project.quick("prove", "1")
+    assert "T1-01 AC-1 now fails, exit 1: cat a.log" in text.out
+    assert "  | cat: a.log: No such file or directory" in text.out
+    assert "Next: idumb show T1-01" in text.out
+
+
+def test_a_commit_that_was_amended_away_is_in_no_clone(project: Project) -> None:
+    done(project, making("T1-01", "a.txt"))
+    lost = commit_of(project, "T1-01")
+    project.repo.git("reset", "--quiet", "--soft", f"{lost}~1")
+    project.repo.git("commit", "--quiet", "-m", "other words")
+    answer = prove(project, code=1)
+    assert results(answer) == {"T1-01": "no_commit"}
+    assert "is on no branch and no tag" in answer.data["tasks"][0]["why"]
+    assert answer.error["hint"] == f"git branch proof-of-T1-01 {lost}"
+    project.repo.git(*shlex.split(answer.error["hint"])[1:])
+    assert results(prove(project)) == {"T1-01": "proven"}
+
+
+def test_a_check_may_write_but_a_tracked_file_is_restored_for_the_next_check(project: Project) -> None:
+    criteria = (
+        "  - [ ] it writes — check: `echo x >> README.md; echo y > new.txt; git add new.txt; test -s a.txt`\n"
+        "  - [ ] it sees — check: `grep -q x README.md && test -s new.txt`\n"
+    )
+    done(project, making("T1-01", "a.txt"))
+    # The plan of the second phase would fail in the folder, so the evidence comes from a task that a person accepts.
+    project.plan([making("T2-01", "b.txt", criteria=criteria)], phase="2")
+    assert project.execute("--max-attempts", "1", phase="2").code == 1
+    assert project.idumb("accept", "T2-01", "--why", "the check is wrong").code == 0
+    project.repo.git("checkout", "--quiet", "HEAD", "--", "README.md")
+    answer = project.json("prove", "2")
+    assert [check["now"] for check in answer.data["tasks"][0]["checks"]] == ["passed", "failed"]
+    assert any("changed README.md, which git tracks; restored" in warning for warning in answer.object["warnings"])
+
+
+def test_what_a_person_or_a_model_said_is_not_rerun(project: Project) -> None:
+    project.plan([making("T1-01", "b.txt", criteria=HUMAN)])
+    assert run(project).code == 5
+    question = project.json("decisions").data["decisions"][0]["id"]
+    assert project.idumb("decide", question, "yes").code == 0
+    assert project.resume().code == 0
+    answer = prove(project)
+    assert checks(answer) == {"AC-1": "same", "AC-2": "not_run"}
+    assert "a person's or a model's word" in answer.data["tasks"][0]["checks"][1]["why"]
+
+
+def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed_them(project: Project) -> None:
+    project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
+    steps = [write("a.txt", "1\n"), write("b.txt", "b\r\n"), edit_step("a.txt", "1", "2"), shell("true")]
+    lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
+    project.repo.write("web.yaml", f"steps:\n{lines}")
+    project.repo.commit("a step plan")
+    contract = project.json("check-plan", "web.yaml").data["contract_hash"]
+    answers = project.answers("web.yaml")
+    assert project.json("approve", "web.yaml", *answers, "--hash", contract).code == 0
+    ended = project.json("execute", "web.yaml")
+    assert ended.code == 0, ended
+    newest, each = project.json("prove", "web.yaml"), project.json("prove", "web.yaml", "--each")
+    assert [*results(newest).values()] == ["nothing_to_run", "proven", "proven", "nothing_to_run"]
+    assert [*results(each).values()] == ["proven", "proven", "proven", "nothing_to_run"]
+    assert "a later task changed a.txt" in newest.data["tasks"][0]["checks"][0]["why"]
+
+
+def test_a_check_that_holds_only_at_its_own_commit_is_a_mismatch_at_the_newest_one(project: Project) -> None:
+    first = making("T1-01", "a.txt", criteria="  - [ ] alone — check: `test -s a.txt && test ! -e b.txt`\n")
+    project.plan([first, making("T1-02", "b.txt", after="T1-01")])
+    run(project, "--no-verify")
+    assert results(prove(project, code=1)) == {"T1-01": "mismatch", "T1-02": "proven"}
+    assert results(prove(project, "--each")) == {"T1-01": "proven", "T1-02": "proven"}
+
+
+def test_without_commits_the_hidden_checkpoint_is_proven_and_the_answer_says_so(project: Project) -> None:
+    project.configure("git: {commit: none}\n")
+    project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
+    project.repo.commit("attributes")
+    done(
+        project, making("T1-01", "a.txt", "one\r\ntwo\n", criteria="  - [ ] raw — check: `test $(wc -c < a.txt) = 9`\n")
+    )
+    answer = prove(project)
+    row = answer.data["tasks"][0]
+    assert (row["commit"], row["result"], answer.data["commit"]) == (None, "proven", None)
+    assert row["checkpoint"].startswith("refs/idumb/")
+    assert any("no commit has this work" in warning for warning in answer.object["warnings"])
+    assert "at a hidden checkpoint, which is no commit" in project.quick("prove", "1").out
+    assert pasted(project) == ["exit 0: T1-01 AC-1"]
+
+
+def pasted(project: Project) -> list[str]:
+    """Return what the commands of SUMMARY print in a shell, about the checks alone."""
+    text = project.read(SUMMARY)
+    script = text.split("```sh\n", 1)[1].split("```", 1)[0]
+    ended = subprocess.run(
+        ["sh"], input=script, cwd=project.folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert not ended.stderr.startswith("sh:"), ended.stderr
+    for left in Path(os.environ["TMPDIR"]).iterdir():
+        subprocess.run(["rm", "-rf", str(left)], check=True)
+    return [line for line in ended.stdout.splitlines() if line.startswith("exit ")]
+
+
+def test_the_summary_has_plain_commands_that_do_the_same(project: Project) -> None:
+    check = "test \"$(cat a.txt)\" = 'it'\\''s $HOME!' && test -z \"${UNSET-}\""
+    criteria = f"  - [ ] quoted — check: `{check}`\n"
+    done(
+        project,
+        making("T1-01", "a.txt", "it's $HOME!\n", criteria=criteria),
+        making("T1-02", "b.txt", after="T1-01"),
+        head=HEAD,
+    )
+    assert pasted(project) == ["exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"]
+    project.repo.git("update-ref", "refs/heads/main", "HEAD~3")  # no clone has the commit, so nothing runs instead
+    assert set(pasted(project)) != {"exit 0: T1-01 AC-1", "exit 0: T1-02 AC-1", "exit 0: phase AC-1"}
+
+
+def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(project: Project, tmp_path: Path) -> None:
+    inner = GitSandbox.create(tmp_path / "inner")
+    inner.write("lib.txt", "inner\n")
+    inner.commit("inner")
+    project.repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
+    project.repo.commit("a submodule", ".gitmodules", "sub")
+    done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat sub/lib.txt a.txt`\n"))
+    assert results(prove(project)) == {"T1-01": "proven"}
+    project.repo.git("submodule", "--quiet", "deinit", "--force", "sub")
+    assert results(prove(project)) == {"T1-01": "proven"}  # from .git/modules
+    subprocess.run(["rm", "-rf", str(project.repo.common_dir / "modules")], check=True)
+    answer = prove(project, code=1)
+    assert any(w.startswith("submodule sub: this machine does not have its commit") for w in answer.object["warnings"])
+
+
+def test_line_endings_are_those_that_a_stranger_gets(project: Project) -> None:
+    project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
+    project.repo.commit("attributes")
+    criteria = "  - [ ] crlf — check: `test $(wc -c < a.txt) = 3`\n"
+    done(project, making("T1-01", "a.txt", "a\r\n", criteria=criteria))
+    assert results(prove(project)) == {"T1-01": "proven"}
+
+
+@pytest.mark.parametrize("kind", ["shallow", "worktree", "detached"])
+def test_it_works_in_other_kinds_of_repositories(project: Project, tmp_path: Path, kind: str) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    other = tmp_path / "other"
+    if kind == "shallow":
+        project.repo.git("clone", "--quiet", "--depth=1", f"file://{project.folder}", str(other))
+    elif kind == "worktree":
+        project.repo.git("worktree", "add", "--quiet", "-b", "other", str(other))
+    else:
+        other = project.folder
+        project.repo.git("checkout", "--quiet", "--detach")
+    there = Project(GitSandbox(other), other)
+    for name, value in (("user.name", "Pat Tester"), ("user.email", "pat@example.invalid")):
+        there.repo.git("config", name, value)
+    assert there.idumb("init").code in (0, 2)
+    assert there.execute().code == 0
+    assert results(prove(there)) == {"T1-01": "proven"}
+
+
+def test_an_edited_plan_changes_nothing_and_another_recorded_command_is_a_mismatch(project: Project) -> None:
+    done(project, making("T1-01", "a.txt"))
+    edit(project, "test -s a.txt", "test -d a.txt")
+    project.commit_own()
+    assert results(prove(project)) == {"T1-01": "proven"}  # the locked plan counts
+
+
+def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:
+    project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] ran — check: `touch {home}/ran`\n")])
+    assert project.quick("prove", "1", "--json").error["code"] == "run.none"
+    assert project.execute().code == 0
+    (home / "ran").unlink()
+    for stored in (home / "state").rglob("consent*"):
+        subprocess.run(["rm", "-rf", str(stored)], check=True)
+    refused = project.quick("prove", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.missing"), refused
+    assert not (home / "ran").exists()
+    assert project.quick("prove", "1", "--run", "0123456789abcdef", "--json").error["code"] == "run.unknown"
+    assert project.quick("prove", "1", "T1-09", "--json").error["code"] == "task.unknown"
+
+
+def test_a_task_that_is_not_completed_has_no_evidence(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", criteria="  - [ ] never — check: `false`\n")])
+    assert project.execute("--max-attempts", "1").code == 1
+    for arguments in (("1",), ("1", "T1-01")):
+        refused = project.quick("prove", *arguments, "--json")
+        assert (refused.code, refused.error["code"]) == (4, "prove.nothing-done")
+
+
+def test_checks_get_a_private_home_and_no_prompt(project: Project, home: Path) -> None:
+    (home / "secret").write_text("x", encoding="ascii")
+    criteria = (
+        '  - [ ] home — check: `test -s a.txt; case "$PWD" in */idumb-proofs-*) test ! -e "$HOME/secret"; esac`\n'
+        '  - [ ] place — check: `case "$PWD" in */idumb-proofs-*) test "$TMPDIR" = "${PWD%/clone}/tmp"; esac`\n'
+    )
+    done(project, making("T1-01", "a.txt", criteria=criteria))
+    project.repo.git("config", "credential.helper", "!false")
+    assert checks(prove(project)) == {"AC-1": "same", "AC-2": "same"}
+
+
+def test_hooks_and_templates_of_the_user_do_not_run(project: Project, home: Path) -> None:
+    done(project, making("T1-01", "a.txt"))
+    template = home / "template" / "hooks"
+    template.mkdir(parents=True)
+    for place in (template, project.repo.common_dir / "hooks"):
+        place.mkdir(exist_ok=True)
+        hook = place / "post-checkout"
+        hook.write_text(f"#!/bin/sh\ntouch {home}/ran\n", encoding="ascii")
+        hook.chmod(0o755)
+    (home / "gitconfig").write_text(
+        f"[init]\n templateDir = {home}/template\n[core]\n hooksPath = {template}\n", encoding="ascii"
+    )
+    prove(project)
+    assert not (home / "ran").exists()
+
+
+WAITS = 'test -s a.txt; case "$PWD" in */idumb-proofs-*) echo $$ > {door}; sleep 600;; esac'
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_killed_proof_leaves_nothing_that_the_next_one_does_not_remove(
+    project: Project, tmp_path: Path, place: Path, number: signal.Signals
+) -> None:
+    os.mkfifo(tmp_path / "door")
+    command = WAITS.format(door=tmp_path / "door")
+    done(project, making("T1-01", "a.txt", criteria=f"  - [ ] waits — check: `{command}`\n"))
+    before = project.repo.ledger()
+    with project.started("prove", "1", "--json") as process:
+        with open(tmp_path / "door", encoding="ascii") as door:
+            sleeper = int(door.readline())
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        assert not any(place.iterdir())
+    else:
+        assert any(place.rglob("clone"))
+        refused = project.json("prove", "1", "T1-09")  # refused before it makes a clone
+        assert refused.error["code"] == "task.unknown"
+    assert project.repo.ledger() == before
+    if number == signal.SIGKILL:
+        assert [Path(folder).name for folder in fresh_clone.clear()] == ["1"]
+    assert not process_tree.is_alive(sleeper)
+    assert not any(place.iterdir())
