@@ -117,4 +117,4 @@ def hidden_lines(ref: str, path: str) -> list[str]:
     ]
 
 
-_CLONE = ('proof="$(mktemp -d)/proof"', 'git clone --no-local --no-checkout . "$proof"')
+_CLONE = ('proof="$(mktemp -d)/proof"', 'git clone --no-checkout --no-local . "$proof"')

@@ -39,7 +39,6 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
     clear(user)
     place = clone.place_of(user)
     top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
-    user_folders.make_private(top)
     folder, lock = locked_folders.lock(top)
     try:
         yield _copied(user, head, folder, also)

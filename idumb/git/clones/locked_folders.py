@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 
 from idumb.git.clones import clone
+from idumb.system.files import user_folders
 
 _LOCK = ".lock"
 
@@ -18,7 +19,9 @@ _LOCK = ".lock"
 def lock(top: str) -> tuple[str, int]:
     """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock."""
     number = 1
+    user_folders.make_private(top)
     while (descriptor := _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)) is None:
+        user_folders.make_private(top)  # another process removes it when it is empty
         number += 1
     return os.path.join(top, str(number)), descriptor
 
