@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
@@ -10,13 +12,17 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.gates import conditions
 from idumb.system.processes import child_process, process_tree
 
+if TYPE_CHECKING:
+    from idumb.gates.check_environment import CheckEnvironment, Conditions
+
 
 class ShellChecks:
     """Checks in `root`, an absolute path, with only the variables of `allowed`.
 
     A check may be silent for `idle_timeout` seconds and use what `limits` allow. `run_id` marks every process that
     builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
-    longer write, because the run's processes then belong to another owner.
+    longer write, because the run's processes then belong to another owner. `private` gives each check an environment of
+    its own; without it, all checks share that of `allowed`.
     """
 
     def __init__(
@@ -29,6 +35,7 @@ class ShellChecks:
         idle_timeout: float | None = None,
         limits: Mapping[str, int] | None = None,
         guard: Callable[[], None] = lambda: None,
+        private: CheckEnvironment | None = None,
     ) -> None:
         self._guard = guard
         self._root = root
@@ -37,17 +44,40 @@ class ShellChecks:
         self._limits = limits
         cookies = child_process.run_cookies(run_id, root)
         self._cookie = cookies[child_process.PLACE_COOKIE]
+        self._cookies = cookies
         self._environment = child_process.environment(allowed, cookies)
+        self._private = private
         self._searched = False
 
     def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
         self._guard()
+        if self._private is None:
+            return self._check(subject, text, command, self._environment, timeout=timeout, tree=tree)
+        try:
+            with self._private.opened(command, self._root) as surroundings:
+                variables = {**surroundings.variables, **self._cookies}
+                result = self._check(subject, text, command, variables, timeout=timeout, tree=tree)
+        except OSError as problem:
+            words = f"no private folder could be made for this check: {problem}"
+            return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
+        return _under(surroundings, result)
+
+    def _check(
+        self,
+        subject: str,
+        text: str,
+        command: str,
+        environment: Mapping[str, str],
+        *,
+        timeout: float | None,
+        tree: str | None,
+    ) -> Evidence:
         return check(
             subject,
             text,
             command,
             root=self._root,
-            environment=self._environment,
+            environment=environment,
             timeout=timeout,
             tree=tree,
             redact=self._redact,
@@ -139,6 +169,21 @@ _NO_PROOF = ("precondition", "setup", "rollback of ")
 
 def _is_invariant(subject: str) -> bool:
     return "invariant" in subject.split(" ")
+
+
+def _under(surroundings: Conditions, result: Evidence) -> Evidence:
+    """Return the evidence with the conditions under which it was found."""
+    output = result.output
+    if result.exit_code == NOT_FOUND and surroundings.omitted:
+        folders = ", ".join(surroundings.omitted)
+        output += f"\n[checks do not search folders of the repository, which PATH names: {folders}]"
+    return replace(
+        result,
+        output=output,
+        weaker=surroundings.weaker,
+        locations=surroundings.locations,
+        entry_points=surroundings.changed,
+    )
 
 
 def _result(finished: child_process.Finished) -> str:

@@ -16,7 +16,7 @@ from idumb.domain.agent import StepRecord
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, UNPROVEN, Criterion, Plan, Step, Task
+from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Step, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import Settings
@@ -71,8 +71,17 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
             validated_from=verdict.judged_from,
             failure=_validator_failure(context, attempt, proofs, verdict.result),
         )
-    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs))
+    attempt = _require_entry_points(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
     return _scan_residue(context, attempt) if checked or attempt.verdict_of_validator is not None else attempt
+
+
+def _require_entry_points(context: RunContext, attempt: Measured) -> Measured:
+    """Fail an attempt in strict mode if what decides which program its checks run changed during the run."""
+    changed = tuple(dict.fromkeys(path for e in attempt.evidence for path in e.entry_points))
+    if not changed or attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.journal.state.mode):
+        return attempt
+    words = f"{wording.listed(changed)} changed during the run; in strict mode, checks need the programs and settings"
+    return attempt.ended(outcome.FAILED, f"{words} that the run started with")
 
 
 def check_after(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -106,10 +107,15 @@ def _rebuilt(context: RunContext, task: Task, task_state: TaskState, report: str
         before=RepositoryState(Head(opened["head"], state.branch), dict(state.guarded.digests or {})),
         announced={name: payload[name] for name in ("envelope", "request", "context", "present") if name in payload},
         result=agent.AgentResult(outcome.COMPLETED, report, reply=report, seconds=seconds),
-        evidence=tuple(Evidence(**{**e, "argv": tuple(e["argv"])}) for e in opened["evidence"]),
+        evidence=tuple(map(_recorded_evidence, opened["evidence"])),
         residue=tuple(opened["residue"]),
         caches=tuple(opened.get("caches", ())),
     )
+
+
+def _recorded_evidence(row: Mapping[str, Any]) -> Evidence:
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+    return Evidence(**fields)
 
 
 def _moment(text: str) -> float:

@@ -38,6 +38,9 @@ class Evidence:
     - `output`: head and tail, bounded and redacted. `output_sha256`: of the whole output.
     - `level`: a failure of level 0 is reported and blocks nothing.
     - `shown`: the evidence that a validator gives for its PASS.
+    - `weaker`: why it proves less than a check that sees only the commit, in words.
+    - `locations`: the user's toolchains that the check saw. `entry_points`: paths that decide which program or package
+      a check runs, and that changed during the run.
     """
 
     subject: str
@@ -54,6 +57,9 @@ class Evidence:
     cause: str | None = None
     level: int = 1
     shown: tuple[ValidatorEvidence, ...] = ()
+    weaker: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
+    entry_points: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -67,6 +73,10 @@ class Evidence:
         del row["shown"]
         if self.shown:
             row["shown"] = [item.as_dict() for item in self.shown]
+        for name in ("weaker", "locations", "entry_points"):
+            row[name] = list(row[name])
+            if not row[name]:
+                del row[name]
         if self.level == levels.ADVISORY:
             del row["level"]
         return row

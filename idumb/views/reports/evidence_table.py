@@ -23,10 +23,21 @@ _WORDS = {
 
 
 def render(events: Sequence[Recorded]) -> list[str]:
-    """Return the lines of a table, or a sentence without evidence."""
+    """Return the lines of a table with what weakens its evidence, or a sentence without evidence."""
     if not events:
         return ["No evidence recorded."]
-    return markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(row) for row in events))
+    table = markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(row) for row in events))
+    weaker = weakened(events)
+    return [*table, "", *(f"- {line}" for line in weaker)] if weaker else table
+
+
+def weakened(events: Sequence[Recorded]) -> list[str]:
+    """Return one line for each reason why evidence proves less, with its subjects."""
+    subjects: dict[str, list[str]] = {}
+    for row in events:
+        for reason in row.get("weaker", ()):
+            subjects.setdefault(reason, []).append(row["subject"])
+    return [f"Weaker: {markup.prose(reason)} ({markup.prose(', '.join(s))})" for reason, s in subjects.items()]
 
 
 def _row(row: Recorded) -> tuple[str, ...]:

@@ -1,0 +1,253 @@
+"""The environment of a check: a private home and TMPDIR, the user's PATH and toolchains, and nothing of the repository.
+
+`compute` is pure. `CheckEnvironment` makes the private folders, one set for each check, and removes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from idumb.gates import entry_points, toolchains
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from idumb.system.files.private_folder import PrivateFolder
+
+PRIVATE = "private"
+USER = "user"
+HOMES = (PRIVATE, USER)
+
+USER_HOME = "HOME is the user's (checks.home: user)"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What decides the environment of a run's checks.
+
+    - `environment`: the user's, as far as `allowed` and the toolchains name it. `home` is absolute.
+    - `inside`: absolute folders of the repository: its working tree first, then its git folder; empty if checks may see
+      them.
+    - `provided`: paths below the working tree that the proving tree has too.
+    """
+
+    environment: Mapping[str, str]
+    allowed: Sequence[str]
+    home: str
+    inside: Sequence[str]
+    provided: Sequence[str] = ()
+    home_of_checks: str = PRIVATE
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The environment of a run's checks, without the paths that differ for each check.
+
+    - `kept`: variable to the location of a tool's data. `links`: path in the private home to its target.
+    - `search_path`: the folders of PATH; `omitted` are those inside the repository that no check gets.
+    """
+
+    variables: Mapping[str, str]
+    kept: Mapping[str, str]
+    links: Mapping[str, str]
+    search_path: tuple[str, ...]
+    omitted: tuple[str, ...]
+    home: str
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Return the locations that the evidence names."""
+        return (
+            *(f"{variable}={path}" for variable, path in self.kept.items()),
+            *(f"~/{name} -> {path}" for name, path in self.links.items()),
+        )
+
+    def variables_of(self, private: str, root: str) -> dict[str, str]:
+        """Return the variables of one check in `root`, whose own folders are in `private`."""
+        own = {"TMPDIR": f"{private}/t", "PYTHONPYCACHEPREFIX": f"{private}/p"}
+        if self.home == PRIVATE:
+            own["HOME"] = f"{private}/h"
+        path = os.pathsep.join(folder.replace(_TREE, root, 1) for folder in self.search_path)
+        others = {name: own["TMPDIR"] for name in ("TMP", "TEMP") if name in self.variables}
+        trusted = toolchains.trust({**self.variables, **self.kept}, root)
+        return {**self.variables, **self.kept, **trusted, "PATH": path, **own, **others}
+
+
+_TREE = "\0"
+"""Marks the tree of a check in `Computed.search_path`."""
+
+
+def compute(
+    inputs: Inputs,
+    *,
+    exists: Callable[[str], bool] = os.path.exists,
+    real: Callable[[str], str] = os.path.realpath,
+    read: Callable[[str], str] = lambda _: "",
+) -> Computed:
+    """Return the environment of a run's checks. It reads the disk only through its arguments."""
+    # In a repository around the home, only the git folder is left out: tools are where they are.
+    around = {*inputs.inside, *map(real, inputs.inside)}
+    roots = tuple(root for root in around if not _is_below(inputs.home, root))
+
+    def outside(path: str) -> bool:
+        return not any(_is_below(path, root) or _is_below(real(path), root) for root in roots)
+
+    variables = {name: inputs.environment[name] for name in inputs.allowed if name in inputs.environment}
+    search_path, omitted = _search_path(variables.get("PATH", os.defpath), inputs, outside)
+    kept: dict[str, str] = {}
+    links: dict[str, str] = {}
+    if inputs.home_of_checks == PRIVATE:
+        found = toolchains.locations(inputs.environment, inputs.home, outside=outside, exists=exists, read=read)
+        for variable, name, path in found:
+            if name:
+                links[name] = path
+            elif variable not in variables:
+                kept[variable] = path
+        # A project that passes a location on purpose decides; the evidence names it all the same.
+        kept |= {name: variables[name] for name in toolchains.VARIABLES if variables.get(name)}
+    return Computed(variables, kept, links, search_path, omitted, inputs.home_of_checks)
+
+
+def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders of PATH that checks get, and those of the repository that they do not get.
+
+    A folder in one of the provided paths is replaced by the same folder of the proving tree.
+    """
+    kept: list[str] = []
+    omitted: list[str] = []
+    for folder in dict.fromkeys(path.split(os.pathsep)):
+        if not folder.startswith("/"):
+            continue
+        if outside(folder):
+            kept.append(folder)
+            continue
+        inner = next((folder[len(root) + 1 :] for root in inputs.inside if _is_below(folder, root)), None)
+        if inner and any(_is_below(inner, provided.strip("/")) for provided in inputs.provided):
+            kept.append(f"{_TREE}/{inner}")
+        else:
+            omitted.append(folder)
+    return tuple(kept), tuple(omitted)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def git_configuration(settings: Mapping[str, str]) -> str:
+    """Return the text of a git configuration file with these settings. No setting of it can start a program."""
+    lines = []
+    for name, value in settings.items():
+        section, _, key = name.rpartition(".")
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines += [f"[{section}]", f'\t{key} = "{escaped}"']
+    return "\n".join((*lines, ""))
+
+
+GIT_SETTINGS = ("user.name", "user.email", "init.defaultBranch")
+"""What a private home takes from the user's git configuration: tests may commit, and these settings start nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under which conditions one check runs.
+
+    - `locations`: the toolchains that it sees. `omitted`: the folders of PATH that it does not see.
+    - `weaker`: why its result proves less, in words. `changed`: paths of entry points that changed during the run.
+    """
+
+    variables: Mapping[str, str]
+    locations: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    weaker: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class CheckEnvironment:
+    """Gives each check of a run an environment of its own. The state of the entry points is recorded when it is made.
+
+    Make it before the first builder starts. `git_settings` returns the settings GIT_SETTINGS of the user's git.
+    """
+
+    def __init__(self, inputs: Inputs, git_settings: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._computed = compute(inputs, read=_text)
+        self._git_settings = git_settings
+        self._inside = tuple(inputs.inside)
+        self._home = inputs.home
+        self._session: PrivateFolder | None = None
+        self._number = 0
+        self._weaker = (USER_HOME,) if inputs.home_of_checks == USER else ()
+        top = self._inside[0] if self._inside else ""
+        self._user_path = tuple(folder.replace(_TREE, top, 1) for folder in self._computed.search_path)
+        environments = [f"{top}/{path.strip('/')}" for path in inputs.provided]
+        self._entry_points = entry_points.EntryPoints(
+            toolchains.configuration_files(inputs.environment, inputs.home, self._computed.kept),
+            self._user_path,
+            [self._computed.kept.get("PYTHONUSERBASE") or f"{inputs.home}/.local", *environments],
+        )
+
+    def watch(self, commands: Iterable[str]) -> None:
+        """Record the programs that these commands name."""
+        self._entry_points.record(commands, self._user_path)
+
+    @contextlib.contextmanager
+    def opened(self, command: str, root: str) -> Iterator[Conditions]:
+        """Make the environment of one check that runs in `root`; remove its folders afterwards. Raises OSError."""
+        changed = self._entry_points.changed(command, self._user_path)
+        from idumb.system.files import private_folder
+
+        if self._session is None:
+            self._session = private_folder.PrivateFolder(self._inside)
+        self._number += 1
+        private = f"{self._session.path}/{self._number}"
+        try:
+            self._make(private)
+            yield Conditions(
+                self._computed.variables_of(private, root),
+                self._computed.locations,
+                self._computed.omitted,
+                (*self._weaker, *(f"{self._short(path)} changed during the run" for path in changed)),
+                changed,
+            )
+        finally:
+            private_folder.remove(private)
+
+    @cached_property
+    def _user_git(self) -> Mapping[str, str]:
+        return self._git_settings()
+
+    def _short(self, path: str) -> str:
+        """Return a path without the user's name, because reports are committed."""
+        home = f"{self._home}/"
+        return f"~/{path.removeprefix(home)}" if path.startswith(home) else path
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _make(self, private: str) -> None:
+        os.mkdir(private, 0o700)
+        for name in "htp":
+            os.mkdir(f"{private}/{name}", 0o700)
+        if self._computed.home != PRIVATE:
+            return
+        for name, target in self._computed.links.items():
+            os.makedirs(os.path.dirname(f"{private}/h/{name}"), mode=0o700, exist_ok=True)
+            os.symlink(target, f"{private}/h/{name}")
+        with open(f"{private}/h/.gitconfig", "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(git_configuration(self._user_git))
+
+
+def _text(path: str) -> str:
+    """Return the text of a small configuration file, "" without one."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return ""
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read(1 << 16)
+    except OSError:
+        return ""

@@ -1,0 +1,142 @@
+"""The entry points of checks: files outside the repository that decide which program or package a check runs.
+
+Each has a recorded state. A file whose size, times and inode are as recorded is not read again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from idumb.domain.plans import shell
+from idumb.system.files import file_state
+from idumb.system.files.file_state import FileState
+
+_HOOKS = frozenset({"sitecustomize", "usercustomize"})
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
+
+
+class EntryPoints:
+    """Records the state of the entry points when it is made, and names those that differ later.
+
+    `files` are watched as such; `python_prefixes` are folders with `lib/python3.x`, in addition to those of the
+    interpreters in `search_path`.
+    """
+
+    def __init__(self, files: Iterable[str], search_path: Sequence[str], python_prefixes: Iterable[str]) -> None:
+        self._started = file_state.now()
+        self._listings: dict[str, tuple[file_state.Signature, tuple[str, ...]]] = {}
+        self._prefixes = tuple(dict.fromkeys((*python_prefixes, *self._python_prefixes(search_path))))
+        self._programs: dict[str, tuple[str, FileState]] = {}
+        self._known = {path: file_state.state(path) for path in (*files, *self._python_files())}
+
+    def record(self, commands: Iterable[str], search_path: Sequence[str]) -> None:
+        """Record the programs that these commands name first."""
+        for name in dict.fromkeys(name for command in commands for name in _programs(command)):
+            if name not in self._programs:
+                path = _find(name, search_path)
+                self._programs[name] = (path, file_state.state(path))
+
+    def changed(self, command: str, search_path: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of entry points that differ from their recorded state, for one command."""
+        changed = [path for path in dict.fromkeys((*self._known, *self._python_files())) if self._differs(path)]
+        for name in _programs(command):
+            path = _find(name, search_path)
+            if path and self._is_other_program(name, path) and path not in changed:
+                changed.append(path)
+        return tuple(changed)
+
+    def _differs(self, path: str) -> bool:
+        known = self._known.get(path)
+        if known is None:  # a file that did not exist when the run started
+            return True
+        return not file_state.is_same(path, known)
+
+    def _is_other_program(self, name: str, path: str) -> bool:
+        if name in self._programs:
+            known_path, known = self._programs[name]
+            return path != known_path or not file_state.is_same(path, known)
+        state = file_state.state(path)
+        if state.signature and state.signature[-1] > self._started:
+            return True
+        self._programs[name] = (path, state)
+        return False
+
+    def _python_prefixes(self, search_path: Iterable[str]) -> Iterator[str]:
+        """Yield the folders that contain `lib/python3.x` of the interpreters on PATH."""
+        prefixes: dict[str, None] = {}
+        for folder in search_path:
+            for name in ("python3", "python"):
+                program = f"{folder}/{name}"
+                if not folder.startswith("/") or not os.path.exists(program):
+                    continue
+                for each in (program, os.path.realpath(program)):
+                    prefix = os.path.dirname(os.path.dirname(each))
+                    prefixes[prefix] = None
+                    if os.path.basename(os.path.dirname(each)) == "shims":
+                        prefixes |= dict.fromkeys(f"{prefix}/versions/{v}" for v in self._list(f"{prefix}/versions"))
+        for prefix in prefixes:
+            if os.path.isdir(f"{prefix}/lib"):
+                yield prefix
+                if os.path.isdir(f"{prefix}/local/lib"):
+                    yield f"{prefix}/local"
+
+    def _python_files(self) -> Iterator[str]:
+        """Yield the files that an interpreter on PATH runs when it starts."""
+        for prefix in self._prefixes:
+            library = f"{prefix}/lib"
+            for name in self._list(library):
+                if name.startswith("python3"):
+                    yield from self._start_files(f"{library}/{name}")
+
+    def _start_files(self, folder: str) -> Iterator[str]:
+        yield from self._hooks(folder, self._list(folder))
+        for name in _PACKAGES:
+            packages = f"{folder}/{name}"
+            names = self._list(packages)
+            yield from self._hooks(packages, names)
+            yield from (f"{packages}/{each}" for each in names if each.endswith(".pth"))
+
+    def _hooks(self, folder: str, names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            if name.partition(".")[0] in _HOOKS:
+                path = f"{folder}/{name}"
+                inner = [each for each in self._list(path) if each.startswith("__init__.")]
+                yield from (f"{path}/{each}" for each in inner) if inner else (path,)
+
+    def _list(self, folder: str) -> tuple[str, ...]:
+        """Return the names in a folder that can matter. A folder with the same times is not listed again."""
+        signature = file_state.signature_of(folder)
+        known = self._listings.get(folder)
+        if known is not None and known[0] == signature:
+            return known[1]
+        try:
+            names = tuple(sorted(filter(_matters, os.listdir(folder)))) if signature else ()
+        except OSError:
+            names = ()
+        if file_state.is_settled(signature):
+            self._listings[folder] = (signature, names)
+        else:
+            self._listings.pop(folder, None)
+        return names
+
+
+def _matters(name: str) -> bool:
+    return (
+        name.endswith(".pth")
+        or name.partition(".")[0] in _HOOKS
+        or name.startswith(("python3", "__init__."))
+        or name[:1].isdigit()
+        or name in _PACKAGES
+    )
+
+
+def _programs(command: str) -> tuple[str, ...]:
+    """Return the programs that a command names, without those relative to the tree, which is judged itself."""
+    return tuple(name for name in shell.read(command).programs if "/" not in name or name.startswith("/"))
+
+
+def _find(name: str, search_path: Sequence[str]) -> str:
+    """Return the path of a program, "" if there is none."""
+    candidates = (name,) if name.startswith("/") else (f"{folder}/{name}" for folder in search_path)
+    return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), "")

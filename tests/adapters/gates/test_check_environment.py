@@ -1,0 +1,268 @@
+"""The environment of a check: private folders, the user's toolchains, nothing of the repository (R-RUN-3, S4, S5)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.gates import check_environment, toolchains
+from idumb.gates.check_environment import PRIVATE, USER, CheckEnvironment, Computed, Inputs
+from idumb.gates.checks import ShellChecks
+from idumb.system.files import private_folder
+
+ALLOWED = ("PATH", "HOME", "TMPDIR")
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+Start = Callable[..., ShellChecks]
+
+
+def computed(environment: Mapping[str, str], *existing: str, home: str = "/home/pat", **inputs: object) -> Computed:
+    """Compute without a disk; `existing` are the paths that exist."""
+    values = {"inside": ("/src", "/src/.git"), "allowed": ALLOWED, **inputs}
+    return check_environment.compute(
+        Inputs({"HOME": home, **environment}, home=home, **values),  # type: ignore[arg-type]
+        exists=lambda path: path in existing,
+        real=lambda path: path,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "place"),
+    [
+        ("CARGO_HOME", ".cargo"),
+        ("RUSTUP_HOME", ".rustup"),
+        ("GOPATH", "go"),
+        ("GOENV", ".config/go/env"),
+        ("GOCACHE", ".cache/go-build"),
+        ("NPM_CONFIG_USERCONFIG", ".npmrc"),
+        ("NPM_CONFIG_CACHE", ".npm"),
+        ("PYENV_ROOT", ".pyenv"),
+        ("PYTHONUSERBASE", ".local"),
+        ("PIP_CONFIG_FILE", ".pip/pip.conf"),
+        ("NVM_DIR", ".nvm"),
+        ("FNM_DIR", ".local/share/fnm"),
+        ("VOLTA_HOME", ".volta"),
+        ("GRADLE_USER_HOME", ".gradle"),
+        ("MAVEN_USER_HOME", ".m2"),
+        ("MISE_DATA_DIR", ".local/share/mise"),
+        ("ASDF_DATA_DIR", ".asdf"),
+        ("SDKMAN_DIR", ".sdkman"),
+        ("PIPX_HOME", ".local/pipx"),
+        ("UV_CACHE_DIR", ".cache/uv"),
+        ("POETRY_CACHE_DIR", ".cache/pypoetry"),
+        ("DENO_DIR", ".cache/deno"),
+        ("BUN_INSTALL", ".bun"),
+        ("BUNDLE_USER_HOME", ".bundle"),
+        ("COMPOSER_HOME", ".composer"),
+        ("NUGET_PACKAGES", ".nuget/packages"),
+        ("CCACHE_DIR", ".ccache"),
+        ("ANDROID_HOME", "Android/Sdk"),
+    ],
+)
+def test_a_tool_finds_its_data_below_the_real_home(variable: str, place: str) -> None:
+    path = f"/home/pat/{place}"
+    found = computed({}, path)
+    assert found.kept[variable] == path
+    assert f"{variable}={path}" in found.locations
+    assert variable not in computed({}).kept
+
+
+def test_the_user_s_own_location_comes_first() -> None:
+    found = computed({"CARGO_HOME": "/data/cargo", "XDG_CACHE_HOME": "/fast"}, "/home/pat/.cargo", "/fast/pip")
+    assert (found.kept["CARGO_HOME"], found.kept["PIP_CACHE_DIR"]) == ("/data/cargo", "/fast/pip")
+    assert computed({"npm_config_cache": "/data/npm"}).kept["NPM_CONFIG_CACHE"] == "/data/npm"
+
+
+@pytest.mark.parametrize("value", ["/src/tools", "/src", "relative", "", "/src/.git/tools"])
+def test_a_location_in_the_repository_is_not_passed(value: str) -> None:
+    assert "CARGO_HOME" not in computed({"CARGO_HOME": value}).kept
+
+
+def test_one_entry_of_a_list_of_locations_may_be_in_the_repository() -> None:
+    assert computed({"GOPATH": "/src/go:/data/go"}).kept["GOPATH"] == "/data/go"
+
+
+def test_a_location_that_the_project_passes_is_kept_and_named() -> None:
+    found = computed({"CARGO_HOME": "/src/.cargo"}, allowed=(*ALLOWED, "CARGO_HOME"))
+    assert found.variables["CARGO_HOME"] == "/src/.cargo"
+    assert "CARGO_HOME=/src/.cargo" in found.locations
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "variable", "place"),
+    [
+        (".npmrc", "registry=http://x\ncache = /data/npm\n", "NPM_CONFIG_CACHE", ".npm"),
+        (".config/go/env", "GOPATH=/data/go\n", "GOPATH", "go"),
+        (".config/pip/pip.conf", "[global]\ncache-dir = /data/pip\n", "PIP_CACHE_DIR", ".cache/pip"),
+    ],
+)
+def test_a_default_never_overrides_a_tool_s_own_configuration(file: str, text: str, variable: str, place: str) -> None:
+    inputs = Inputs({}, ALLOWED, "/home/pat", ("/src",))
+
+    def kept(content: str) -> Mapping[str, str]:
+        return check_environment.compute(
+            inputs,
+            exists=lambda path: path == f"/home/pat/{place}",
+            real=str,
+            read=lambda path: content if path == f"/home/pat/{file}" else "",
+        ).kept
+
+    assert variable not in kept(text)
+    assert variable in kept("# cache-dir\n")
+
+
+def test_data_without_a_variable_is_linked_into_the_private_home() -> None:
+    found = computed({}, "/home/pat/.m2", "/home/pat/.tool-versions")
+    assert found.links == {".m2": "/home/pat/.m2", ".tool-versions": "/home/pat/.tool-versions"}
+    assert "~/.m2 -> /home/pat/.m2" in found.locations
+
+
+def test_folders_of_the_repository_are_no_part_of_path() -> None:
+    path = f"/src/bin:/src/.venv/bin:{SYSTEM_PATH}:relative::/srcs/bin:/usr/bin"
+    found = computed({"PATH": path})
+    assert found.search_path == (*SYSTEM_PATH.split(":"), "/srcs/bin")
+    assert found.omitted == ("/src/bin", "/src/.venv/bin")
+
+
+def test_a_provided_folder_of_path_is_that_of_the_proving_tree() -> None:
+    found = computed({"PATH": f"/src/.venv/bin:/src/tools:{SYSTEM_PATH}"}, provided=(".venv/",))
+    assert found.variables_of("/private", "/proof")["PATH"] == f"/proof/.venv/bin:{SYSTEM_PATH}"
+    assert found.omitted == ("/src/tools",)
+
+
+def test_tools_of_a_repository_around_the_home_are_kept() -> None:
+    found = computed({"PATH": f"/home/pat/.local/bin:{SYSTEM_PATH}"}, "/home/pat/.cargo", inside=("/home/pat",))
+    assert (found.kept["CARGO_HOME"], found.omitted) == ("/home/pat/.cargo", ())
+
+
+def test_mise_trusts_the_tree_of_the_check() -> None:
+    found = computed({}, "/home/pat/.local/share/mise")
+    assert found.variables_of("/private", "/proof")["MISE_TRUSTED_CONFIG_PATHS"] == "/proof"
+    assert "MISE_TRUSTED_CONFIG_PATHS" not in computed({}).variables_of("/private", "/proof")
+
+
+def test_the_user_s_home_is_a_choice() -> None:
+    found = computed({"TMPDIR": "/tmp"}, "/home/pat/.cargo", home_of_checks=USER)
+    variables = found.variables_of("/private", "/proof")
+    assert (variables["HOME"], variables["TMPDIR"]) == ("/home/pat", "/private/t")
+    assert found.locations == ()
+
+
+def test_no_location_is_in_the_table_twice() -> None:
+    names = [row.variable or row.places[0] for row in toolchains.LOCATIONS]
+    assert len(names) == len(set(names))
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for private folders in TMPDIR, although that has a long path."""
+    monkeypatch.setattr(private_folder, "_LONGEST_TMPDIR", 500)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path / f"idumb-{os.geteuid()}"
+
+
+@pytest.fixture
+def start(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Return a function that starts the checks of a run in the repository `tmp_path/repo`."""
+    (tmp_path / "repo").mkdir()
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    environments: list[CheckEnvironment] = []
+
+    def begin(home_of_checks: str = PRIVATE, git: Mapping[str, str] | None = None) -> ShellChecks:
+        root = str(tmp_path / "repo")
+        inputs = Inputs(dict(os.environ), ALLOWED, str(home), (root, f"{root}/.git"), home_of_checks=home_of_checks)
+        environments.append(CheckEnvironment(inputs, lambda: git or {}))
+        return ShellChecks(root, ALLOWED, str, "run", private=environments[-1])
+
+    yield begin
+    for environment in environments:
+        environment.close()
+
+
+def run(checks: ShellChecks, command: str) -> Evidence:
+    return checks.command("AC-1", "it holds", command, timeout=60, tree="t" * 40)
+
+
+def test_each_check_has_new_private_folders(start: Start, home: Path) -> None:
+    checks = start()
+    command = 'for f in "$HOME" "$TMPDIR" "$PYTHONPYCACHEPREFIX"; do echo $f; ls $f; date > $f/left; done; ls -a $HOME'
+    first, second = (run(checks, command).output.split() for _ in range(2))
+    assert first[3:] == second[3:] == [".", "..", ".gitconfig", "left"]
+    assert set(first[:3]).isdisjoint(second[:3])
+    assert not any(path.startswith(str(home)) or os.path.exists(path) for path in first[:3])
+
+
+def test_a_socket_fits_into_the_private_tmpdir(start: Start) -> None:
+    result = run(start(), "printf %s $TMPDIR")
+    with socket.socket(socket.AF_UNIX) as server, pytest.raises(FileNotFoundError):
+        server.bind(f"{result.output}/{'x' * 50}/s")  # the folder is missing; a long path would be another error
+
+
+def test_the_private_home_has_the_user_s_git_identity_and_nothing_else(start: Start) -> None:
+    checks = start(git={"user.name": 'Pat "P" \\ Tester', "user.email": "pat@example.invalid"})
+    assert run(checks, "git config --global --list").output.split("\n") == [
+        'user.name=Pat "P" \\ Tester',
+        "user.email=pat@example.invalid",
+        "",
+    ]
+
+
+def test_a_folder_without_write_permission_is_removed(start: Start, base: Path) -> None:
+    run(start(), "mkdir -p $HOME/go/pkg/mod/x && touch $HOME/go/pkg/mod/x/y && chmod -R a-w $HOME/go")
+    (session,) = base.iterdir()
+    assert [path.name for path in session.iterdir()] == ["lock"]
+    assert stat.S_IMODE(base.stat().st_mode) == stat.S_IMODE(session.stat().st_mode) == 0o700
+
+
+def test_a_later_process_removes_the_folders_of_a_killed_one(base: Path) -> None:
+    (base / "killed").mkdir(parents=True, mode=0o700)
+    base.chmod(0o700)
+    (base / "killed" / "lock").touch()
+    living = private_folder.PrivateFolder()
+    other = private_folder.PrivateFolder()
+    assert {path.name for path in base.iterdir()} == {os.path.basename(living.path), os.path.basename(other.path)}
+    living.close()
+    other.close()
+    assert list(base.iterdir()) == []
+
+
+def test_a_folder_of_others_is_not_used(base: Path) -> None:
+    base.mkdir(mode=0o777)
+    base.chmod(0o777)
+    folder = private_folder.PrivateFolder()
+    assert os.path.dirname(folder.path) == str(base.parent)
+    folder.close()
+
+
+def test_a_program_that_only_the_repository_s_path_entry_has_is_named(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `pytest` that a builder plants in the repository's entry of PATH never runs."""
+    planted = tmp_path / "repo" / ".local" / "bin" / "planted-pytest"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\nexit 0\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted.parent}:{SYSTEM_PATH}")
+    result = run(start(), "planted-pytest -q")
+    assert result.result == evidence.ERRORED
+    assert str(planted.parent) in result.output
+
+
+def test_the_user_s_home_is_recorded_as_weaker(start: Start, home: Path) -> None:
+    result = run(start(USER), "printf %s $HOME")
+    assert (result.output, result.weaker) == (str(home), ("HOME is the user's (checks.home: user)",))
+    assert run(start(), "true").weaker == ()
+
+
+def test_the_user_s_locations_are_in_the_evidence(start: Start, home: Path) -> None:
+    (home / ".cargo").mkdir()
+    result = run(start(), "printf %s $CARGO_HOME")
+    assert result.output == str(home / ".cargo")
+    assert result.as_dict()["locations"] == [f"CARGO_HOME={home}/.cargo"]

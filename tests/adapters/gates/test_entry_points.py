@@ -1,0 +1,225 @@
+"""A change of what decides which program or package a check runs is seen (R-RUN-3, T12)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.proof.evidence import Evidence
+from idumb.gates.check_environment import CheckEnvironment, Inputs
+from idumb.gates.checks import ShellChecks
+
+ALLOWED = ("PATH", "HOME", "TMPDIR")
+
+
+class World:
+    """A home with a toolchain, a repository, and the checks of a run in it."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self.home, self.repository = home, root / "repo"
+        self.repository.mkdir()
+        self.bin = home / ".local" / "bin"
+        self.bin.mkdir(parents=True)
+        (self.bin / "python3").symlink_to(sys.executable)
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        self.packages = home / ".local" / "lib" / version / "site-packages"
+        self.packages.mkdir(parents=True)
+        (self.packages / "known.pth").write_text("# nothing\n")
+        (home / ".cargo").mkdir()
+        (home / ".cargo" / "config.toml").write_text("[build]\n")
+        (home / ".npmrc").write_text("fund=false\n")
+        self.program("tool", "exit 0")
+        self.settle()
+
+    def program(self, name: str, text: str) -> Path:
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+    def settle(self) -> None:
+        """Give all files times well in the past, as those of a real home have; a kernel sets the rest."""
+        for path in sorted(self.home.rglob("*")):
+            os.utime(path, ns=(10**18, 10**18), follow_symlinks=False)
+
+    def start(self) -> Callable[[str], Evidence]:
+        root = str(self.repository)
+        environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home)}
+        private = CheckEnvironment(Inputs(environment, ALLOWED, str(self.home), (root, f"{root}/.git")))
+        private.watch(["tool --version", "python3 -c 1", "missing-tool"])
+        checks = ShellChecks(root, ALLOWED, str, "run", private=private)
+        return lambda command: checks.command("AC-1", "", command, timeout=60, tree=None)
+
+
+@pytest.fixture
+def world(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return World(tmp_path, home)
+
+
+def _config(world: World) -> Path:
+    path = world.home / ".cargo" / "config.toml"
+    path.write_text('[build]\nrustc-wrapper = "/tmp/cheat"\n')
+    return path
+
+
+def _new_config(world: World) -> Path:
+    path = world.home / ".pip" / "pip.conf"
+    path.parent.mkdir()
+    path.write_text("[global]\nindex-url = http://127.0.0.1/\n")
+    return path
+
+
+def _removed(world: World) -> Path:
+    path = world.home / ".npmrc"
+    path.unlink()
+    return path
+
+
+def _same_size_and_times(world: World) -> Path:
+    path = world.home / ".npmrc"
+    before = path.stat()
+    path.write_text("fund=trues\n"[: before.st_size - 1] + "\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return path
+
+
+def _site(world: World) -> Path:
+    path = world.packages / "sitecustomize.py"
+    path.write_text("import os\nos._exit(0)\n")
+    return path
+
+
+def _user_site_package(world: World) -> Path:
+    path = world.packages / "usercustomize" / "__init__.py"
+    path.parent.mkdir()
+    path.write_text("import os\nos._exit(0)\n")
+    return path
+
+
+def _path_file(world: World) -> Path:
+    path = world.packages / "planted.pth"
+    path.write_text("import os; os._exit(0)\n")
+    return path
+
+
+def _known_path_file(world: World) -> Path:
+    path = world.packages / "known.pth"
+    path.write_text("import os; os._exit(0)\n")
+    return path
+
+
+def _another_version(world: World) -> Path:
+    path = world.packages.parents[1] / "python3.99" / "site-packages" / "sitecustomize.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("import os\n")
+    return path
+
+
+def _program(world: World) -> Path:
+    return world.program("tool", "exit 0 # always")
+
+
+def _moved_program(world: World) -> Path:
+    other = world.program("prepared", "exit 0 # always")
+    path = world.bin / "tool"
+    path.unlink()
+    path.symlink_to(other)
+    return path
+
+
+def _git(world: World) -> Path:
+    path = world.home / ".gitconfig"
+    path.write_text("[alias]\n\tstatus = !true\n")
+    return path
+
+
+CHANGES = [
+    _config,
+    _new_config,
+    _removed,
+    _same_size_and_times,
+    _site,
+    _user_site_package,
+    _path_file,
+    _known_path_file,
+    _another_version,
+    _program,
+    _moved_program,
+    _git,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=[each.__name__[1:] for each in CHANGES])
+def test_evidence_after_a_change_is_weaker_and_names_the_path(world: World, change: Callable[[World], Path]) -> None:
+    run = world.start()
+    before = run("tool")
+    path = str(change(world))
+    after = run("tool")
+    assert (before.entry_points, before.weaker) == ((), ())
+    assert after.passed
+    assert after.entry_points == (path,)
+    assert after.weaker == (f"~{path.removeprefix(str(world.home))} changed during the run",)
+    assert after.as_dict()["entry_points"] == [path]
+
+
+def test_a_program_that_appears_is_a_change_although_no_command_was_known(world: World) -> None:
+    run = world.start()
+    planted = world.program("new-tool", "exit 0")
+    assert run("new-tool -q && true").entry_points == (str(planted),)
+    assert run("missing-tool || tool").entry_points == ()
+
+
+def test_a_program_that_hides_another_is_a_change(world: World) -> None:
+    run = world.start()
+    assert run("git --version").entry_points == ()
+    planted = world.program("git", "exit 0")
+    assert run("git --version").entry_points == (str(planted),)
+
+
+def test_the_same_bytes_are_no_change(world: World) -> None:
+    run = world.start()
+    for path in (world.home / ".npmrc", world.bin / "tool", world.packages / "known.pth"):
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data)
+        path.chmod(0o755)
+    assert run("tool").entry_points == ()
+
+
+def test_a_change_that_is_taken_back_is_over(world: World) -> None:
+    run = world.start()
+    path = world.home / ".npmrc"
+    data = path.read_bytes()
+    path.write_text("registry=http://127.0.0.1/\n")
+    assert run("tool").entry_points == (str(path),)
+    path.write_bytes(data)
+    assert run("tool").entry_points == ()
+
+
+def test_other_files_of_the_home_are_no_entry_points(world: World) -> None:
+    run = world.start()
+    (world.home / ".bash_history").write_text("ls\n")
+    (world.packages / "library.py").write_text("X = 1\n")
+    (world.bin / "other").write_text("")
+    assert run("tool").entry_points == ()
+
+
+def test_hooks_of_a_virtual_environment_on_path_are_watched(world: World, tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    variables = {"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(world.home)}
+    private = CheckEnvironment(Inputs(variables, ALLOWED, str(world.home), (str(world.repository),)))
+    checks = ShellChecks(str(world.repository), ALLOWED, str, "run", private=private)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    assert checks.command("AC-1", "", "python3 -c 1", timeout=60, tree=None).entry_points == ()
+    (packages / "sitecustomize.py").write_text("import os\nos._exit(0)\n")
+    cheated = checks.command("AC-1", "", "python3 -c 'raise SystemExit(1)'", timeout=60, tree=None)
+    assert cheated.passed
+    assert cheated.entry_points == (str(packages / "sitecustomize.py"),)
+    private.close()
