@@ -20,7 +20,6 @@ CHANGED_COMMAND = "changed_command"
 RAW = "* -text -eol -filter -ident -working-tree-encoding"
 """Attributes with which git takes the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
 
-MISMATCHES = frozenset({NOW_FAILS, CHANGED_COMMAND})
 
 _BY_BYTES = frozenset({STEPS, CHANGED})
 

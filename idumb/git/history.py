@@ -17,7 +17,7 @@ from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import branch, git_program, guarded_files, index_file, open_repository, stale_locks
 from idumb.git import refs as own_refs
-from idumb.git.clones import dry_run_clone
+from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.scan import ignores, nested_repositories, uncommitted
@@ -268,7 +268,8 @@ class GitHistory:
         own_refs.delete(self.repository, self._place, ref, expected)
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
-        return (*stale_locks.clear(self._place, self.head().branch, since), *dry_run_clone.clear(self._place))
+        removed = stale_locks.clear(self._place, self.head().branch, since)
+        return (*removed, *dry_run_clone.clear(self._place), *fresh_clone.clear())
 
     def _branch_ref(self) -> str | None:
         head = self.repository.lookup_reference("HEAD")

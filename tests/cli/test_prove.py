@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
+from unittest.mock import ANY
 
 import jsonschema
 import pytest
@@ -249,11 +250,21 @@ def test_it_works_in_other_kinds_of_repositories(project: Project, tmp_path: Pat
     assert results(prove(there)) == {"T1-01": "proven"}
 
 
-def test_an_edited_plan_changes_nothing_and_another_recorded_command_is_a_mismatch(project: Project) -> None:
-    done(project, making("T1-01", "a.txt"))
-    edit(project, "test -s a.txt", "test -d a.txt")
+def test_the_locked_plan_counts_and_what_it_no_longer_has_is_not_run(project: Project) -> None:
+    second = ", {id: INV-2, text: B never is, check: test ! -e b.txt}"
+    head = f"invariants: [{{id: INV-1, text: A stays, check: test -s a.txt}}{second}]\n"
+    done(project, making("T1-01", "a.txt"), head=head)
+    first = prove(project).data
+    edit(project, "check: test -s a.txt}", "check: test -f a.txt}")
+    edit(project, second, "")
     project.commit_own()
-    assert results(prove(project)) == {"T1-01": "proven"}  # the locked plan counts
+    assert checks(prove(project)) == dict.fromkeys(("AC-1", "invariant INV-1", "invariant INV-2"), "same")
+    assert run(project).code == 0  # a new run, which carries the task
+    answer = prove(project)
+    assert answer.data["run"] != first["run"]
+    assert checks(answer) == {"AC-1": "same", "invariant INV-1": "changed_command", "invariant INV-2": "not_run"}
+    assert "recorded for another command: test -s a.txt" in answer.data["tasks"][0]["checks"][1]["why"]
+    assert prove(project, "--run", first["run"]).data == {**first, "tasks": ANY, "criteria": ANY}
 
 
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:

@@ -184,7 +184,7 @@ def _task_row(task: TaskState, place: Place, rows: list[Row]) -> Row:
     return {
         "id": task.id,
         "status": task.status,
-        "result": MISMATCH if results & rerun.MISMATCHES else proven,
+        "result": MISMATCH if rerun.NOW_FAILS in results else proven,
         "commit": place.commit,
         "checkpoint": place.ref,
         "why": "",
@@ -213,21 +213,24 @@ def _recorded(services: Services, state: RunState, task: TaskState) -> list[Mapp
 
 
 def _rerun(proof: _Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
-    """Run a check, unless the evidence was recorded for another command."""
+    """Run a check of the locked plan, and compare."""
     was = None if recorded is None else str(recorded["result"])
-    row: Row = {"subject": check.subject, "text": check.text, "command": check.command, "recorded": was}
+    now = _now(proof, check)
+    result, why = rerun.compare(was, now), ""
     if recorded is not None and check.command is not None and not _is_same_command(proof, check, recorded):
         why = f"the evidence was recorded for another command: {recorded['command']}"
-        return {**row, **_NOTHING_RAN, "result": rerun.CHANGED_COMMAND, "why": why}
-    now = _now(proof, check)
+        result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
     return {
-        **row,
-        "result": rerun.compare(was, now),
+        "subject": check.subject,
+        "text": check.text,
+        "command": check.command,
+        "recorded": was,
+        "result": result,
         "now": now.result,
         "exit_code": now.exit_code,
         "output": "" if now.passed else now.output,
         "seconds": round(now.seconds, 3),
-        "why": "",
+        "why": why,
     }
 
 
@@ -308,7 +311,7 @@ def _not_rerun(declared: Any, recorded: Mapping[str, Mapping[str, Any]]) -> Iter
             "command": row.get("command"),
             "recorded": row["result"],
             **_NOTHING_RAN,
-            "result": rerun.CHANGED_COMMAND if has_command else rerun.NOT_RUN,
+            "result": rerun.NOT_RUN,
             "why": words,
         }
 
@@ -335,7 +338,7 @@ def _result(
     notes: Iterable[str],
 ) -> Result:
     wrong = [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
-    failed = [row["subject"] for row in criteria if row["result"] in rerun.MISMATCHES]
+    failed = [row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS]
     place = targets[0].place if len(targets) == 1 else None
     data: Row = {
         "phase": state.phase,

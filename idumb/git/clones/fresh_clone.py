@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from idumb.app.ports.workspace import CheckedOut
-from idumb.domain import rerun
 from idumb.domain.errors import Refusal
 from idumb.git import git_program
 from idumb.git.clones import dry_run_clone, locked_folders
@@ -161,6 +160,8 @@ class FreshClone:
         if not self._is_raw:
             yield
             return
+        from idumb.domain import rerun
+
         path = os.path.join(self.root, ".git", "info", "attributes")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="ascii") as stream:

@@ -17,7 +17,7 @@ _CHECKS = {
     rerun.NOW_FAILS: "now fails",
     rerun.NOW_PASSES: "now passes",
     rerun.NOT_RUN: "not rerun",
-    rerun.CHANGED_COMMAND: "another command",
+    rerun.CHANGED_COMMAND: "passes with another command",
 }
 
 
@@ -26,7 +26,7 @@ def prove(data: phrases.Data) -> str:
     rows = [(markup.one_line(row["id"]), _RESULTS[row["result"]], _place(row), _summary(row)) for row in data["tasks"]]
     if data["criteria"]:
         phase = {"checks": data["criteria"], "why": "", "status": ""}
-        wrong = any(row["result"] in rerun.MISMATCHES for row in data["criteria"])
+        wrong = any(row["result"] == rerun.NOW_FAILS for row in data["criteria"])
         rows.append(("phase", "not proven" if wrong else "proven", _place(data), _summary(phase)))
     lines = [f"Phase {markup.one_line(data['phase'])}, run {data['run']}, in a fresh clone:", *phrases.columns(rows)]
     for name, checks in [*((row["id"], row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]:
@@ -51,9 +51,9 @@ def _summary(row: phrases.Data) -> str:
 
 
 def _details(name: str, check: phrases.Data) -> list[str]:
-    if check["result"] not in rerun.MISMATCHES:
+    if check["result"] != rerun.NOW_FAILS:
         return []
-    words = check["why"] or check["command"] or check["text"]
     exit_code = "" if check["exit_code"] is None else f", exit {check['exit_code']}"
-    head = f"{name} {check['subject']} {_CHECKS[check['result']]}{exit_code}: {words}"
+    why = f" ({check['why']})" if check["why"] else ""
+    head = f"{name} {check['subject']} now fails{exit_code}: {check['command'] or check['text']}{why}"
     return [markup.one_line(head), *phrases.last_lines(check["output"], _OUTPUT_LINES, "  | ")]
