@@ -97,7 +97,7 @@ def test_a_file_that_git_ignores_is_not_in_the_commit(project: Project) -> None:
     text = project.quick("prove", "1")
     assert "T1-01 AC-1 now fails, exit 1: cat a.log" in text.out
     assert "  | cat: a.log: No such file or directory" in text.out
-    assert "Next: idumb show T1-01" in text.out
+    assert "  next: idumb show T1-01" in text.err
 
 
 def test_a_commit_that_was_amended_away_is_in_no_clone(project: Project) -> None:
@@ -300,19 +300,19 @@ def test_checks_get_a_private_home_and_no_prompt(project: Project, home: Path) -
     assert checks(prove(project)) == {"AC-1": "same", "AC-2": "same"}
 
 
-def test_hooks_and_templates_of_the_user_do_not_run(project: Project, home: Path) -> None:
-    done(project, making("T1-01", "a.txt"))
+def test_hooks_templates_and_git_settings_of_the_user_have_no_effect(project: Project, home: Path) -> None:
+    in_clone = 'case "$PWD" in */idumb-proofs-*) test ! -e .git/hooks && test $(wc -c < a.txt) = 2; esac'
+    done(project, making("T1-01", "a.txt", "a\n", criteria=f"  - [ ] plain — check: `{in_clone}`\n"))
     template = home / "template" / "hooks"
     template.mkdir(parents=True)
-    for place in (template, project.repo.common_dir / "hooks"):
-        place.mkdir(exist_ok=True)
-        hook = place / "post-checkout"
+    for folder in (template, project.repo.common_dir / "hooks"):
+        folder.mkdir(exist_ok=True)
+        hook = folder / "post-checkout"
         hook.write_text(f"#!/bin/sh\ntouch {home}/ran\n", encoding="ascii")
         hook.chmod(0o755)
-    (home / "gitconfig").write_text(
-        f"[init]\n templateDir = {home}/template\n[core]\n hooksPath = {template}\n", encoding="ascii"
-    )
-    prove(project)
+    settings = f"[init]\n templateDir = {home}/template\n[core]\n hooksPath = {template}\n autocrlf = true\n"
+    (home / "gitconfig").write_text(settings, encoding="ascii")
+    assert checks(prove(project)) == {"AC-1": "same"}
     assert not (home / "ran").exists()
 
 

@@ -23,7 +23,7 @@ from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import step_plan
-from idumb.domain.plans.plan import HUMAN, OPINION
+from idumb.domain.plans.plan import HUMAN, OPINION, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
@@ -59,6 +59,7 @@ class _Proof:
     services: Services
     state: RunState
     contract: Contract
+    plans: Mapping[str, Plan]
     clone: FreshClone
     checks: Checks
     ran: dict[str, Evidence] = field(default_factory=dict)
@@ -146,8 +147,9 @@ def _prove(
             there = clone.check_out_tree(place.ref or "", task_commits.FILES, state.base.commit)
         if there.missing:
             return [_without_commit(task, there.missing, place) for task in target.tasks], [], []
-        proof = _Proof(services, state, contract, clone, checks, notes=list(there.notes))
-        rows = [_task(proof, task, place, _later(state, task, target)) for task in target.tasks]
+        proof = _Proof(services, state, contract, contract.plan_by_task(), clone, checks, notes=list(there.notes))
+        newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
+        rows = [_task(proof, task, place, newest) for task in target.tasks]
         criteria = list(_phase(proof)) if target.phase else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
         ignored = clone.ignored() if failing else ()
@@ -157,23 +159,20 @@ def _prove(
         return rows, criteria, proof.notes
 
 
-def _later(state: RunState, task: TaskState, target: _Target) -> frozenset[str]:
-    """Return the paths of a task that tasks after it changed too, in the tree that is proven."""
-    if len(target.tasks) == 1 and not target.phase:
-        return frozenset()
-    seq = task.checkpoint.seq if task.checkpoint is not None else 0
-    others = (one.checkpoint for one in state.tasks.values() if one.checkpoint is not None and one.id != task.id)
-    return frozenset(path for kept in others if kept.seq > seq for path in kept.files)
+def _newest(state: RunState) -> Mapping[str, int]:
+    """Return by path the event of the newest checkpoint that changed it."""
+    kept = sorted((task.checkpoint for task in state.tasks.values() if task.checkpoint), key=lambda one: one.seq)
+    return {path: one.seq for one in kept for path in one.files}
 
 
-def _task(proof: _Proof, task: TaskState, place: Place, later: frozenset[str]) -> Row:
-    declared, plan = proof.contract.tasks[task.id], proof.contract.plan_of(task.id)
+def _task(proof: _Proof, task: TaskState, place: Place, newest: Mapping[str, int]) -> Row:
+    declared = proof.contract.tasks[task.id]
     recorded = rerun.last_of_each(_recorded(proof.services, proof.state, task))
-    checks = rerun.checks_of_task(declared, plan)
+    checks = rerun.checks_of_task(declared, proof.plans[task.id])
     rows = [_rerun(proof, check, recorded.pop(check.subject, None)) for check in checks]
     for subject, text in rerun.proven_by_bytes(declared):
         row = recorded.pop(subject, None)
-        rows.append(_by_bytes(proof, task, subject, text, row, later))
+        rows.append(_by_bytes(proof, task, subject, text, row, newest))
     rows += _not_rerun(declared, recorded)
     return _task_row(task, place, rows)
 
@@ -268,7 +267,7 @@ def _by_bytes(
     subject: str,
     text: str,
     recorded: Mapping[str, Any] | None,
-    later: frozenset[str],
+    newest: Mapping[str, int],
 ) -> Row:
     """Compare the files that a task left with those of the commit, after git's filters."""
     was = None if recorded is None else str(recorded["result"])
@@ -278,9 +277,9 @@ def _by_bytes(
         return {**row, "result": rerun.NOT_RUN, "why": _NO_PROOF if was is None else _WORD}
     if not kept.files:
         return {**row, "result": rerun.NOT_RUN, "why": _BY_ITSELF}
-    hidden = sorted(later.intersection(kept.files))
-    if hidden:
-        return {**row, "result": rerun.NOT_RUN, "why": _LATER.format(wording.listed(hidden))}
+    later = [path for path in kept.files if newest.get(path, kept.seq) > kept.seq]
+    if later:
+        return {**row, "result": rerun.NOT_RUN, "why": _LATER.format(wording.listed(later))}
     wrong = [path for path in kept.files if not _is_stored(proof, kept.tree, path)]
     if not wrong:
         return {**row, "result": rerun.SAME, "now": was}
@@ -295,7 +294,7 @@ def _is_stored(proof: _Proof, tree: str, path: str) -> bool:
     return proof.clone.stored(path, proof.services.trees.read(entry.oid))
 
 
-def _not_rerun(declared: Any, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+def _not_rerun(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
     """Yield the evidence that no check of the plan repeats."""
     kinds = contracts.proofs(declared)
     for subject, row in recorded.items():
@@ -367,7 +366,7 @@ def _next(state: RunState, rows: Sequence[Row], wrong: Sequence[str]) -> list[st
     """Return the commands that help, the likeliest first."""
     lost = [row for row in rows if row["result"] == NO_COMMIT and row["commit"]]
     if lost:
-        return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", f"idumb show {lost[0]['id']}"]
+        return [f"git branch proof-of-{lost[0]['id']} {lost[0]['commit']}", f"idumb verify-work {state.phase}"]
     if not wrong:
         return [f"idumb verify-work {state.phase}"]
     return [f"idumb show {wrong[0]}", f"idumb verify-work {state.phase}"]

@@ -32,7 +32,7 @@ def prove(data: phrases.Data) -> str:
     for name, checks in [*((row["id"], row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]:
         for check in checks:
             lines += _details(str(name), check)
-    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _place(row: phrases.Data) -> str:
