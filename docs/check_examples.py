@@ -176,6 +176,11 @@ EXAMPLES: Mapping[str, Example] = {
         on_disk("create `a.txt`", "grpe -q hello a.txt"),
         present=StartState(no_programs=frozenset({"grpe"})),
     ),
+    "check.hidden-failure": Example(
+        "A check passes even if its program fails, because a pipe, `|| true`, `;`, `&`, `if` or a loop hides the"
+        " failure.",
+        task(criteria="The tests pass — check: `pytest 2>&1 | tee test.log`"),
+    ),
     "text.unfilled": Example(
         "The plan still contains template text.",
         on_disk("create `a.txt`"),

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake import agents, ambiguity, coverage, ground, proof, scope, steps
+from idumb.domain.intake import agents, ambiguity, check_commands, coverage, ground, proof, scope, steps
 from idumb.domain.intake.rule import SILENT, Case, Check, Rule, StartState
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.settings import NO_POLICY, Policy, Settings
@@ -46,6 +46,8 @@ RULES: tuple[Rule, ...] = (
     Rule("path.covers-protected", WARNING, WARNING, ground.protected, "files", "a glob without protected paths"),
     Rule("check.no-program", WARNING, WARNING, ground.commands,
          accepted="a program on PATH, or a file that exists or that a task creates"),
+    Rule("check.hidden-failure", WARNING, WARNING, check_commands.hidden_failures,
+         accepted="a command that fails if its program fails"),
     Rule("text.unfilled", WARNING, WARNING, ground.unfilled, accepted="your own text"),
     Rule("step.tool-not-allowed", ERROR, ERROR, steps.not_allowed, "steps"),
     Rule("step.vague-intent", WARNING, ERROR, steps.vague_intents, "steps", "the purpose of the step"),

@@ -59,6 +59,13 @@ class Script:
         return tuple(name for name in names if name not in BUILTINS and name not in self.functions)
 
 
+def tokens(command: str) -> tuple[Word | str, ...]:
+    """Return the words and operators of a command string, without comments and here-documents."""
+    scanner = _Scanner(command)
+    scanner.scan()
+    return tuple(scanner.tokens)
+
+
 @functools.lru_cache(maxsize=512)
 def read(command: str, depth: int = 0) -> Script:
     """Parse a command string with everything nested in it. It accepts text that a shell would reject."""
@@ -68,7 +75,7 @@ def read(command: str, depth: int = 0) -> Script:
     for token in scanner.tokens:
         reader.take(token)
     reader.end()
-    nested = [*scanner.nested, *(text for words in reader.commands if (text := _of_shell(words)) is not None)]
+    nested = [*scanner.nested, *(text for words in reader.commands if (text := inner_script(words)) is not None)]
     below = [read(text, depth + 1) for text in nested] if depth < MOST_NESTED else []
     return Script(
         (*map(tuple, reader.commands), *(part for script in below for part in script.commands)),
@@ -81,12 +88,12 @@ def read(command: str, depth: int = 0) -> Script:
 def of_arguments(argv: Sequence[str]) -> Script:
     """Parse an argument list, which is a script only if its program is a shell."""
     words = tuple(Word(text) for text in argv)
-    inner = _of_shell(words)
+    inner = inner_script(words)
     below = read(inner, 1) if inner is not None else Script()
     return Script((words, *below.commands), below.branches, below.variables, below.functions)
 
 
-def _of_shell(words: Sequence[Word]) -> str | None:
+def inner_script(words: Sequence[Word]) -> str | None:
     """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
     names = [word.text for word in words]
     at = next((n for n, name in enumerate(names) if name.rpartition("/")[2] in _SHELLS), None)

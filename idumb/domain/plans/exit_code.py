@@ -1,0 +1,473 @@
+"""Which programs of a check can fail without making it fail, because the shell uses another exit code.
+
+A parser for the lists, pipes, groups and loops of `sh`. It gives no answer for text that decides by itself, such as
+`case`, functions, `trap` and `$?`. Only programs whose failure matters are reported: test programs and builds always,
+others only if nothing else in the check can fail.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from idumb.domain.plans import shell
+from idumb.domain.plans.shell import Word
+
+PIPE, FALLBACK, SEQUENCE, BACKGROUND, CONDITION, LOOP = (
+    "pipe",
+    "fallback",
+    "sequence",
+    "background",
+    "condition",
+    "loop",
+)
+
+# fmt: off
+_TOOLS = frozenset({
+    "ava", "ctest", "eslint", "flake8", "golangci-lint", "gradlew", "jasmine", "jest", "karma", "mocha", "mvnw",
+    "mypy", "nox", "phpunit", "py.test", "pylint", "pyright", "pytest", "rspec", "ruff", "shellcheck", "tap", "tape",
+    "tox", "tsc", "unittest", "vitest",
+})
+"""Programs that judge work."""
+_BUILDERS = frozenset({"bazel", "gmake", "gradle", "just", "make", "mvn", "ninja", "rake"})
+_SUBCOMMANDS = frozenset({
+    ("bun", "test"), ("cargo", "build"), ("cargo", "check"), ("cargo", "clippy"), ("cargo", "nextest"),
+    ("cargo", "test"), ("dotnet", "build"), ("dotnet", "test"), ("go", "build"), ("go", "test"), ("go", "vet"),
+    ("npm", "run"), ("npm", "t"), ("npm", "test"), ("playwright", "test"), ("pnpm", "run"),
+    ("pnpm", "test"),
+    ("react-scripts", "test"), ("swift", "test"), ("yarn", "run"), ("yarn", "test"),
+})
+_TESTS = frozenset({"check", "t", "test", "tests", "unittest"})
+_TEST_TOOLS = _TOOLS - {"eslint", "flake8", "golangci-lint", "gradlew", "mvnw", "mypy", "pylint", "pyright", "ruff",
+                        "shellcheck", "tsc"}
+_JUDGES = frozenset({"[", "[[", "cmp", "diff", "egrep", "fgrep", "grep", "rg", "test"})
+_FILTERS = frozenset({
+    "base64", "cat", "column", "cut", "fmt", "fold", "head", "iconv", "less", "more", "nl", "od", "rev", "sed", "sort",
+    "strings", "tac", "tail", "tee", "tr", "ts", "uniq", "wc", "xxd",
+})
+"""Programs that succeed whatever they read."""
+_SURE = frozenset({":", "echo", "printf", "seq", "sleep", "true", "yes"})
+_SETUP = frozenset({
+    ".", "alias", "cd", "chmod", "command", "cp", "declare", "export", "kill", "killall", "ln", "local", "ls", "mkdir",
+    "mv", "pkill", "popd", "pushd", "pwd", "read", "readonly", "rm", "rmdir", "set", "shopt", "source", "stty", "touch",
+    "ulimit", "umask", "unset", "wait",
+})
+_PREFIXES = frozenset({"command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run"})
+_RUNS_NOTHING = frozenset({
+    "--co", "--collect-only", "--dry-run", "--help", "--list", "--listTests", "--version", "-V", "-h",
+})
+_OPAQUE = frozenset({"break", "case", "continue", "eval", "function", "return", "select", "trap"})
+_ENDS = frozenset({"}", ")", "fi", "done", "then", "elif", "else", "do", "esac"})
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A program whose failure the check hides. `way` says how, `by` is the command whose exit code counts instead.
+
+    `pipefail`: the check sets this option, which the shells that `/bin/sh` may be do not all have.
+    """
+
+    command: str
+    way: str
+    by: str
+    pipefail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Simple:
+    """A simple command: its words, without assignments and prefixes such as `timeout 60`."""
+
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return self.words[0].rpartition("/")[2] if self.words else ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def is_filter(self) -> bool:
+        judges = self.program == "sed" or any("exit" in word for word in self.words[1:])
+        return self.program in _FILTERS or (self.program == "awk" and not judges)
+
+    @property
+    def decides(self) -> bool:
+        """Whether the author of a check would expect it to fail."""
+        return not (self.is_filter or self.program in _SETUP or self.program in _SURE or not self.words)
+
+    def is_among(self, tools: frozenset[str], *, builds: bool) -> bool:
+        names = [word.rpartition("/")[2] for word in self.words]
+        if not _RUNS_NOTHING.isdisjoint(names) or self.program in _JUDGES or self.is_filter or not self.decides:
+            return False
+        pairs = {pair for pair in itertools.pairwise(names) if pair in _SUBCOMMANDS}
+        if self.program in {"pip", "pip3", "which", "type", "man"} or {"install", "add"} & set(names[1:3]):
+            return False
+        makes = self.program in _BUILDERS and "-n" not in names and (builds or not _TESTS.isdisjoint(names))
+        tests = {pair for pair in pairs if builds or pair[1] in _TESTS or not _TESTS.isdisjoint(names)}
+        return not tools.isdisjoint(names) or makes or bool(tests) or ("node" in names and "--test" in names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    """How a part of the script can end.
+
+    `decisive` commands make it fail if they fail; `fatal` ones end the whole script. `constant` is its exit code if
+    that never varies. `last` is the command whose exit code it has.
+    """
+
+    decisive: tuple[_Simple, ...] = ()
+    fatal: tuple[_Simple, ...] = ()
+    hidden: tuple[tuple[_Simple, str, str], ...] = ()
+    constant: bool | None = None
+    exits: bool = False
+    last: str = ""
+
+
+class _Unreadable(Exception):
+    """The text decides by itself, or is not a script."""
+
+
+@functools.lru_cache(maxsize=256)
+def hidden_failures(command: str) -> tuple[Hidden, ...]:
+    """Return the programs whose failure a check for `/bin/sh -c` hides; none if that cannot be read from its text."""
+    try:
+        status = _read(command, bash=False, errexit=False, pipefail=False)
+    except (_Unreadable, RecursionError):
+        return ()
+    others = [simple for simple in (*status.decisive, *status.fatal) if simple.decides]
+    awaited = [simple for simple, way, _ in status.hidden if way != BACKGROUND and simple.decides]
+    pipefail = "pipefail" in command
+    return tuple(
+        dict.fromkeys(
+            Hidden(simple.text, way, by, way == PIPE and pipefail)
+            for simple, way, by in status.hidden
+            if _matters(simple, way)
+            or (simple.decides and not others and not (way == BACKGROUND and awaited))  # a server, for the others
+        )
+    )
+
+
+def _matters(simple: _Simple, way: str) -> bool:
+    """Whether the failure of a program matters although something else in the check can fail."""
+    if simple.is_among(_TOOLS, builds=True):
+        return True
+    return way in (SEQUENCE, LOOP) and simple.program in _JUDGES
+
+
+def _read(text: str, *, bash: bool, errexit: bool, pipefail: bool) -> _Status:
+    parser = _Parser(shell.tokens(text), bash=bash, errexit=errexit, pipefail=pipefail)
+    status = parser.sequence()
+    if parser.at < len(parser.tokens):
+        raise _Unreadable
+    return status
+
+
+class _Parser:
+    """A recursive parser that returns the status of each part instead of a tree."""
+
+    def __init__(self, tokens: Sequence[Word | str], *, bash: bool, errexit: bool, pipefail: bool) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self._bash = bash
+        self._errexit = errexit
+        self._pipefail = pipefail
+        self._conditions = 0
+
+    def _peek(self) -> Word | str | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def _reserved(self) -> str:
+        """Return the next token if it is an operator or an unquoted word that can be a reserved one; else ""."""
+        token = self._peek()
+        if isinstance(token, Word):
+            return "" if token.quoted or not token.literal else token.text
+        return token or ""
+
+    def _expect(self, text: str) -> None:
+        if self._reserved() != text:
+            raise _Unreadable
+        self.at += 1
+
+    def _skip(self, *operators: str) -> None:
+        while self._peek() in operators:
+            self.at += 1
+
+    def sequence(self) -> _Status:
+        """Read commands up to the end or a word that closes a group."""
+        status, first = _Status(constant=True), True
+        self._skip("\n", ";")
+        while self._peek() is not None and self._reserved() not in _ENDS and self._peek() not in (")", ";;"):
+            part = self._and_or()
+            if self._peek() == "&":
+                part = _in_background(part)
+            if self._errexit and not self._conditions:
+                part = dataclasses.replace(part, fatal=(*part.fatal, *part.decisive))
+            status = part if first else _after(status, part)
+            first = False
+            if self._peek() not in (";", "&", "\n"):
+                break
+            self.at += 1
+            self._skip("\n", ";")
+        return status
+
+    def _and_or(self) -> _Status:
+        start = self.at
+        left = self._pipeline()
+        while self._peek() in ("&&", "||"):
+            operator = self._peek()
+            self.at += 1
+            self._skip("\n")
+            text_at = self.at
+            right = self._pipeline()
+            left = _both(left, right) if operator == "&&" else _either(left, right, self._text(text_at, self.at))
+        if self.at == start:
+            raise _Unreadable
+        return left
+
+    def _text(self, start: int, end: int) -> str:
+        return " ".join(t.text if isinstance(t, Word) else t for t in self.tokens[start:end]).strip()
+
+    def _pipeline(self) -> _Status:
+        inverted = False
+        while self._reserved() in ("!", "time"):
+            inverted = inverted != (self._reserved() == "!")
+            self.at += 1
+        parts = [self._command()]
+        while self._peek() in ("|", "|&"):
+            self.at += 1
+            self._skip("\n")
+            parts.append(self._command())
+        status = parts[-1] if len(parts) == 1 else _piped(parts, pipefail=self._pipefail and self._bash)
+        if inverted and status.constant is not None:
+            status = dataclasses.replace(status, constant=not status.constant)
+        return status
+
+    def _command(self) -> _Status:
+        word = self._reserved()
+        if word in _OPAQUE:
+            raise _Unreadable
+        if word in ("(", "{"):
+            status = self._group(word)
+        elif word == "if":
+            status = self._if()
+        elif word in ("while", "until", "for"):
+            status = self._loop(word)
+        else:
+            return self._simple()
+        self._redirections()
+        return status
+
+    def _group(self, opening: str) -> _Status:
+        self.at += 1
+        options = self._errexit, self._pipefail
+        status = self.sequence()
+        self._expect(")" if opening == "(" else "}")
+        if opening == "(":
+            self._errexit, self._pipefail = options
+            # `exit` ends only the subshell
+            status = dataclasses.replace(status, decisive=(*status.decisive, *status.fatal), fatal=(), exits=False)
+        return status
+
+    def _condition(self) -> _Status:
+        self._conditions += 1
+        status = self.sequence()
+        self._conditions -= 1
+        return status
+
+    def _if(self) -> _Status:
+        tests: list[_Status] = []
+        branches: list[_Status] = []
+        otherwise: _Status | None = None
+        while self._reserved() in ("if", "elif"):
+            self.at += 1
+            tests.append(self._condition())
+            self._expect("then")
+            branches.append(self.sequence())
+        if self._reserved() == "else":
+            self.at += 1
+            otherwise = self.sequence()
+        self._expect("fi")
+        return _branched(tests, branches, otherwise)
+
+    def _loop(self, word: str) -> _Status:
+        self.at += 1
+        if word == "for":
+            while self._peek() is not None and self._reserved() != "do":
+                self.at += 1
+        else:
+            self._condition()
+        self._expect("do")
+        body = self.sequence()
+        self._expect("done")
+        if word != "for":
+            return dataclasses.replace(body, constant=None)
+        fatal = set(body.fatal)
+        lost = tuple((simple, LOOP, body.last) for simple in body.decisive if simple not in fatal)
+        return dataclasses.replace(body, hidden=(*body.hidden, *lost))
+
+    def _redirections(self) -> None:
+        while isinstance(token := self._peek(), str) and (token[0] in "<>" or token == ">|"):
+            self.at += 1
+            if not isinstance(self._peek(), Word):
+                raise _Unreadable  # process substitution
+            self.at += 1
+
+    def _simple(self) -> _Status:
+        words: list[Word] = []
+        start = self.at
+        while True:
+            self._redirections()
+            token = self._peek()
+            if not isinstance(token, Word):
+                break
+            words.append(token)
+            self.at += 1
+        if self.at == start:
+            raise _Unreadable
+        if self._peek() == "(":
+            raise _Unreadable  # a function
+        return self._status(words)
+
+    def _status(self, words: Sequence[Word]) -> _Status:
+        commands = [word.text for word in words]
+        simple = _Simple(tuple(_without_prefixes(commands)))
+        if simple.program not in ("echo", "printf") and any("$?" in c or "PIPESTATUS" in c for c in commands):
+            raise _Unreadable
+        if simple.program == "wait" and len(simple.words) > 1:
+            raise _Unreadable
+        if simple.program == "set":
+            self._set(simple.words[1:])
+        script = shell.inner_script(words)
+        if script is not None and simple.program not in _FILTERS:
+            options = " ".join(commands[: commands.index(script)])
+            bash = simple.program in ("bash", "zsh", "ksh")
+            flags = [word for word in simple.words if word[:1] == "-" and word[1:2] != "-"]
+            errexit = any("e" in flag for flag in flags)
+            return _read(script, bash=bash, errexit=errexit, pipefail="pipefail" in options)
+        if simple.program == "exit":
+            return _exit(simple)
+        if simple.program == "false":
+            return _Status(constant=False, last="false")
+        if simple.program in _SURE or not simple.words:
+            return _Status(constant=True, last=simple.text)
+        return _Status((simple,), last=simple.text)
+
+    def _set(self, options: Sequence[str]) -> None:
+        for option, value in itertools.pairwise((*options, "")):
+            on = option.startswith("-")
+            if option[:1] in "+-" and "e" in option[1:]:
+                self._errexit = on
+            if option[:1] in "+-" and option.endswith("o"):
+                self._pipefail = on if value == "pipefail" else self._pipefail
+                self._errexit = on if value == "errexit" else self._errexit
+
+
+def _without_prefixes(words: Sequence[str]) -> list[str]:
+    """Return the words of a command without assignments, and without `env`, `timeout 60` and similar."""
+    rest = list(words)
+    while rest:
+        if "=" in rest[0] and rest[0].partition("=")[0].isidentifier():
+            rest.pop(0)
+        elif rest[:2] in (["command", "-v"], ["command", "-V"]):
+            return rest[:1]
+        elif rest[0].rpartition("/")[2] in _PREFIXES:
+            rest.pop(0)
+            while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
+                rest.pop(0)
+        else:
+            break
+    return rest
+
+
+def _exit(simple: _Simple) -> _Status:
+    code = simple.words[1] if len(simple.words) > 1 else ""
+    if not code.isdigit():
+        raise _Unreadable  # the exit code of an earlier command
+    return _Status(constant=code == "0", exits=True, last=simple.text)
+
+
+def _in_background(part: _Status) -> _Status:
+    lost = tuple((simple, BACKGROUND, "") for simple in (*part.decisive, *part.fatal))
+    return _Status(hidden=(*part.hidden, *lost), constant=True, last="&")
+
+
+def _after(status: _Status, part: _Status) -> _Status:
+    """Return the status of two commands in sequence: the second one decides."""
+    if status.exits:
+        raise _Unreadable
+    fatal = set(status.fatal)
+    lost = tuple((simple, SEQUENCE, part.last) for simple in status.decisive if simple not in fatal)
+    return _Status(
+        part.decisive,
+        (*status.fatal, *part.fatal),
+        (*status.hidden, *lost, *part.hidden),
+        part.constant,
+        part.exits,
+        part.last,
+    )
+
+
+def _both(left: _Status, right: _Status) -> _Status:
+    if right.exits and right.constant:
+        raise _Unreadable  # `… && exit 0` leaves the rest to the commands below
+    constant = right.constant if left.constant else None if left.constant is None else False
+    if left.constant is None and right.constant is False:
+        constant = False
+    return _Status(
+        (*left.decisive, *right.decisive),
+        (*left.fatal, *right.fatal),
+        (*left.hidden, *right.hidden),
+        constant,
+        last=right.last,
+    )
+
+
+def _either(left: _Status, right: _Status, fallback: str) -> _Status:
+    fatal, hidden = (*left.fatal, *right.fatal), (*left.hidden, *right.hidden)
+    if right.constant is True and not right.decisive:
+        lost = tuple((simple, FALLBACK, fallback) for simple in left.decisive)
+        return _Status((), fatal, (*hidden, *lost), constant=True, last=right.last)
+    if right.constant is False:
+        more = left.decisive if right.exits else ()
+        return _Status(left.decisive, (*fatal, *more), hidden, left.constant, last=left.last)
+    return _Status((*left.decisive, *right.decisive), fatal, hidden, last=right.last)
+
+
+def _piped(parts: Sequence[_Status], *, pipefail: bool) -> _Status:
+    last = parts[-1]
+    hidden = tuple(entry for part in parts for entry in part.hidden)
+    before = [simple for part in parts[:-1] for simple in (*part.decisive, *part.fatal)]
+    if pipefail:
+        return _Status((*before, *last.decisive, *last.fatal), (), hidden, last.constant, last=last.last)
+    passive = all(simple.is_filter for simple in last.decisive)
+    lost = (
+        simple
+        for simple in before
+        if (passive and (not simple.is_filter or simple.decides)) or simple.is_among(_TEST_TOOLS, builds=False)
+    )
+    hidden = (*hidden, *((simple, PIPE, last.last) for simple in lost))
+    return _Status((*last.decisive, *last.fatal), (), hidden, last.constant, last=last.last)
+
+
+def _branched(tests: Sequence[_Status], branches: Sequence[_Status], otherwise: _Status | None) -> _Status:
+    """Return the status of `if`: a condition decides only if one of its outcomes can fail."""
+    everything = [*tests, *branches, *([otherwise] if otherwise else [])]
+    hidden = tuple(entry for status in everything for entry in status.hidden)
+    results = [*branches, *([otherwise] if otherwise else [])]
+    decisive = tuple(simple for status in results for simple in status.decisive)
+    fatal = tuple(simple for status in results for simple in status.fatal)
+    if any(status.exits and status.constant for status in results):
+        raise _Unreadable
+    conditions = tuple(simple for status in tests for simple in status.decisive)
+    last = results[-1].last
+    if any(status.constant is False for status in results) or (otherwise is not None and otherwise.decisive):
+        exits = any(status.exits for status in results)
+        return _Status((*conditions, *decisive), (*fatal, *(conditions if exits else ())), hidden, last=last)
+    lost = tuple((simple, CONDITION, last) for simple in conditions if simple.is_among(_TOOLS, builds=True))
+    return _Status(decisive, fatal, (*hidden, *lost), last=last)
