@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
     from idumb.domain.settings import Policy, Settings
+    from idumb.git.proving_tree import ProvingTree
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
@@ -348,9 +349,11 @@ class Container:
         return registry.build(equipment, aside=aside)
 
     def open_checks(self, workspace: Workspace, run: str) -> Checks:
+        from idumb.domain.settings import IN_COMMIT, CheckSettings
         from idumb.gates.checks import ShellChecks
 
         settings = self.settings
+        chosen = settings.checks or CheckSettings()
         return ShellChecks(
             workspace.trees.root,
             settings.environment,
@@ -359,10 +362,27 @@ class Container:
             idle_timeout=settings.run.check_idle_timeout,
             limits=settings.limits.chosen(),
             guard=self.owner.guard,
+            proving=self._proving_tree if chosen.tree == IN_COMMIT else None,
+            head=lambda: self.history.head().commit,
         )
 
+    @cached_property
+    def _proving_tree(self) -> ProvingTree:
+        from idumb.domain import paths
+        from idumb.domain.settings import CheckSettings
+        from idumb.git import proving_tree
+
+        chosen = self.settings.checks or CheckSettings()
+        top = proving_tree.place(self.repository)
+        return proving_tree.ProvingTree(self.repository, top, paths.cover(chosen.cache), chosen.provide)
+
+    def close_proving_tree(self) -> None:
+        if "_proving_tree" in self.__dict__:
+            self._proving_tree.close()
+
     def close(self) -> None:
-        """Save the caches that speed up the next command."""
+        """Remove the working tree of the checks, and save the caches that speed up the next command."""
+        self.close_proving_tree()
         if "trees" in self.__dict__:
             self.trees.close()
 

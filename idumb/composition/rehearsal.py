@@ -43,7 +43,8 @@ class RehearsalContainer(Container):
         )
 
     def close(self) -> None:
-        """Close the log; a dry run saves no caches."""
+        """Remove the working tree of the checks and close the log; a dry run saves no caches."""
+        self.close_proving_tree()
         if "log" in self.__dict__:
             self.log.database.close()
 

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 from idumb.domain import agent
 
+NOT_PROVIDED = "not-provided"
+NOT_COMMITTED = "not-committed"
+"""A check failed because of the user's ignored or uncommitted files, which are not in the commit."""
+
 STOPPING = frozenset(
     {
+        NOT_PROVIDED,
+        NOT_COMMITTED,
         agent.MISSING,
         agent.NOT_LOGGED_IN,
         agent.UNKNOWN_MODEL,
@@ -70,7 +76,7 @@ def command(kind: str | None) -> str:
     A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
     the completed tasks.
     """
-    return "execute-phase" if kind == agent.UNKNOWN_MODEL else "resume"
+    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED) else "resume"
 
 
 def install(program: str) -> str | None:

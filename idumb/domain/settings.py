@@ -122,6 +122,24 @@ class RunSettings:
     check_idle_timeout: int | None = None
 
 
+IN_COMMIT = "commit"
+IN_PLACE = "here"
+CHECKED_TREES = (IN_COMMIT, IN_PLACE)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """Where checks run: in a working tree of their own that holds what is committed (`commit`), or where tasks run.
+
+    `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
+    the user's working tree that checks use there.
+    """
+
+    tree: str = IN_COMMIT
+    cache: tuple[str, ...] = ()
+    provide: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class GateSettings:
     """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds."""
@@ -175,6 +193,7 @@ _LATER = (
     "prompts",
     "breaker",
     "retry",
+    "checks",
 )  # settings that older hashes do not contain are hashed only if they are set
 
 
@@ -193,6 +212,7 @@ class Settings:
     - `prompts`: the user's own templates by name; they are files next to the configuration.
     - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
+    - `checks`: None if the configuration does not set it.
     - `configured_keys`: the settings of NAMED that the configuration sets. They override an adapter's choice, even with
       their default value.
     """
@@ -216,6 +236,7 @@ class Settings:
     retry: Mapping[str, int] = field(default_factory=dict)
     ask: Mapping[str, int] = field(default_factory=dict)
     configured_keys: frozenset[str] = frozenset()
+    checks: CheckSettings | None = None
 
     def role(self, role: str, binding: str | None = None) -> ResolvedRole:
         """Return how a role is filled; pass `binding` if a plan or task names its own."""
@@ -276,8 +297,9 @@ class Settings:
         return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.configured_keys else usual))
 
     def deciding(self) -> dict[str, Any]:
-        """Every setting that decides what runs or is written, as plain data."""
-        return {name: value for name, value in asdict(self).items() if name not in _UNBOUND}
+        """Every setting that decides what runs or is written, as plain data; `checks` only if it is set."""
+        omitted = _UNBOUND if self.checks is not None else (*_UNBOUND, "checks")
+        return {name: value for name, value in asdict(self).items() if name not in omitted}
 
     def digest(self) -> str:
         """Return a hash of `deciding`. Consent covers the hash of the settings that govern a run (roles.py)."""

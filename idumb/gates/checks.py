@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from idumb.domain import wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
 from idumb.domain.proof.evidence import Evidence
@@ -16,8 +17,21 @@ if TYPE_CHECKING:
     from idumb.gates.check_environment import CheckEnvironment, Conditions
 
 
+class Proving(Protocol):
+    """A working tree of its own that holds exactly one tree."""
+
+    @property
+    def root(self) -> str: ...
+
+    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]: ...
+
+    def restore(self) -> tuple[str, ...]: ...
+
+
 class ShellChecks:
     """Checks in `root`, an absolute path, with only the variables of `allowed`.
+
+    With `proving`, what judges a tree runs in that working tree instead, on top of the commit that `head` returns.
 
     A check may be silent for `idle_timeout` seconds and use what `limits` allow. `run_id` marks every process that
     builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
@@ -36,8 +50,12 @@ class ShellChecks:
         limits: Mapping[str, int] | None = None,
         guard: Callable[[], None] = lambda: None,
         private: CheckEnvironment | None = None,
+        proving: Proving | None = None,
+        head: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._guard = guard
+        self._proving = proving
+        self._head = head
         self._root = root
         self._redact = redact
         self._idle_timeout = idle_timeout
@@ -49,14 +67,23 @@ class ShellChecks:
         self._private = private
         self._searched = False
 
-    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+    def command(
+        self,
+        subject: str,
+        text: str,
+        command: str,
+        *,
+        timeout: float | None,
+        tree: str | None,
+        lent: Sequence[str] = (),
+    ) -> Evidence:
         self._guard()
         if self._private is None:
-            return self._check(subject, text, command, self._environment, timeout=timeout, tree=tree)
+            return self._check(subject, text, command, self._environment, timeout=timeout, tree=tree, lent=lent)
         try:
             with self._private.opened(command, self._root) as surroundings:
                 variables = {**surroundings.variables, **self._cookies}
-                result = self._check(subject, text, command, variables, timeout=timeout, tree=tree)
+                result = self._check(subject, text, command, variables, timeout=timeout, tree=tree, lent=lent)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
@@ -71,26 +98,44 @@ class ShellChecks:
         *,
         timeout: float | None,
         tree: str | None,
+        lent: Sequence[str],
     ) -> Evidence:
-        return check(
+        root, variables = self._place(tree, lent)
+        made = check(
             subject,
             text,
             command,
-            root=self._root,
-            environment=environment,
+            root=root,
+            environment={**environment, **variables},
             timeout=timeout,
             tree=tree,
             redact=self._redact,
             idle_timeout=self._idle_timeout,
             limits=self._limits,
         )
+        if tree is None or self._proving is None:
+            return made
+        made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
+        changed = self._proving.restore()
+        return _spoiled(made, changed) if changed else made
+
+    def _place(self, tree: str | None, lent: Sequence[str] = ()) -> tuple[str, Mapping[str, str]]:
+        """Return where to judge a tree, and variables; None for a check of the machine or of the files as they are."""
+        if tree is None or self._proving is None:
+            return self._root, {}
+        variables = self._proving.show(tree, self._head(), lent)
+        return self._proving.root, variables
+
+    @property
+    def apart(self) -> bool:
+        return self._proving is not None
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
         if condition.kind == "command":
             return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)
         # `env NAME` asks what the user provides, whether or not checks can see it.
         variables = child_process.environment([condition.subject]) if condition.kind == "env" else {}
-        return conditions.check(subject, condition, root=self._root, environment=variables, tree=tree)
+        return conditions.check(subject, condition, root=self._place(tree)[0], environment=variables, tree=tree)
 
     def end_processes(self) -> tuple[int, ...]:
         """End processes that builders and checks of this run left behind. Return their ids.
@@ -177,13 +222,20 @@ def _under(surroundings: Conditions, result: Evidence) -> Evidence:
     if result.exit_code == NOT_FOUND and surroundings.omitted:
         folders = ", ".join(surroundings.omitted)
         output += f"\n[checks do not search folders of the repository, which PATH names: {folders}]"
-    return replace(
+    return dataclasses.replace(
         result,
         output=output,
         weaker=surroundings.weaker,
         locations=surroundings.locations,
         entry_points=surroundings.changed,
     )
+
+
+def _spoiled(made: Evidence, changed: Sequence[str]) -> Evidence:
+    """Return evidence that proves nothing: the check judged other bytes than those of the tree."""
+    note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
+    result = evidence.FAILED if made.passed else made.result
+    return dataclasses.replace(made, result=result, output=f"{made.output.rstrip()}\n{note}".lstrip())
 
 
 def _result(finished: child_process.Finished) -> str:

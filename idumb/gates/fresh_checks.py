@@ -23,6 +23,8 @@ _TOOLCHAINS = {
 class FreshChecks:
     """Implements the port `Checks` in the clone at `root`. Nothing is recorded, and no owner is needed."""
 
+    apart = False
+
     def __init__(
         self,
         root: str,
@@ -43,7 +45,16 @@ class FreshChecks:
         self._cookie = cookies[child_process.PLACE_COOKIE]
         self._environment = child_process.environment(allowed, {**_private(home, temporary), **cookies})
 
-    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+    def command(
+        self,
+        subject: str,
+        text: str,
+        command: str,
+        *,
+        timeout: float | None,
+        tree: str | None,
+        lent: Sequence[str] = (),  # noqa: ARG002 - the port's signature
+    ) -> Evidence:
         return checks.check(
             subject,
             text,

@@ -1,10 +1,13 @@
-"""Open a repository with libgit2, or say in one line why that is impossible or why nothing may run in it now."""
+"""Open a repository with libgit2, or say in one line why that is impossible or why nothing may run in it now.
+
+Also finds the folders from which it reads objects.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pygit2
 from pygit2.enums import Option, RepositoryOpenFlag
@@ -12,6 +15,8 @@ from pygit2.enums import Option, RepositoryOpenFlag
 from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
+
+_MOST_LENDERS = 50
 
 # File in git's folder -> code, message. The first that exists is reported.
 _IN_PROGRESS = (
@@ -108,3 +113,30 @@ def _index(place: Repository) -> tuple[str, str] | None:
         return refused
     path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
     return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
+
+
+def lenders(repository: Repository) -> tuple[str, ...]:
+    """Return the user's object folder, and those that it borrows from.
+
+    All are listed, because git ignores relative names in the second repository of such a chain.
+    """
+    folders = [os.path.join(repository.common_dir, "objects")]
+    for folder in folders:
+        folders += [path for path in _borrowed_by(folder) if path not in folders][: _MOST_LENDERS - len(folders)]
+    return tuple(folders)
+
+
+def _borrowed_by(objects: str) -> list[str]:
+    try:
+        with open(os.path.join(objects, "info", "alternates"), "rb") as stream:
+            lines = stream.read().splitlines()
+    except OSError:
+        return []
+    # git decodes quoted names itself.
+    plain = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
+    return [os.path.normpath(os.path.join(objects, line)) for line in plain]
+
+
+def alternates(folders: Iterable[str]) -> bytes:
+    """Return the content of the alternates file for these object folders."""
+    return b"".join(os.fsencode(folder) + b"\n" for folder in folders)

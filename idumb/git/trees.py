@@ -10,12 +10,15 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import open_repository, snapshot
+from idumb.git import commit_tree, open_repository, snapshot
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
 from idumb.git.scan import ignores, nested_repositories, path_state, real_folders, scan_cache, scanner
+
+_CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
+"""Attributes that make git convert a file when it commits it."""
 
 
 class GitTrees:
@@ -136,6 +139,9 @@ class GitTrees:
     def ignored(self) -> tuple[str, ...]:
         return tuple(path for path in self.scans.inventory.ignored if self._exists(path))
 
+    def ignored_before(self) -> tuple[str, ...]:
+        return self._ignored_before
+
     def vanished(self) -> tuple[str, ...]:
         return tuple(path for path in self._ignored_before if not self._exists(path))
 
@@ -171,6 +177,33 @@ class GitTrees:
         result = tree_objects.overlay(self.repository, self.writer.tree, tree, source, paths)
         self.writer.flush()
         return result
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        tree = tree_objects.tree_of(self.repository, head)
+        result = self.overlay(tree, source, paths)
+        present = [path for path in paths if self.entry(source, path) is not None]
+        if converted := self._converted(present):
+            for path, entry in commit_tree.cleaned(self._objects, self.root, head, converted).items():
+                result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
+            self.writer.flush()
+        return result
+
+    def _converted(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return the paths whose bytes git may convert when it commits them."""
+        if any(path.rpartition("/")[2] == ".gitattributes" for path in paths) or self._converts_all():
+            return paths
+        attribute = self.repository.get_attr
+        return [
+            path
+            for path in paths
+            if any(attribute(os.fsencode(path), name) not in (None, False) for name in _CONVERTING)
+        ]
+
+    def _converts_all(self) -> bool:
+        try:
+            return str(self.repository.config["core.autocrlf"]).lower() not in ("false", "no", "off", "0", "")
+        except KeyError:
+            return False
 
     def read(self, oid: str) -> bytes:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -13,11 +15,22 @@ NOT_FOUND = 127
 class MemoryChecks:
     """Implements the port `Checks`. `ran` has every command in order."""
 
+    apart = False
+
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
         self.ran: list[str] = []
 
-    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+    def command(
+        self,
+        subject: str,
+        text: str,
+        command: str,
+        *,
+        timeout: float | None,
+        tree: str | None,
+        lent: Sequence[str] = (),
+    ) -> Evidence:
         self.ran.append(command)
         code = self._exit_code(command.split())
         failed = evidence.ERRORED if code == NOT_FOUND else evidence.FAILED

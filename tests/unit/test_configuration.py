@@ -13,6 +13,7 @@ from idumb.domain.settings import (
     DEFAULT_ENVIRONMENT,
     Binding,
     Ceiling,
+    CheckSettings,
     GateSettings,
     GitSettings,
     Limits,
@@ -266,7 +267,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
     names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "configured_keys"}
-    names |= {f"limits.{f.name}" for f in fields(Limits)}
+    names |= {f"limits.{f.name}" for f in fields(Limits)} | {f"checks.{f.name}" for f in fields(CheckSettings)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}
     assert set(rows) == names

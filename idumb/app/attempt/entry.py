@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
-from idumb.app.attempt import budget, builder_commits
+from idumb.app.attempt import budget, builder_commits, judge
 from idumb.app.contract import envelopes, run_lock
 from idumb.app.core.run_context import Attempt, Prepared, RunContext
 from idumb.app.ports.agents import Agent
-from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, outcome, paths
@@ -21,7 +20,6 @@ from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.task_state import TaskState
-from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Attempt)
 
@@ -137,7 +135,7 @@ def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
         and context.work.scan(attempt.literal_paths) == attempt.base
     )
     with context.services.interrupts.armed():
-        checked = _check_before(context.checks, attempt.task, context.services.settings, attempt.base, first=first)
+        checked = _check_before(context, attempt, first=first)
     attempt = dataclasses.replace(attempt, evidence=checked)
     failed = [e for e in checked if not e.passed]
     if failed:
@@ -145,14 +143,22 @@ def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
     return _take_residue_into_base(context, attempt) if checked else attempt
 
 
-def _check_before(checks: Checks, task: Task, settings: Settings, tree: str, *, first: bool) -> tuple[Evidence, ...]:
-    """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
-    limit = float(settings.run.check_timeout)
+def _check_before(context: RunContext, attempt: Prepared, *, first: bool) -> tuple[Evidence, ...]:
+    """Check preconditions and, on the first attempt, tests that must fail or pass before the work.
+
+    Preconditions are about the machine and the workspace, so they are always checked there.
+    """
+    checks, task = context.checks, attempt.task
+    limit = float(context.services.settings.run.check_timeout)
     checked = [
-        checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
+        checks.condition(f"precondition {i}", condition, timeout=limit, tree=None if checks.apart else attempt.base)
         for i, condition in enumerate(task.preconditions, 1)
     ]
-    for i, test in enumerate(task.tests if first else (), 1):
+    tests = task.tests if first else ()
+    tree = attempt.base
+    if tests and checks.apart:
+        tree = judge.tree_between_attempts(context.services, context.journal.state, attempt.base)
+    for i, test in enumerate(tests, 1):
         name, text = f"test {i} before", test.intent or test.command
         result = checks.command(name, text, test.command, timeout=limit, tree=tree)
         checked.append(result if test.before == "passes" else _inverted(result))

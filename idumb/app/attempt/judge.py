@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from idumb.app.attempt import build, interruption, questions, validator
+from idumb.app.attempt import build, interruption, missing_paths, questions, validator
 from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
+from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
@@ -19,6 +20,7 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Step, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -52,7 +54,14 @@ def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
 def run_checks(context: RunContext, attempt: Measured) -> Measured:
     """Run gates, checks and the validator on the frozen files, then see what they changed."""
     services, task, tree = context.services, attempt.task, attempt.candidate
-    checked = list(check_after(context.checks, task, attempt.plan, services.settings, tree, services.interrupts))
+    attempt = dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt))
+    judged_tree = attempt.proven or tree
+    checked = list(check_after(context.checks, task, attempt.plan, services.settings, judged_tree, services.interrupts))
+    failed = attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked)
+    missing = missing_paths.explain(context, attempt, checked) if failed else None
+    if missing is not None:
+        attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
+        return attempt.ended(outcome.ERRORED, missing.message)
     counts = context.work.line_counts(attempt.base, tree) if task.limits else {}
     proofs = list(checked)
     for gate in services.gates:
@@ -72,7 +81,36 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
             failure=_validator_failure(context, attempt, proofs, verdict.result),
         )
     attempt = _require_entry_points(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
-    return _scan_residue(context, attempt) if checked or attempt.verdict_of_validator is not None else attempt
+    in_workspace = bool(checked) and attempt.proven is None
+    return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
+
+
+def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
+    """Return the tree that the checks judge; None if they run in the workspace, or there are none.
+
+    That is HEAD with the work on it, and the finished tasks that nobody committed yet (`git.commit: none`, tasks of
+    people). Other uncommitted changes of the user are not in it.
+    """
+    if not context.checks.apart or not contract.is_checked(attempt.plan, attempt.task):
+        return None
+    if attempt.commits is not None and attempt.commits.has_commits and attempt.commits.tip is not None:
+        return context.services.history.tree_of(attempt.commits.tip)
+    head = context.services.history.head().commit
+    return context.work.committed(
+        head, attempt.candidate, (*_uncommitted(context.journal.state), *attempt.ledger.changed)
+    )
+
+
+def tree_between_attempts(services: Services, state: RunState, present: str) -> str:
+    """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree."""
+    return services.trees.committed(services.history.head().commit, present, _uncommitted(state))
+
+
+def _uncommitted(state: RunState) -> tuple[str, ...]:
+    """Return the paths of finished tasks without a commit."""
+    done = (task for task in state.tasks.values() if task.status in outcome.DONE)
+    without = (task for task in done if task.checkpoint is None or task.checkpoint.commit is None)
+    return tuple(dict.fromkeys(path for task in without for path in task.work.touched))
 
 
 def _require_entry_points(context: RunContext, attempt: Measured) -> Measured:

@@ -132,10 +132,17 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
     if committed.commit is None:
         return attempt.become(Recorded, commit_refused=committed.words)
     staged_changes.tell_replaced_of(context, attempt, staged)
-    left_tree = _changed_while_committing(context, attempt)
+    return finish_checkpoint(context, attempt, kept, committed.commit, head)
+
+
+def finish_checkpoint(
+    context: RunContext, attempt: Judged, kept: Snapshot, commit: str, parent: str | None
+) -> Recorded:
+    """Record the checkpoint of a commit, once the bytes that it holds are proven. Recovery uses this too."""
+    left_tree = _changed_while_committing(context, attempt, parent)
     if left_tree is not None:
         attempt = _prove_again(context, attempt, left_tree)
-    context.journal.write(*completion_events(context, attempt, kept, committed.commit, left_tree))
+    context.journal.write(*completion_events(context, attempt, kept, commit, left_tree))
     return attempt.become(Recorded)
 
 
@@ -160,10 +167,12 @@ def _planted(context: RunContext, attempt: Judged, changed: tuple[str, ...]) -> 
     return refusal
 
 
-def _changed_while_committing(context: RunContext, attempt: Judged) -> str | None:
-    """Return the present tree if a hook, or the user, changed the task's paths after they were proven."""
+def _changed_while_committing(context: RunContext, attempt: Judged, parent: str | None) -> str | None:
+    """Return the present tree if the commit does not hold what was proven: a hook, a filter or the user changed it."""
     trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
     head = context.services.history.head_tree()
+    if attempt.proven is not None:
+        return None if head == trees.committed(parent, candidate, changed) else trees.scan(changed)
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
     present = trees.scan(changed)  # filters change the bytes that git stores, so compare the files themselves
@@ -173,8 +182,11 @@ def _changed_while_committing(context: RunContext, attempt: Judged) -> str | Non
 def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     """Run the proofs again on what was committed: bytes that no check has seen prove nothing."""
     services = context.services
+    judged_tree = tree
+    if attempt.proven is not None:
+        judged_tree = judge.tree_between_attempts(services, context.journal.state, tree)
     checked = judge.check_after(
-        context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts
+        context.checks, attempt.task, attempt.plan, services.settings, judged_tree, services.interrupts
     )
     again = (*checked, *judge.step_evidence_again(context, attempt, tree))
     context.checks.end_processes()

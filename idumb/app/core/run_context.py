@@ -201,7 +201,8 @@ class Measured(Built):
 
     `tool_files` are what tools left, which is in no ledger. `deviation`: it changed undeclared files. `exposed` names
     known secrets that it would commit. `unlike`: deterministic mode refuses it. `verdict_of_validator` is what the
-    validator answered, `validated_from` the snapshot of the user's tree before it was asked.
+    validator answered, `validated_from` the snapshot of the user's tree before it was asked. `proven` is the
+    tree that checks judged apart from the workspace, or None.
     """
 
     candidate: str
@@ -214,6 +215,7 @@ class Measured(Built):
     unlike: bool = False
     verdict_of_validator: agent.AgentResult | None = None
     validated_from: Snapshot | None = None
+    proven: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

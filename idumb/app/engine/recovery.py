@@ -328,10 +328,12 @@ def _require_committed(context: RunContext, attempt: Recorded) -> None:
 def _record(context: RunContext, task: Task, task_state: TaskState, commit: str | None) -> None:
     """Record work that was done and proven, but not recorded."""
     attempt = _rebuilt(context, task, task_state)
-    kept = record.keep_candidate(
-        context, attempt, (task_state.intended or {}).get("tree") or task_state.work.left_tree or ""
-    )
-    context.journal.write(*record.completion_events(context, attempt, kept, commit))
+    intended = task_state.intended or {}
+    kept = record.keep_candidate(context, attempt, intended.get("tree") or task_state.work.left_tree or "")
+    if commit is not None and attempt.proven is not None and context.services.history.head().commit == commit:
+        record.finish_checkpoint(context, attempt, kept, commit, intended["head"])
+    else:
+        context.journal.write(*record.completion_events(context, attempt, kept, commit))
 
 
 def _rebuilt(context: RunContext, task: Task, task_state: TaskState) -> Judged:
@@ -346,6 +348,7 @@ def _rebuilt(context: RunContext, task: Task, task_state: TaskState) -> Judged:
         result=None,
         commits=builder_commits.recorded(context, task_state),
         candidate=candidate,
+        proven=(task_state.intended or {}).get("proven"),
         changes=(),
         ledger=ledger.Ledger(tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in task_state.work.touched)),
         outcome=outcome.COMPLETED,

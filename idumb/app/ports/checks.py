@@ -13,10 +13,29 @@ if TYPE_CHECKING:  # types that only some commands use; those commands import th
 
 
 class Checks(Protocol):
-    """Runs the project's commands and conditions. Only this produces proof."""
+    """Runs the project's commands and conditions. Only this produces proof.
 
-    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
-        """Run a fixed command string with `/bin/sh -c` in the workspace. Exit codes 126 and 127 are errors."""
+    `apart`: a check with a `tree` runs in a working tree of its own that holds exactly that tree. Every other check
+    runs in the workspace.
+    """
+
+    @property
+    def apart(self) -> bool: ...
+
+    def command(
+        self,
+        subject: str,
+        text: str,
+        command: str,
+        *,
+        timeout: float | None,
+        tree: str | None,
+        lent: Sequence[str] = (),
+    ) -> Evidence:
+        """Run a fixed command string with `/bin/sh -c` in the workspace or apart. Codes 126 and 127 are errors.
+
+        `lent` are ignored paths of the workspace that a check apart may use this time.
+        """
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 

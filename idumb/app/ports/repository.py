@@ -127,6 +127,9 @@ class Trees(Protocol):
     def ignored(self) -> tuple[str, ...]:
         """Return the ignored paths of `omitted`, without those inside submodules."""
 
+    def ignored_before(self) -> tuple[str, ...]:
+        """Return the paths that git ignored at the last snapshot."""
+
     def vanished(self) -> tuple[str, ...]:
         """Return the ignored paths that existed at the last snapshot and do not exist now. No snapshot has them."""
 
@@ -160,6 +163,12 @@ class Trees(Protocol):
     def entry(self, tree: str, path: str) -> Entry | None: ...
 
     def is_folder(self, tree: str, path: str) -> bool: ...
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        """Return the tree that a commit of these paths, with their bytes of `source`, has on top of the commit `head`.
+
+        Git's filters and line endings are applied. `source` is the present tree of the workspace.
+        """
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         """Return `tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""

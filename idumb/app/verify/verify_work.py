@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from idumb.app.attempt import judge as attempt_judge
 from idumb.app.attempt import projections, questions
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
@@ -98,7 +99,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     workspace = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(workspace, journal.state.id)
     tree = final_state.scan(services, contract)
-    gathered = phase_evidence.gather(services, checks, contract, tree, journal)
+    judged_tree = attempt_judge.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
+    gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
     checks.end_processes()
     present = final_state.scan(services, contract)
     changed = (c.path for c in services.trees.changes(tree, present) if c.old is not None)

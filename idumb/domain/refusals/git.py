@@ -34,6 +34,15 @@ def _finish(name: str, done: str, dropped: str, abort: str) -> tuple[str, Row]:
 
 
 ROWS: Mapping[str, Row] = {
+    "checks.editable": row(
+        "Run the checks on the commit",
+        way("install", "install the project without --editable in an environment of its own", "checks use that one"),
+        way(
+            "here",
+            "set `checks: here` in .idumb/config.yaml",
+            "checks run in your working tree; the evidence is weaker",
+        ),
+    ),
     "clones.unusable": row(
         "Clone the repository privately",
         way("elsewhere", "set IDUMB_CLONES to a folder that you own, outside the repository", "clones are made there"),

@@ -10,7 +10,7 @@ import pygit2
 from idumb.app.ports.repository import BuilderCommits, Snapshot
 from idumb.app.ports.workspace import AbandonedClone
 from idumb.domain.errors import Refusal
-from idumb.git import discover, refs
+from idumb.git import discover, open_repository, refs
 from idumb.git.clones import agent_repository, builder_clone, clone, clone_places
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN
@@ -65,7 +65,7 @@ class GitClones:
         """Bring home the commits that an agent made there, if any."""
         if not os.path.isdir(aside) or os.path.islink(aside):
             return
-        agent_repository.require_plain(aside, clone.alternates(clone.lenders(self._repository)))
+        agent_repository.require_plain(aside, open_repository.alternates(open_repository.lenders(self._repository)))
         last = agent_repository.tip(aside, BRANCH)
         if last is None or pygit2.Oid(hex=last) in user.repository.odb:
             return

@@ -17,7 +17,7 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import BuilderCommits
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import git_program, refs
+from idumb.git import git_program, open_repository, refs
 from idumb.git.clones import agent_repository, clone, clone_places, dry_run_clone
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN, Clone
@@ -58,7 +58,9 @@ class BuilderClone:
         if problem:
             return self._refused(problem)
         try:
-            agent_repository.require_plain(self._aside, clone.alternates(clone.lenders(self._repository)))
+            agent_repository.require_plain(
+                self._aside, open_repository.alternates(open_repository.lenders(self._repository))
+            )
             last = agent_repository.tip(self._aside, BRANCH)
             if last is None and self.base is not None:
                 return self._refused(f"its branch {BRANCH} is gone")
@@ -142,7 +144,7 @@ class BuilderClone:
 
     def _fill_index(self, last: str | None) -> str:
         """Make git treat the committed files as tracked. Return why git cannot, or ""."""
-        clone.borrow(self._folder, [*clone.lenders(self._repository), os.path.join(self._aside, "objects")])
+        clone.borrow(self._folder, [*open_repository.lenders(self._repository), os.path.join(self._aside, "objects")])
         result = git_program.write(self._folder, ["read-tree", str(last)])
         return f"git cannot read its last commit: {result.words}" if result.status != 0 else ""
 
@@ -166,7 +168,7 @@ class BuilderClone:
 
     def _settle(self, commit: str | None) -> None:
         """Point branch and index of the clone to a commit of the user's repository; nothing is borrowed."""
-        clone.borrow(self._folder, clone.lenders(self._repository))
+        clone.borrow(self._folder, open_repository.lenders(self._repository))
         clone.put_head(self._folder, commit)
         clone.remove_tree(self._aside)
 

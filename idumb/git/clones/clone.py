@@ -26,7 +26,6 @@ from idumb.system.files import user_folders
 
 _READY = "idumb-ready"
 _COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
-_MOST_LENDERS = 50
 BRANCH = "idumb"
 WORKTREE = "rehearsal"
 """The folder name of a dry run's working tree."""
@@ -114,42 +113,15 @@ def make_git_folder(repository: Repository, folder: str, commit: str | None) -> 
     for name in _COPIED:
         if os.path.isfile(os.path.join(repository.common_dir, name)):
             shutil.copyfile(os.path.join(repository.common_dir, name), os.path.join(git_dir, name))
-    borrow(folder, lenders(repository))
+    borrow(folder, open_repository.lenders(repository))
     if commit is not None:
         put_head(folder, commit)
-
-
-def lenders(repository: Repository) -> tuple[str, ...]:
-    """Return the user's object folder, and those that it borrows from.
-
-    All are listed, because git ignores relative names in the second repository of such a chain.
-    """
-    folders = [os.path.join(repository.common_dir, "objects")]
-    for folder in folders:
-        folders += [path for path in _borrowed_by(folder) if path not in folders][: _MOST_LENDERS - len(folders)]
-    return tuple(folders)
-
-
-def _borrowed_by(objects: str) -> list[str]:
-    try:
-        with open(os.path.join(objects, "info", "alternates"), "rb") as stream:
-            lines = stream.read().splitlines()
-    except OSError:
-        return []
-    # git decodes quoted names itself.
-    plain = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
-    return [os.path.normpath(os.path.join(objects, line)) for line in plain]
-
-
-def alternates(folders: Iterable[str]) -> bytes:
-    """Return the content of the alternates file for these object folders."""
-    return b"".join(os.fsencode(folder) + b"\n" for folder in folders)
 
 
 def borrow(folder: str, objects: Iterable[str]) -> None:
     """Let the repository in `folder` read from these object folders only."""
     with open(os.path.join(folder, ".git", "objects", "info", "alternates"), "wb") as stream:
-        stream.write(alternates(objects))
+        stream.write(open_repository.alternates(objects))
 
 
 def put_head(folder: str, commit: str | None) -> None:

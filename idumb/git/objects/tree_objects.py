@@ -150,6 +150,11 @@ def overlay(repository: pygit2.Repository, write: _Write, tree: str, source: str
     return oid.hex() if oid else EMPTY_TREE
 
 
+def put(repository: pygit2.Repository, write: _Write, tree: str, path: str, item: Entry) -> str:
+    """Return `tree` with one file replaced."""
+    return _overlay(repository, write, bytes.fromhex(tree), {tuple(path.split("/")): item}).hex()
+
+
 def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, entries: _Wanted) -> bytes:
     items = rows(repository, tree) if tree else {}
     below: dict[str, _Wanted] = {}

@@ -14,12 +14,14 @@ from idumb.domain.finding import ERROR, Finding, did_you_mean
 from idumb.domain.proof import levels
 from idumb.domain.settings import (
     BRANCHES,
+    CHECKED_TREES,
     COMMIT_POLICIES,
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
     NAMED,
     Binding,
     Ceiling,
+    CheckSettings,
     GateSettings,
     GitSettings,
     Limits,
@@ -124,6 +126,7 @@ class _Reading:
         breaker = self._section(top.pop("breaker", None), "breaker", _BREAKER)
         retry = self._section(top.pop("retry", None), "retry", _RETRY)
         ask = self._section(top.pop("ask", None), "ask", _ASK)
+        checks = self._checks(top.pop("checks", None))
         if "profile" in top:
             top["profile"] = self._chosen("profile", top["profile"], profiles, "profiles")
         for role in _NAMED_ROLES:
@@ -149,6 +152,7 @@ class _Reading:
             breaker=breaker,
             retry=retry,
             ask=ask,
+            checks=checks,
             configured_keys=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
             **top,
         )
@@ -172,6 +176,13 @@ class _Reading:
                 self._in_range(f"{where}.timeout", key.start, usual if gate.level is None else gate.level, gate.timeout)
             gates[key.value] = gate
         return gates
+
+    def _checks(self, node: Any) -> CheckSettings | None:
+        """Read the section, or the short form `checks: here`."""
+        if isinstance(node, Scalar) and node.value in CHECKED_TREES:
+            return CheckSettings(tree=node.value)
+        fields = self._section(node, "checks", _CHECKS)
+        return CheckSettings(**fields) if fields else None
 
     def _times(self, node: Any) -> dict[str, int]:
         """Read the default timeout of each level, and check its range."""
@@ -326,6 +337,7 @@ _TOP: Mapping[str, values.Reader] = {
     "breaker": values.node,
     "retry": values.node,
     "ask": values.node,
+    "checks": values.node,
 }
 _BINDING: Mapping[str, values.Reader] = {
     "adapter": values.words,
@@ -348,6 +360,11 @@ _ROLE: Mapping[str, values.Reader] = {
 _BREAKER: Mapping[str, values.Reader] = {"failures": values.count, "time": values.duration}
 _RETRY: Mapping[str, values.Reader] = {"calls": values.count, "pause": values.duration}
 _ASK: Mapping[str, values.Reader] = {"timeout": values.duration}
+_CHECKS: Mapping[str, values.Reader] = {
+    "tree": values.one_of(CHECKED_TREES),
+    "cache": values.list_of(values.glob),
+    "provide": values.list_of(values.glob),
+}
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,
     "time": values.duration,

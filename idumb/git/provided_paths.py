@@ -1,0 +1,112 @@
+"""Ignored paths of the user's working tree that a proving tree borrows: `node_modules`, a virtual environment, data.
+
+They are linked, not copied. Two kinds of links lead back into the user's own folder, where a check would judge other
+bytes than the commit's: workspace packages in `node_modules`, and editable installs in a virtual environment. The
+first are redirected here; for the second, `python_path` returns the folders that Python must search first.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from idumb.domain.errors import Refusal
+
+_PACKAGES = "node_modules"
+_VENV = "pyvenv.cfg"
+_SITE = ("lib/python*/site-packages", "Lib/site-packages")
+_MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
+
+
+def link(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Link existing paths of the working tree `user` into `root`; files of the tree stay. Return what was linked."""
+    linked = []
+    for path in (path.rstrip("/") for path in paths):
+        source, target = os.path.join(user, path), os.path.join(root, path)
+        if not os.path.lexists(source):
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        _link(source, target, user, root)
+        linked.append(path)
+    return tuple(linked)
+
+
+def _link(source: str, target: str, user: str, root: str) -> None:
+    packages = os.path.basename(source) == _PACKAGES
+    if packages and not os.path.lexists(target) and os.path.isdir(source):
+        os.mkdir(target)
+    if not os.path.lexists(target):
+        os.symlink(_redirected(source, user, root), target)
+    elif os.path.isdir(source) and os.path.isdir(target) and not os.path.islink(target):
+        for name in os.listdir(source):
+            below = os.path.join(source, name)
+            if packages and name.startswith("@") and os.path.isdir(below) and not os.path.islink(below):
+                os.makedirs(os.path.join(target, name), exist_ok=True)
+            _link(below, os.path.join(target, name), user, root)
+
+
+def _redirected(source: str, user: str, root: str) -> str:
+    """Return what to link to: the tree's own folder, if `source` is a link to one of the user's outside of packages."""
+    if os.path.islink(source):
+        real = os.path.realpath(source)
+        inside = os.path.relpath(real, os.path.realpath(user))
+        if not inside.startswith("..") and _PACKAGES not in inside.split(os.sep):
+            return os.path.join(root, inside)
+    return source
+
+
+def python_path(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders of `root` that replace those of `user` which editable installs name.
+
+    Refusal `checks.editable` if one of them cannot be replaced.
+    """
+    environments = (os.path.join(user, path.rstrip("/")) for path in paths)
+    folders = (
+        f for place in environments if os.path.isfile(os.path.join(place, _VENV)) for f in _editable(place, user)
+    )
+    return tuple(dict.fromkeys(os.path.join(root, os.path.relpath(f, os.path.realpath(user))) for f in folders))
+
+
+def _editable(environment: str, user: str) -> Iterator[str]:
+    """Return the real folders below `user` that the environment's editable installs put on Python's path."""
+    inside = os.path.realpath(user) + os.sep
+    for site in (place for pattern in _SITE for place in glob.glob(os.path.join(environment, pattern))):
+        for path in sorted(glob.glob(os.path.join(glob.escape(site), "*.pth"))):
+            for line in _lines(path):
+                real = os.path.realpath(os.path.join(site, line))
+                if line.startswith(("import ", "import\t")):
+                    yield from _of_finder(site, line, inside, path)
+                elif f"{real}/".startswith(inside) and os.path.isdir(real):
+                    yield real
+
+
+def _of_finder(site: str, line: str, inside: str, path: str) -> Iterator[str]:
+    """Return the folders of the packages that a generated import hook maps, as setuptools writes it."""
+    module = re.match(r"import (__editable__\w+)", line)
+    text = "\n".join(_lines(os.path.join(site, f"{module[1]}.py"))) if module else line
+    mapping = _MAPPING.search(text)
+    if mapping is not None:
+        with contextlib.suppress(ValueError, SyntaxError):
+            for place in ast.literal_eval(mapping[1]).values():
+                real = os.path.realpath(place)
+                if real.startswith(inside):
+                    yield os.path.dirname(real)
+            return
+    if inside in text:
+        raise Refusal(
+            "checks.editable",
+            f"{path} leads Python to your own folder, so a check would not judge the commit.",
+            hint="Install the project without --editable in an environment of its own, or set `checks: here`",
+        )
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            return [line.strip() for line in stream.read(1 << 20).splitlines() if line.strip()]
+    except OSError:
+        return []

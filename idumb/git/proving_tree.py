@@ -1,0 +1,366 @@
+"""The working tree in which checks run: outside the repository, with a git folder of its own, and exactly one tree.
+
+What git ignores, and what the user has not committed, is not in it. It is kept between the tasks of a run and follows
+each new tree by the difference, so its cost follows the change. It is made when the first check needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pygit2
+from pygit2.enums import BlobFilter
+
+from idumb.domain import errors
+from idumb.git import open_repository, provided_paths
+from idumb.git.clones import clone, locked_folders
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import Item
+from idumb.system.files import outside_folders, user_folders
+
+_PLACE = "idumb-proving"
+_WORK = "work"
+_MARKER = "verified"
+_ATTRIBUTES = ".gitattributes"
+_GIT = ".git"
+_SHORT = 16
+_RACY = 20_000_000
+"""Nanoseconds: some kernels stamp files only every few milliseconds, so a young file may have changed unseen."""
+
+_LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
+_LFS_POINTER = 1024
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+
+
+class _Stamp(NamedTuple):
+    """What `lstat` says about a file; it changes with every write, because nobody can set ctime."""
+
+    mode: int
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+
+
+class ProvingTree:
+    """`top` is the folder of this repository's proving trees.
+
+    `cached` tells which untracked paths stay when the tree changes; everything else that is untracked is removed.
+    `provided` are ignored paths of the user's working tree that it borrows.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        top: str,
+        cached: Callable[[str], bool] = lambda _: False,
+        provided: Sequence[str] = (),
+    ) -> None:
+        self._place = repository
+        self._top = top
+        self._cached = cached
+        self._provided = tuple(provided)
+        self._lent: tuple[str, ...] = ()
+        self._objects = open_repository.repository(repository)
+        self._alternates = open_repository.alternates(open_repository.lenders(repository))
+        self._folder: tuple[str, int] | None = None
+        self._tree: str | None = None
+        self._head: str | None = None
+        self._files: dict[str, tuple[Item, _Stamp]] = {}
+        self._verified = 0
+        self._converts = False
+        self._opened: pygit2.Repository | None = None
+
+    @property
+    def root(self) -> str:
+        """Return the absolute path of the working tree. AssertionError before the first `show`."""
+        if self._folder is None:
+            raise AssertionError("nothing was shown yet")
+        return os.path.join(self._folder[0], _WORK)
+
+    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:
+        """Make the files those of `tree`, on top of the commit `head`, and remove what checks of other trees left.
+
+        `lent` are more paths to borrow, until the next call without them. Return the variables that a check needs.
+        """
+        if self._folder is None:
+            self._create()
+        borrowed = (*self._provided, *lent)
+        if (tree, head, borrowed) != (self._tree, self._head, self._lent):
+            self._show(tree, head)
+            self._lent = borrowed
+            if borrowed:
+                provided_paths.link(self._place.root, self.root, borrowed)
+        if not borrowed:
+            return {}
+        folders = provided_paths.python_path(self._place.root, self.root, borrowed)
+        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+
+    def _show(self, tree: str, head: str | None) -> None:
+        self._place.guard()
+        before, self._tree = self._tree, None  # until everything is written, no tree is shown
+        if before is None or any(_is_attributes(path) for path, _ in self._difference(before, tree)):
+            self._rebuild(tree, head)
+        else:
+            newest = self._sweep()
+            self.restore()
+            self._apply(self._difference(before, tree), newest)
+            self._make_git_folder(tree, head)
+        self._tree, self._head = tree, head
+        self._verified = self._now()
+
+    def restore(self) -> tuple[str, ...]:
+        """Restore the files of the tree that a check changed or removed; return their paths."""
+        changed = [path for path, (item, stamp) in self._files.items() if self._is_changed(path, item, stamp)]
+        real = {self.root}
+        for path in changed:
+            self._write(path, self._files[path][0], real)
+        self._verified = self._now()
+        return tuple(sorted(changed))
+
+    def close(self) -> None:
+        """Remove it."""
+        if self._folder is not None:
+            (folder, lock), self._folder = self._folder, None
+            locked_folders.unlock(folder, lock)
+            for above in (self._top, os.path.dirname(self._top)):
+                locked_folders.remove_empty(above)
+        self._tree, self._files, self._opened = None, {}, None
+
+    def _now(self) -> int:
+        """Return the file system's own time in nanoseconds, with which it stamps changes."""
+        marker = os.path.join(os.path.dirname(self.root), _MARKER)
+        with open(marker, "wb"):
+            pass
+        os.utime(marker)
+        return os.lstat(marker).st_ctime_ns
+
+    def _create(self) -> None:
+        self._place.guard()
+        for folder in locked_folders.abandoned(self._top):
+            self._place.guard()
+            locked_folders.remove(folder)
+        self._folder = locked_folders.lock(self._top)
+
+    def _rebuild(self, tree: str, head: str | None) -> None:
+        """Write every file into an empty folder; the attributes first, because they decide how others are written."""
+        if os.path.lexists(self.root):
+            clone.remove_tree(self.root)
+        os.makedirs(self.root, mode=0o700)
+        self._files, self._converts, self._opened = {}, False, None
+        self._make_git_folder(tree, head)
+        self._apply(self._difference(tree_objects.EMPTY_TREE, tree), 0)
+
+    def _difference(self, old: str, new: str) -> list[tuple[str, Item | None]]:
+        def rows(oid: bytes) -> dict[str, Item]:
+            return tree_objects.rows(self._objects, oid)
+
+        pairs = tree_objects.differences(rows, bytes.fromhex(old), bytes.fromhex(new))
+        return [(path, item) for path, _, item in pairs if not path.endswith("/")]
+
+    def _apply(self, changes: Iterable[tuple[str, Item | None]], newest: int) -> None:
+        """Write changed files, each with a time of modification after `newest`, in nanoseconds."""
+        real = {self.root}
+        changes = sorted(changes, key=lambda change: (change[1] is not None, not _is_attributes(change[0])))
+        for path, item in changes:
+            if item is None:
+                self._files.pop(path, None)
+                self._remove(path)
+            else:
+                self._converts = self._converts or _is_attributes(path)
+                self._write(path, item, real, newest)
+
+    def _write(self, path: str, item: Item, real: set[str], newest: int = 0) -> None:
+        """Write a file of the tree. `real` are folders that are known to exist and to be no links."""
+        place = os.path.join(self.root, path)
+        self._clear_way(path, real)
+        if item.mode == tree_objects.SUBMODULE:
+            os.mkdir(place)
+        elif item.mode == tree_objects.LINK:
+            os.symlink(self._blob(path, item), os.fsencode(place))
+        else:
+            bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
+            with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, bits), "wb") as stream:
+                stream.write(self._content(path, item))
+        if newest and os.lstat(place).st_mtime_ns <= newest:
+            os.utime(place, ns=(newest + 1_000_000, newest + 1_000_000), follow_symlinks=False)
+        self._files[path] = item, _stamp(os.lstat(place))
+
+    def _clear_way(self, path: str, real: set[str]) -> None:
+        """Make the folders above a path, and remove whatever is at it."""
+        if any(name.lower() == _GIT or name in {"", ".", ".."} for name in path.split("/")):
+            raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {path!r}", hint="git fsck")
+        place = os.path.join(self.root, path)
+        if os.path.dirname(place) not in real:
+            at = self.root
+            for name in path.split("/")[:-1]:
+                at = os.path.join(at, name)
+                if os.path.islink(at) or not os.path.isdir(at):
+                    if os.path.lexists(at):
+                        os.unlink(at)
+                    os.mkdir(at)
+                real.add(at)
+        if os.path.lexists(place):
+            clone.remove_tree(place)
+
+    def _remove(self, path: str) -> None:
+        """Remove a file, and the folders that are empty without it."""
+        place = os.path.join(self.root, path)
+        if os.path.lexists(place):
+            clone.remove_tree(place)
+        with contextlib.suppress(OSError):
+            while (place := os.path.dirname(place)) != self.root:
+                os.rmdir(place)
+
+    def _sweep(self) -> int:
+        """Remove what is not in the tree, except caches. Return the newest time of modification of those."""
+        folders = {path[:at] for path in self._files for at in _slashes(path)}
+        newest = 0
+        stack = [""]
+        while stack:
+            prefix = stack.pop()
+            with os.scandir(os.path.join(self.root, prefix)) as entries:
+                for entry in list(entries):
+                    path = prefix + entry.name
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if path in self._files or path == _GIT:
+                        continue
+                    if is_folder and (path in folders or self._cached(f"{path}/") or self._cached(path)):
+                        stack.append(f"{path}/")
+                    elif not is_folder and self._cached(path):
+                        newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+                    else:
+                        clone.remove_tree(entry.path)
+        return newest
+
+    def _is_changed(self, path: str, item: Item, stamp: _Stamp) -> bool:
+        place = os.path.join(self.root, path)
+        try:
+            present = _stamp(os.lstat(place))
+        except OSError:
+            return True
+        if present == stamp and stamp.ctime < self._verified - _RACY:
+            return False
+        if item.mode == tree_objects.SUBMODULE:
+            return not stat.S_ISDIR(present.mode)
+        if stat.S_IFMT(present.mode) != stat.S_IFMT(stamp.mode) or (present.mode ^ stamp.mode) & 0o100:
+            return True
+        if self._present(place, item) != self._content(path, item):
+            return True
+        self._files[path] = item, present
+        return False
+
+    @staticmethod
+    def _present(place: str, item: Item) -> bytes | None:
+        try:
+            if item.mode == tree_objects.LINK:
+                return os.readlink(os.fsencode(place))
+            with open(place, "rb") as stream:
+                return stream.read()
+        except OSError:
+            return None
+
+    def _content(self, path: str, item: Item) -> bytes:
+        """Return a file's bytes as git checks them out: line endings converted, and a large file from the LFS store."""
+        data = self._blob(path, item)
+        if item.mode == tree_objects.LINK:
+            return data
+        pointer = _LFS.match(data) if len(data) < _LFS_POINTER else None
+        if pointer is not None:
+            name = pointer[1].decode("ascii")
+            stored = os.path.join(self._place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
+            with contextlib.suppress(OSError), open(stored, "rb") as stream:
+                return stream.read()
+        if self._converts:
+            blob = self._repository[pygit2.Oid(item.oid)].peel(pygit2.Blob)
+            with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as stream:
+                return bytes(stream.read())
+        return data
+
+    def _blob(self, path: str, item: Item) -> bytes:
+        try:
+            return bytes(self._objects[pygit2.Oid(item.oid)].read_raw())
+        except KeyError as problem:
+            raise errors.Refusal(
+                "git.object-missing",
+                f"object {item.oid.hex()} of {path} is not in this repository (a partial clone?)",
+                hint="git fetch --refetch --no-filter brings everything",
+            ) from problem
+
+    @property
+    def _repository(self) -> pygit2.Repository:
+        """Return the repository of the working tree itself, whose attributes apply."""
+        if self._opened is None:
+            self._opened = pygit2.Repository(self.root)
+        return self._opened
+
+    def _make_git_folder(self, tree: str, head: str | None) -> None:
+        """Write the git folder anew, because a check may have changed it: HEAD, an index of `tree`, and the tags.
+
+        It reads the user's objects, and shares no ref, hook or setting.
+        """
+        git_dir = os.path.join(self.root, _GIT)
+        if os.path.lexists(git_dir):
+            clone.remove_tree(git_dir)
+        for folder in ("objects/info", "refs/heads", "refs/tags", "info"):
+            os.makedirs(os.path.join(git_dir, folder))
+        files = {
+            "HEAD": f"{head}\n" if head else "ref: refs/heads/main\n",
+            "config": _CONFIG,
+            "packed-refs": "".join(self._packed_tags()),
+        }
+        for name, text in files.items():
+            with open(os.path.join(git_dir, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
+                stream.write(text)
+        with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as alternates:
+            alternates.write(self._alternates)
+        shallow = os.path.join(self._place.common_dir, "shallow")
+        if os.path.isfile(shallow):
+            shutil.copyfile(shallow, os.path.join(git_dir, "shallow"))
+        index = pygit2.Repository(self.root).index
+        index.read_tree(pygit2.Oid(hex=tree))
+        index.write()
+
+    def _packed_tags(self) -> Iterator[str]:
+        """Yield lines for tags, from which tools compute versions."""
+        yield "# pack-refs with: sorted \n"
+        names = sorted(name for name in self._objects.references if name.startswith("refs/tags/"))
+        for name in names:
+            reference = self._objects.references[name]
+            if isinstance(reference.target, pygit2.Oid):
+                yield f"{reference.target} {name}\n"
+
+
+def place(repository: Repository) -> str:
+    """Return the folder of a repository's proving trees: outside the working tree, and with no manifest above it."""
+    own = f"{_PLACE}-{os.geteuid()}"
+    candidates = (os.path.join(user_folders.beside_state(), _PLACE), os.path.join("/var/tmp", own))  # noqa: S108
+    free = (
+        folder
+        for folder in map(os.path.realpath, candidates)
+        if not f"{folder}/".startswith(f"{repository.root.rstrip('/')}/")
+        and outside_folders.manifest_above(folder) is None
+    )
+    return os.path.join(next(free, candidates[0]), user_folders.repository_id(repository.common_dir)[:_SHORT])
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return _Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _is_attributes(path: str) -> bool:
+    return path.rpartition("/")[2] == _ATTRIBUTES
+
+
+def _slashes(path: str) -> Iterator[int]:
+    at = path.find("/")
+    while at >= 0:
+        yield at
+        at = path.find("/", at + 1)

@@ -1,0 +1,284 @@
+"""The working tree in which checks run holds exactly one tree, whatever checks leave in it (R-RUN-3)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.git import discover, proving_tree
+from idumb.git.proving_tree import ProvingTree
+from tests.support.gitrepo import GitSandbox
+
+
+@pytest.fixture
+def proving(sandbox: GitSandbox) -> Iterator[ProvingTree]:
+    made = create(sandbox, cached=lambda path: path.startswith("cache/"))
+    yield made
+    made.close()
+
+
+def create(sandbox: GitSandbox, **options: Any) -> ProvingTree:
+    repository = discover.find(str(sandbox.root))
+    return ProvingTree(repository, proving_tree.place(repository), **options)
+
+
+def tree(sandbox: GitSandbox, revision: str = "HEAD") -> str:
+    return sandbox.git("rev-parse", f"{revision}^{{tree}}").strip()
+
+
+def shown(proving: ProvingTree) -> dict[str, bytes]:
+    root = Path(proving.root)
+    found = (path for path in sorted(root.rglob("*")) if ".git" not in path.relative_to(root).parts)
+    return {str(p.relative_to(root)): p.read_bytes() for p in found if p.is_file()}
+
+
+def show(proving: ProvingTree, sandbox: GitSandbox, revision: str = "HEAD") -> Path:
+    proving.show(tree(sandbox, revision), sandbox.git("rev-parse", revision).strip())
+    return Path(proving.root)
+
+
+def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n", "d/run.sh": "#!/bin/sh\n", ".gitignore": "*.log\n", "x.log": "ignored\n"})
+    os.chmod(sandbox.root / "d/run.sh", 0o755)
+    sandbox.link("l", "a.txt")
+    sandbox.commit()
+    sandbox.write_all({"a.txt": "not committed\n", "new.txt": "untracked\n"})
+    root = show(proving, sandbox)
+    assert shown(proving) == {".gitignore": b"*.log\n", "a.txt": b"a\n", "d/run.sh": b"#!/bin/sh\n", "l": b"a\n"}
+    assert os.readlink(root / "l") == "a.txt"
+    assert os.access(root / "d/run.sh", os.X_OK)
+    assert not os.access(root / "a.txt", os.X_OK)
+
+
+def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    unchanged = os.stat(root / "same.txt")
+    sandbox.remove("gone/old.txt")
+    sandbox.remove("file")
+    sandbox.remove("folder/file.txt")
+    sandbox.write_all({"file/now-a-folder": "x\n", "folder.txt": "x\n", "new.txt": "new\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert set(shown(proving)) == {"same.txt", "file/now-a-folder", "folder.txt", "new.txt"}
+    assert os.stat(root / "same.txt").st_ino == unchanged.st_ino
+    assert not (root / "gone").exists()
+
+
+def test_a_tracked_file_that_a_check_changes_is_restored_and_named(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "aaa\n", "b.txt": "b\n", "c.txt": "c\n", "d/e.txt": "e\n"})
+    sandbox.link("l", "a.txt")
+    sandbox.commit()
+    root = show(proving, sandbox)
+    times = os.stat(root / "a.txt")
+    (root / "a.txt").write_text("bbb\n")  # as long, and with the old time
+    os.utime(root / "a.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (root / "b.txt").unlink()
+    os.chmod(root / "c.txt", 0o755)
+    subprocess.run(["rm", "-r", str(root / "d")], check=True)
+    (root / "d").symlink_to("/tmp")
+    (root / "l").unlink()
+    (root / "l").write_text("no link\n")
+    assert proving.restore() == ("a.txt", "b.txt", "c.txt", "d/e.txt", "l")
+    assert shown(proving) == {"a.txt": b"aaa\n", "b.txt": b"b\n", "c.txt": b"c\n", "d/e.txt": b"e\n", "l": b"aaa\n"}
+    assert proving.restore() == ()
+
+
+def test_a_file_that_is_only_touched_is_not_changed(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    os.utime(root / "a.txt", (1, 1))
+    assert proving.restore() == ()
+
+
+def test_outputs_stay_for_the_next_check_and_go_with_the_next_tree(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    for path in ("out.txt", "build/deep/x", "cache/kept"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("made by a check\n")
+    assert proving.restore() == ()
+    show(proving, sandbox)
+    assert (root / "out.txt").exists()
+    sandbox.write_all({"a.txt": "b\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert set(shown(proving)) == {"a.txt", "cache/kept"}
+
+
+def test_a_changed_file_is_newer_than_each_output_that_stays(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    (root / "cache").mkdir()
+    (root / "cache/out").write_text("x\n")
+    ahead = os.stat(root / "a.txt").st_mtime_ns + 5_000_000_000
+    os.utime(root / "cache/out", ns=(ahead, ahead))
+    sandbox.write_all({"a.txt": "b\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert os.stat(root / "a.txt").st_mtime_ns > ahead
+
+
+def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    parent = sandbox.commit()
+    sandbox.git("tag", "v1")
+    sandbox.git("config", "user.secret", "mine")
+    sandbox.write(".git/hooks/post-checkout", "#!/bin/sh\n", mode=0o755)
+    sandbox.write_all({"a.txt": "b\n", "new.txt": "new\n"})
+    sandbox.commit()
+    refs = sandbox.refs()
+    proving.show(tree(sandbox), parent)
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=proving.root, check=True, capture_output=True, text=True).stdout
+
+    assert git("rev-parse", "HEAD").strip() == parent
+    assert git("ls-files").split() == ["a.txt", "new.txt"]
+    assert git("diff") == ""
+    assert git("describe", "--tags").strip() == "v1"
+    assert git("for-each-ref", "--format=%(refname)").split() == ["refs/tags/v1"]
+    assert "secret" not in git("config", "--list", "--local")
+    assert not Path(proving.root, ".git/hooks").exists()
+    git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "by a check")
+    assert sandbox.refs() == refs
+    sandbox.write_all({"a.txt": "c\n"})
+    show(proving, sandbox) if sandbox.commit() else None
+    assert git("log", "--format=%s", "-1").strip() == "work"
+
+
+def test_line_endings_are_those_of_a_checkout(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({".gitattributes": "*.bat eol=crlf\n*.bin binary\n", "a.bat": "x\ny\n", "a.bin": b"\0\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert shown(proving)["a.bat"] == b"x\r\ny\r\n"
+    assert shown(proving)["a.bin"] == b"\0\n"
+    sandbox.write_all({".gitattributes": "*.bat -text\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert shown(proving)["a.bat"] == b"x\ny\n"
+
+
+def test_a_large_file_comes_from_the_local_store(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    name = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{name}\nsize 5\n"
+    sandbox.write_all({"big.bin": pointer, "other.bin": pointer.replace(name, "0" * 64)})
+    sandbox.commit()
+    sandbox.write(f".git/lfs/objects/4d/7a/{name}", "large")
+    show(proving, sandbox)
+    assert shown(proving)["big.bin"] == b"large"
+    assert shown(proving)["other.bin"].startswith(b"version https://git-lfs")
+    assert proving.restore() == ()
+
+
+def test_before_the_first_commit_it_has_no_head(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.git("add", "-A")
+    proving.show(sandbox.git("write-tree").strip(), None)
+    assert shown(proving) == {"a.txt": b"a\n"}
+    assert subprocess.run(["git", "rev-parse", "-q", "--verify", "HEAD"], cwd=proving.root, check=False).returncode
+
+
+def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "only here\n"})
+    sandbox.commit()
+    blob = sandbox.git("rev-parse", "HEAD:a.txt").strip()
+    (sandbox.git_dir / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(Refusal, match=r"a\.txt"):
+        show(proving, sandbox)
+
+
+def test_it_is_outside_the_repository_and_below_no_manifest(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Node, pytest and cargo search the folders above."""
+    state, repository = tmp_path / "state", discover.find(str(sandbox.root))
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    assert proving_tree.place(repository).startswith(f"{state}/idumb-proving/")
+    (tmp_path / "package.json").write_text("{}\n")
+    assert proving_tree.place(repository).startswith("/var/tmp/idumb-proving-")
+    (tmp_path / "package.json").unlink()
+    monkeypatch.setenv("XDG_STATE_HOME", str(sandbox.root / "state"))
+    assert proving_tree.place(repository).startswith("/var/tmp/idumb-proving-")
+
+
+def test_closing_removes_it_and_a_killed_one_is_removed_by_the_next(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    code = (
+        "import sys; from idumb.git import discover, proving_tree\n"
+        "place = discover.find(sys.argv[1])\n"
+        "made = proving_tree.ProvingTree(place, proving_tree.place(place)); made.show(sys.argv[2], None)\n"
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(sandbox.root), tree(sandbox)], check=False)
+    left = list((tmp_path / "state").rglob("a.txt"))
+    assert len(left) == 1
+    first, second = (create(sandbox) for _ in range(2))
+    show(first, sandbox)
+    show(second, sandbox)
+    assert first.root != second.root
+    assert len(list((tmp_path / "state").rglob("a.txt"))) == 2
+    first.close()
+    second.close()
+    assert not (tmp_path / "state" / "idumb-proving").exists()
+
+
+def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
+    sandbox.write_all({"a.txt": "a\n", "packages/own/index.js": "committed\n", ".gitignore": "node_modules\ndata\n"})
+    sandbox.commit()
+    sandbox.write_all({"node_modules/lib/index.js": "lib\n", "node_modules/@s/lib/index.js": "s\n", "data/x": "x\n"})
+    sandbox.link("node_modules/own", "../packages/own")
+    sandbox.link("node_modules/@s/own", "../../packages/own")
+    sandbox.write_all({"packages/own/index.js": "not committed\n"})
+    proving = create(sandbox, provided=("node_modules", "data/", "missing"))
+    root = show(proving, sandbox)
+    assert (root / "node_modules/lib/index.js").read_text() == "lib\n"
+    assert (root / "node_modules/@s/lib/index.js").read_text() == "s\n"
+    assert (root / "node_modules/own/index.js").read_text() == "committed\n"
+    assert (root / "node_modules/@s/own/index.js").read_text() == "committed\n"
+    assert (root / "data/x").read_text() == "x\n"
+    sandbox.write_all({"a.txt": "b\n"})
+    sandbox.git("commit", "-qm", "next", "a.txt")
+    show(proving, sandbox)
+    assert (root / "data/x").read_text() == "x\n"
+    proving.close()
+    assert sandbox.read("data/x") == "x\n"
+    assert sandbox.read("node_modules/lib/index.js") == "lib\n"
+
+
+def test_an_editable_install_leads_to_the_tree_not_to_the_user_s_folder(sandbox: GitSandbox) -> None:
+    """A virtual environment of the project usually has one; the check would judge the folder again."""
+    sandbox.write_all({"src/own/__init__.py": "", "flat.py": "", ".gitignore": ".venv\n"})
+    sandbox.commit()
+    site = ".venv/lib/python3.11/site-packages"
+    finder = f"MAPPING: dict[str, str] = {{'own': {str(sandbox.root / 'src/own')!r}}}\n"
+    sandbox.write_all(
+        {
+            ".venv/pyvenv.cfg": "",
+            f"{site}/__editable__.own.pth": "import __editable___own_finder; __editable___own_finder.install()\n",
+            f"{site}/__editable___own_finder.py": finder,
+            f"{site}/flat.pth": f"{sandbox.root}\n/usr/lib\n",
+        }
+    )
+    proving = create(sandbox, provided=(".venv",))
+    variables = proving.show(tree(sandbox), None)
+    assert variables["PYTHONPATH"].split(":") == [f"{proving.root}/src", f"{proving.root}/."]
+    sandbox.write(f"{site}/odd.pth", f"import sys; sys.path.append({str(sandbox.root / 'src')!r})\n")
+    with pytest.raises(Refusal, match=r"odd\.pth leads Python to your own folder"):
+        proving.show(tree(sandbox), None)
+    proving.close()

@@ -1,0 +1,158 @@
+"""Checks judge what is committed, not the folder: in `here`, in a clone, and under each commit policy (R-RUN-3)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, edit, making, shell, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def proofs() -> list[str]:
+    """Return what is left of working trees for checks."""
+    return [str(path) for path in Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/*")]
+
+
+def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
+    """The builder's real work is in an ignored file: a clone of the commit does not do it."""
+    command = "echo 'echo done' > hidden.log; echo '. ./hidden.log' > app.sh"
+    project.plan([task("T1-01", files="create `app.sh`", check="sh app.sh", steps=[shell(command)])])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert project.statuses() == {"T1-01": "failed"}
+    assert proofs() == []
+
+
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("commit", ["task", "none"])
+def test_honest_work_passes_and_later_tasks_see_it(project: Project, workspace: str, commit: str) -> None:
+    project.configure(f"run: {{workspace: {workspace}}}\ngit: {{commit: {commit}}}\n")
+    second = task(
+        "T1-02", files="create `b.txt`", check="cat a.txt b.txt", after="T1-01", steps=[write("b.txt", "b\n")]
+    )
+    project.plan([making("T1-01", "a.txt"), second])
+    assert project.execute().code == 0
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+    assert proofs() == []
+
+
+def test_a_stale_bytecode_file_is_not_what_a_check_runs(project: Project) -> None:
+    """Two versions of a module of the same length, written within one second: Python would run the old one."""
+    check = f"{sys.executable} -c 'import app; assert app.VALUE == 2, app.VALUE'"
+    first = task(
+        "T1-01",
+        files="create `app.py`",
+        check=f"{sys.executable} -c 'import app'",
+        steps=[write("app.py", "VALUE = 1\n")],
+    )
+    second = task(
+        "T1-02", files="modify `app.py`", check=check, after="T1-01", steps=[edit("app.py", "VALUE = 1", "VALUE = 2")]
+    )
+    project.plan([first, second])
+    assert project.execute().code == 0
+    assert not project.exists("__pycache__")
+
+
+def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides_it(project: Project) -> None:
+    project.repo.write_all({"data.log": "needed\n", "other.log": "x\n", "more.log": "x\n"})
+    check = "test -s a.txt && grep -q needed data.log"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
+    answer = project.execute()
+    assert answer.code == 1
+    assert "AC-1 needs data.log, which the commit does not hold: git ignores it" in answer.out
+    assert "checks: {provide: [data.log]}" in answer.out
+    project.configure("checks: {provide: [data.log]}\n")
+    assert project.execute().code == 0
+    assert project.read("data.log") == "needed\n"
+
+
+def test_an_uncommitted_change_that_a_check_needs_is_named(project: Project) -> None:
+    project.repo.write_all({"config.txt": "old\n"})
+    project.repo.commit("config")
+    project.repo.write_all({"config.txt": "new\n"})
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q new config.txt", steps=[write("a.txt", "x\n")])])
+    answer = project.execute()
+    assert answer.code == 1
+    assert "AC-1 needs your uncommitted config.txt" in answer.out
+    project.repo.commit("mine", "config.txt")
+    assert project.resume().code == 0
+
+
+def test_checks_here_judge_the_folder(project: Project) -> None:
+    project.configure("checks: here\n")
+    project.repo.write_all({"data.log": "needed\n"})
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s data.log", steps=[write("a.txt", "x\n")])])
+    assert project.execute().code == 0
+
+
+def test_a_check_that_changes_a_tracked_file_fails_and_the_next_one_judges_the_commit(project: Project) -> None:
+    more = "- **Verify:**\n  - `echo x >> a.txt`\n  - `test $(wc -l < a.txt) = 1`\n"
+    project.plan([making("T1-01", "a.txt", fields=more)])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    rows = {row["payload"]["subject"]: row["payload"] for row in project.events("--kind", "evidence.recorded")}
+    assert rows["verify 1"]["result"] == "failed"
+    assert "the check changed a.txt" in rows["verify 1"]["output"]
+    assert rows["verify 2"]["result"] == "passed"
+    assert project.read("a.txt") == "made\n"
+
+
+def test_what_a_check_leaves_never_enters_the_user_s_folder(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", fields="- **Verify:** `mkdir out && touch out/x here.txt`\n")])
+    assert project.execute().code == 0
+    assert not project.exists("out")
+    assert not project.exists("here.txt")
+
+
+@pytest.mark.parametrize(("hook", "code"), [("a.txt", 0), ("bad", 1)])
+def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hook: str, code: int) -> None:
+    """A formatter is welcome; one that breaks the work is found, although the commit exists."""
+    text = "grep -q formatted a.txt || echo formatted >> a.txt" if hook == "a.txt" else "echo broken > a.txt"
+    hook_text = f"#!/bin/sh\n{text}\ngit add a.txt\n"
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt", steps=[write("a.txt", "made\n")])])
+    project.commit_own()
+    project.repo.write(".git/hooks/pre-commit", hook_text, mode=0o755)
+    assert project.execute("--max-attempts", "1").code == code
+    trees = [row["payload"]["tree"] for row in project.events("--kind", "evidence.recorded")]
+    assert len(set(trees)) >= 2
+    commit = project.repo.git("log", "-1", "--format=%H", "--", "a.txt").strip()
+    assert project.repo.git("rev-parse", f"{commit}^{{tree}}").strip() in trees
+
+
+def test_a_file_that_a_hook_adds_to_the_commit_is_proven_too(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="test ! -e extra.txt", steps=[write("a.txt", "made\n")])])
+    project.commit_own()
+    hook_text = "#!/bin/sh\necho x > extra.txt\ngit add extra.txt\n"
+    project.repo.write(".git/hooks/pre-commit", hook_text, mode=0o755)
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "AC-1 failed" in answer.out
+
+
+def test_line_endings_are_judged_as_a_clone_has_them(project: Project) -> None:
+    project.repo.write_all({".gitattributes": "*.txt text\n"})
+    project.repo.commit("rules")
+    check = "test $(wc -c < a.txt) = 2"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\r\n")])])
+    assert project.execute().code == 0
+    assert project.repo.git("cat-file", "-s", "HEAD:a.txt").strip() == "2"
+
+
+def test_git_in_a_check_sees_the_work_on_top_of_its_parent(project: Project) -> None:
+    check = (
+        "git log -1 --format=%s | grep -qx first && git ls-files --error-unmatch a.txt && git diff --exit-code"
+        " && git diff --cached --exit-code --diff-filter=D"
+    )
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
+    project.repo.git("commit", "-q", "--allow-empty", "-m", "first")
+    assert project.execute().code == 0
