@@ -165,6 +165,22 @@ EXAMPLES: Mapping[str, Example] = {
         on_disk("modify `a.txt`"),
         present=StartState(on_disk=A_FILE, links={"a.txt": "b.txt"}),
     ),
+    "path.similar": Example(
+        "A task would create a path that differs only in case from an existing path or from another created one. On"
+        " macOS and Windows, a clone has only one of the two.",
+        on_disk("create `a.txt`"),
+        present=StartState(similar={"a.txt": "A.txt"}),
+    ),
+    "step.empty-folder": Example(
+        "A step makes a folder, and no task creates a file in it. Git keeps no empty folders, so no commit and no clone"
+        " has it.",
+        task(
+            files="create `a.txt`",
+            criteria="It is there — check: `test -s a.txt`",
+            steps="- tool: make_directory\n  intent: keep the logs apart\n  arguments: {path: logs}",
+        ),
+        present=StartState(),
+    ),
     "path.covers-protected": Example(
         "A glob covers a protected path, so a change there would stop the run.",
         on_disk("modify `src/**`"),

@@ -109,6 +109,12 @@ class Snapshots:
         item = tree_objects.rows_of(self._repository, commit).get(REFS)
         return {} if item is None else _of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
 
+    def skipped(self, commit: str) -> Mapping[str, str]:
+        """Return what a snapshot does not have, and why; of a long list, only a part."""
+        noted = _meta(self._repository, commit)
+        skipped: Mapping[str, str] = noted[2].get("skipped", {}) if noted is not None else {}
+        return skipped
+
     def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """Return what a snapshot records of other repositories, and whether it has the bytes of a path in them."""
         items = tree_objects.rows_of(self._repository, commit)

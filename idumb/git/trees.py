@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 
@@ -121,6 +121,12 @@ class GitTrees:
     def outside_target(self, link: str) -> str | None:
         return path_state.outside_target(self.root, link)
 
+    def inside_target(self, link: str) -> str | None:
+        return path_state.inside_target(self.root, link)
+
+    def links(self) -> tuple[str, ...]:
+        return self.scans.inventory.links()
+
     def unignored(self, path: str) -> bool:
         try:
             return self.scans.unignored(path)
@@ -160,6 +166,19 @@ class GitTrees:
 
     def caches(self) -> tuple[str, ...]:
         return self.scans.inventory.caches
+
+    def inventory(self) -> scanner.Inventory:
+        return self.scans.inventory
+
+    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
+        mask = os.umask(0o077)  # there is no other way to read it
+        os.umask(mask)
+        usual = {0o666 & ~mask, 0o777 & ~mask}
+        modes = self.scans.inventory.modes
+        return {path: modes[path] for path in paths if path in modes and modes[path] not in usual}
+
+    def special_at(self, snapshot: str) -> Container[str]:
+        return self.snapshots.skipped(snapshot)
 
     def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason, parent)

@@ -90,6 +90,37 @@ def test_a_linked_path_is_named_with_its_target(project: Project, tmp_path: Path
         assert words in finding["message"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "codes"),
+    [
+        ("create `README.MD`", "create `c.txt`", [("path.similar", "T1-01")]),
+        ("create `SRC/b.py`", "create `c.txt`", [("path.similar", "T1-01")]),
+        ("create `d/b.py`", "create `D/c.py`", [("path.similar", "T1-02")]),
+        ("move `src/a.py` to `src/A.py`", "create `src/b.py`", []),
+        ("create `src/b.py`", "create `src/**`", []),
+    ],
+)
+def test_a_created_path_differs_in_more_than_case(
+    project: Project, first: str, second: str, codes: list[tuple[str, str]]
+) -> None:
+    project.plan([task("T1-01", files=first), task("T1-02", files=second, after="T1-01")])
+    assert warned(project) == codes
+
+
+def test_a_folder_that_a_step_makes_gets_a_file(project: Project) -> None:
+    def makes(folder: str) -> dict[str, object]:
+        return {"tool": "make_directory", "intent": "keep the parts apart", "arguments": {"path": folder}}
+
+    steps = [makes("logs"), makes("src"), makes("full"), makes("later/"), write("full/a.txt", "a\n")]
+    project.plan(
+        [
+            task("T1-01", files="create `full/a.txt`", steps=steps),
+            task("T1-02", files="create `later/**`", after="T1-01"),
+        ]
+    )
+    assert warned(project) == [("step.empty-folder", "T1-01")]
+
+
 def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
     """R-LOCK-5, R-PLAN-4."""
     (project.folder / ".env").write_text("KEY=1\n", encoding="utf-8")

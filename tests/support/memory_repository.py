@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
-from idumb.app.ports.repository import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
+from idumb.app.ports.repository import CommitAttempt, Conflict, Head, Inventory, RepositoryState, Snapshot
 from idumb.domain import canonical_json, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
@@ -187,6 +188,9 @@ class MemoryTrees:
 
     def remove_folders(self, folders: Iterable[str]) -> None:
         """Nothing: memory has no folders."""
+
+    def inventory(self) -> Inventory:
+        return SimpleNamespace(caches=(), repositories=(), special=(), modes={}, empty=(), twins={})
 
     def caches(self) -> tuple[str, ...]:
         return ()

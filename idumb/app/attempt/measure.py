@@ -10,7 +10,8 @@ from typing import NamedTuple
 from idumb.app.attempt import questions
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Measured, RunContext
-from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
+from idumb.app.ports.repository import Inventory
+from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import ledger, symbols
@@ -21,7 +22,7 @@ _SHOWN = 5
 
 def measure(context: RunContext, attempt: Built) -> Measured:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
-    candidate, new_caches, changes, left_by_tools = freeze(context, attempt)
+    candidate, new_caches, changes, left_by_tools, inventory = freeze(context, attempt)
     _report_lost(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
     uncovered = {p for p in compared.strays if context.work.unignored(p)}
@@ -48,6 +49,11 @@ def measure(context: RunContext, attempt: Built) -> Measured:
         deviation=bool(strays),
     )
     problems = [*filter(None, [secret_names]), *_outside_links(context, changes)]
+    if any((inventory.special, inventory.modes, inventory.empty, inventory.twins, inventory.repositories)):
+        clone_losses.report(context, attempt, candidate, inventory, changes)
+        problems += clone_losses.nested_repositories(context, attempt, candidate, inventory)
+    if any(change.new is not None and change.new.mode == LINK for change in changes):
+        clone_losses.report_links(context, attempt, candidate, changes)
     if strays:
         problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
         _report_strays(context, measured, strays)
@@ -63,6 +69,7 @@ class Frozen(NamedTuple):
     new_caches: tuple[str, ...]
     changes: tuple[Change, ...]
     tool_files: tuple[str, ...]
+    inventory: Inventory
 
 
 def freeze(context: RunContext, attempt: Built) -> Frozen:
@@ -74,7 +81,8 @@ def freeze(context: RunContext, attempt: Built) -> Frozen:
     tree = context.work.scan(attempt.literal_paths)
     changes, left = _task_changes(context, attempt, tree)
     hidden = _hidden(context, changes)
-    new_caches = tuple(path for path in context.work.caches() if path not in attempt.caches)
+    inventory = context.work.inventory()
+    new_caches = tuple(path for path in inventory.caches if path not in attempt.caches)
     _report_hidden(context, attempt.task, hidden, new_caches)
     if hidden:
         declared = paths.cover(attempt.written)
@@ -82,7 +90,8 @@ def freeze(context: RunContext, attempt: Built) -> Frozen:
         if strays:
             tree = context.work.scan((*attempt.literal_paths, *strays))
             changes, left = _task_changes(context, attempt, tree)
-    return Frozen(tree, new_caches, changes, left)
+            inventory = context.work.inventory()
+    return Frozen(tree, new_caches, changes, left, inventory)
 
 
 def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.attempt import builder_commits, handoff_writer, interruption, judge, questions
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import preconditions, staged_changes
+from idumb.app.worktree import clone_losses, preconditions, staged_changes
 from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import Refusal
@@ -176,7 +176,10 @@ def _changed_while_committing(context: RunContext, attempt: Judged, parent: str 
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
     present = trees.scan(changed)  # filters change the bytes that git stores, so compare the files themselves
-    return None if trees.overlay(present, candidate, changed) == present else present
+    if trees.overlay(present, candidate, changed) != present:
+        return present
+    clone_losses.report_line_endings(context, attempt.task.id, candidate, head, changed)
+    return None
 
 
 def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:

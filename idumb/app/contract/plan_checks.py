@@ -78,6 +78,8 @@ def _present(services: Services, contract: Contract) -> StartState:
         base=_base(services, state, claimed, on_disk),
         on_disk=on_disk,
         links=services.files.links(sorted(ground.written(contract))),
+        similar=services.files.similar(ground.created(contract)),
+        folders=services.files.existing(scope.made_folders(contract)),
         protected=_protected(services, contract),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),

@@ -37,6 +37,9 @@ class Files(Protocol):
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
         """The programs that can start: names on PATH, and paths of executables relative to the root."""
 
+    def similar(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """The paths that an existing file or folder differs from only in case, and this one."""
+
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         """Folders that are or are below a link, and their targets: relative to the root, or absolute if outside."""
 

@@ -96,6 +96,34 @@ class BuilderCommits:
         return self.tip is not None and self.tip != self.base
 
 
+class Inventory(Protocol):
+    """What the last scan met and a tree or a clone cannot hold. A path of a folder ends with `/`."""
+
+    @property
+    def caches(self) -> tuple[str, ...]:
+        """See `Trees.caches`."""
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """Submodules and nested repositories."""
+
+    @property
+    def special(self) -> tuple[str, ...]:
+        """Pipes, sockets and devices."""
+
+    @property
+    def modes(self) -> Mapping[str, int]:
+        """Files with permission bits other than those of git and of the usual umasks."""
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """Folders without files and folders."""
+
+    @property
+    def twins(self) -> Mapping[str, str]:
+        """Paths to others that differ only in case, in folders that changed since the first scan of this process."""
+
+
 class Trees(Protocol):
     """The files of the workspace as trees in the object database. Every result is durable."""
 
@@ -117,6 +145,12 @@ class Trees(Protocol):
 
     def outside_target(self, link: str) -> str | None:
         """Return the target of the link that leads out of the workspace, directly or through others, or None."""
+
+    def inside_target(self, link: str) -> str | None:
+        """Return the existing path in the workspace to which the link leads, or None."""
+
+    def links(self) -> tuple[str, ...]:
+        """Return the symbolic links of the last scan."""
 
     def unignored(self, path: str) -> bool:
         """Return whether an unchanged file was ignored at the last snapshot: the ignore rules changed, not the file."""
@@ -144,6 +178,15 @@ class Trees(Protocol):
 
         Any other `.gitignore` is scanned, even if it is ignored.
         """
+
+    def inventory(self) -> Inventory:
+        """Return what the last scan met and a tree cannot hold."""
+
+    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
+        """Return the paths whose permission bits a clone would not have, unless the umask explains them."""
+
+    def special_at(self, snapshot: str) -> Container[str]:
+        """Return the pipes, sockets and devices at a snapshot."""
 
     def repositories(self) -> tuple[str, ...]:
         """Return the submodules and nested repositories of the last scan."""

@@ -20,7 +20,7 @@ from idumb.app.running import admission, run_request, run_result
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
-from idumb.app.worktree import abandoned_clones, final_state, preconditions, run_branch, task_base
+from idumb.app.worktree import abandoned_clones, clone_losses, final_state, preconditions, run_branch, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -64,7 +64,9 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
-    for words in task_base.not_saved(services.trees.omitted()):
+    workspace = run_request.workspace(services, request)
+    not_saved = task_base.not_saved(services.trees.omitted())
+    for words in (*not_saved, *clone_losses.at_start(services, base.tree, workspace)):
         services.reporter.note(words)
     same_branch = previous is not None and previous.branch == head.branch
     reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()
@@ -87,7 +89,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         base_snapshot=base.commit,
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
-        workspace=run_request.workspace(services, request),
+        workspace=workspace,
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in reverted],
         guarded=dict(services.history.state().guarded),
     )

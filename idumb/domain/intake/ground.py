@@ -18,6 +18,7 @@ from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
 
 _NEEDS = frozenset({"modify", "delete", "move"})
+_CREATES = frozenset({"create", "change", "move"})
 
 
 class _Files:
@@ -138,6 +139,42 @@ def links(case: Case) -> Iterator[Finding]:
             yield case.at(
                 "path.through-link", plan, task, path, message, mend, field="steps" if line else "files", line=line
             )
+
+
+def similar_names(case: Case) -> Iterator[Finding]:
+    """Find created paths that differ only in case from an existing or another created one."""
+    spelled: dict[str, str] = {}
+    removed = {c.path for _, task in case.pairs for c in task.files or () if c.verb in ("delete", "move")}
+    for plan, task in case.pairs:
+        for path in _created(task):
+            other = case.present.similar.get(path) if case.present is not None else None
+            other = other or _other_spelling(path, spelled)
+            if other is None or other in removed or task.id in (case.present.done if case.present is not None else ()):
+                continue
+            message = f"{task.id} would create {path}, which differs only in case from {other}."
+            mend = "Use one spelling: on macOS and Windows, a clone has only one of the two."
+            yield case.at("path.similar", plan, task, path, message, mend)
+
+
+def _other_spelling(path: str, spelled: dict[str, str]) -> str | None:
+    """Return the first name on the path that was spelled otherwise before, and remember the spelling of new ones."""
+    parts = path.split("/")
+    for count in range(1, len(parts) + 1):
+        above = "/".join(parts[:count])
+        before = spelled.setdefault(above.casefold(), above)
+        if before != above:
+            return before
+    return None
+
+
+def _created(task: Task) -> Iterator[str]:
+    created = (c.target if c.verb == "move" else c.path for c in task.files or () if c.verb in _CREATES)
+    return (path for path in created if path and not paths.has_wildcard(path) and paths.problem(path) is None)
+
+
+def created(contract: Contract) -> frozenset[str]:
+    """Return every literal path that a task may create."""
+    return frozenset(path for task in contract.tasks.values() for path in _created(task))
 
 
 def _written(task: Task) -> Iterator[tuple[str, int]]:

@@ -43,6 +43,8 @@ RULES: tuple[Rule, ...] = (
          "an existing file, or one that an earlier task creates"),
     Rule("path.exists", WARNING, WARNING, ground.files, "files", "a free path, or `modify`"),
     Rule("path.through-link", WARNING, WARNING, ground.links, accepted="a path that is not a link and not behind one"),
+    Rule("path.similar", WARNING, WARNING, ground.similar_names, "files", "a path that differs in more than case"),
+    Rule("step.empty-folder", WARNING, WARNING, scope.empty_folders, "steps", "a folder with a file"),
     Rule("path.covers-protected", WARNING, WARNING, ground.protected, "files", "a glob without protected paths"),
     Rule("check.no-program", WARNING, WARNING, ground.commands,
          accepted="a program on PATH, or a file that exists or that a task creates"),

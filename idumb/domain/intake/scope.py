@@ -178,6 +178,37 @@ def _root_problem(root: str) -> str | None:
     return paths.problem(root.removeprefix("./").rstrip("/"))
 
 
+def empty_folders(case: Case) -> Iterator[Finding]:
+    """Find steps that make a new folder in which no task creates a file: git keeps no empty folder."""
+    if case.present is None:
+        return
+    written = [path for _, task in case.pairs for path in ledger.written_paths(task.files)]
+    for plan, task in case.pairs:
+        if any(step.tool == "run" for step in task.steps):  # a command may create one
+            continue
+        for step in task.steps:
+            folder = _made_folder(step)
+            if not folder or folder in case.present.folders or any(_may_fill(path, folder) for path in written):
+                continue
+            message = f"{task.id}: a step makes {folder}/, in which no task creates a file, so no commit has it."
+            mend = f"Write a file in it, for example {folder}/.gitkeep, or make it when the program starts."
+            yield case.at("step.empty-folder", plan, task, f"{folder}/", message, mend, line=step.line)
+
+
+def _made_folder(step: Step) -> str:
+    return str(step.arguments.get("path", "")).rstrip("/") if step.tool == "make_directory" else ""
+
+
+def _may_fill(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/") or (paths.has_wildcard(path) and paths.matches(f"{folder}/file", path))
+
+
+def made_folders(contract: Contract) -> frozenset[str]:
+    """Return the folders that steps make."""
+    folders = (_made_folder(step) for task in contract.tasks.values() for step in task.steps)
+    return frozenset(folder for folder in folders if folder and paths.problem(folder) is None)
+
+
 def undeclared(case: Case) -> Iterator[Finding]:
     """Find steps that write undeclared paths, which would stop the run."""
     for plan, task in case.pairs:

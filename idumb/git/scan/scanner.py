@@ -30,10 +30,11 @@ class Folder:
     """What the scanner remembers of one folder. `tree` is None if its tree object must be written again.
 
     files: name -> (ctime_ns, mtime_ns, size, inode, st_mode, row of the tree); ignored: name -> is a folder; links:
-    submodule -> row of the tree; odd: permission bits that no umask produces; rules: stat of an ignored .gitignore.
+    submodule -> row of the tree; odd: permission bits that no umask produces; rules: stat of an ignored .gitignore;
+    twins: name -> another name that differs only in case, known from the first change in the folder on.
     """
 
-    __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "unsteady")
+    __slots__ = ("files", "folders", "ignored", "links", "odd", "rules", "skipped", "tree", "twins", "unsteady")
 
     def __init__(self) -> None:
         self.files: dict[str, State] = {}
@@ -42,6 +43,7 @@ class Folder:
         self.links: dict[str, bytes] = {}
         self.odd: dict[str, int] = {}
         self.skipped: dict[str, str] = {}
+        self.twins: dict[str, str] = {}
         self.unsteady: set[str] = set()
         self.rules: tuple[int, ...] | None = None
         self.tree: bytes | None = None
@@ -71,20 +73,29 @@ class Inventory:
     """What a scan found and a tree cannot hold, by path. A path of a folder ends with `/`.
 
     `caches` are folders that only their own `.gitignore` ignores; `repositories` are submodules and nested ones.
+    `special` are pipes, sockets and devices; `twins` map a path to another one that differs only in case.
     """
 
     def __init__(self, top: Folder) -> None:
         folders = top.below()
+        self._folders = folders
         ignored = ((at, item) for at, folder in folders for item in folder.ignored.items())
         self.ignored = tuple(sorted(f"{at}{name}{'/' if is_folder else ''}" for at, (name, is_folder) in ignored))
         self.skipped = {at + name: why for at, folder in folders for name, why in folder.skipped.items()}
         self.submodules = tuple(at + name for at, folder in folders for name in folder.links)
         nested = (path for path, why in self.skipped.items() if why == new_names.NESTED)
+        self.special = tuple(sorted(path for path, why in self.skipped.items() if why != new_names.NESTED))
         self.repositories = tuple(sorted([*self.submodules, *nested]))
         self.caches = tuple(sorted(at for at, folder in folders if at and IGNORE_FILE in folder.ignored))
         self.modes = {at + name: bits for at, folder in folders for name, bits in folder.odd.items()}
         self.empty = tuple(sorted(at for at, folder in folders if at and folder.tree == b"" and not folder.folders))
         self.changing = tuple(sorted(at + name for at, folder in folders for name in folder.unsteady))
+        self.twins = {at + name: at + other for at, folder in folders for name, other in folder.twins.items()}
+
+    def links(self) -> tuple[str, ...]:
+        """Return the symbolic links."""
+        files = ((at + name, state[4]) for at, folder in self._folders for name, state in folder.files.items())
+        return tuple(sorted(path for path, mode in files if stat.S_ISLNK(mode)))
 
 
 Visited = tuple[Folder, str, Folder | None, str]
@@ -424,6 +435,7 @@ class Scanner:
 
     def _write(self, walk: Walk) -> bytes:
         """Write the changed folders, inner ones first. A folder without files has no tree: git cannot hold it."""
+        written = []
         for folder, _prefix, parent, _name in reversed(walk.visited):
             if folder.tree is not None:
                 continue
@@ -432,7 +444,21 @@ class Scanner:
             folder.tree = self._writer.tree(below, rows) if rows or below or parent is None else b""
             if parent is not None:
                 parent.tree = None
+            written.append(folder)
+        for folder in written:
+            folder.twins = _twins([*folder.files, *folder.folders])
         return self.top.tree or bytes.fromhex(tree_objects.EMPTY_TREE)
+
+
+def _twins(names: list[str]) -> dict[str, str]:
+    """Return each name that differs from another one only in case, with that one."""
+    folded = [name.casefold() for name in names]
+    if len(set(folded)) == len(names):
+        return {}
+    by_folded: dict[str, list[str]] = {}
+    for name, key in zip(names, folded, strict=True):
+        by_folded.setdefault(key, []).append(name)
+    return {name: alike[name == alike[0]] for alike in by_folded.values() if len(alike) > 1 for name in alike}
 
 
 def _racy(ctime_ns: int, now: int) -> bool:

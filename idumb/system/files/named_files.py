@@ -100,6 +100,30 @@ class NamedFiles:
         placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
         return frozenset(name for name, place in placed if shutil.which(place) is not None)
 
+    def similar(self, paths: Iterable[str]) -> Mapping[str, str]:
+        listed: dict[str, list[str]] = {}
+        pairs = ((path, self._similar(path, listed)) for path in paths)
+        return {path: other for path, other in pairs if other is not None}
+
+    def _similar(self, path: str, listed: dict[str, list[str]]) -> str | None:
+        """Return the existing path that differs in case from this one, or from a folder above it."""
+        above = ""
+        for name in path.split("/"):
+            if above not in listed:
+                listed[above] = self._names(above)
+            names = listed[above]
+            if name not in names:
+                other = next((other for other in names if other.casefold() == name.casefold()), None)
+                return None if other is None else f"{above}{other}"
+            above += f"{name}/"
+        return None
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return sorted(os.listdir(os.path.join(self._root, folder)))
+        except OSError:
+            return []
+
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
         plain: dict[str, bool] = {"": True}
         root = os.path.realpath(self._root)

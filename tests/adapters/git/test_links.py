@@ -44,3 +44,35 @@ def test_the_location_of_the_link_decides(repo: GitSandbox, trees: GitTrees) -> 
 def test_an_absolute_link_into_the_working_tree_leads_out_of_every_clone(repo: GitSandbox, trees: GitTrees) -> None:
     repo.link("link", str(repo.root / "a.txt"))
     assert trees.outside_target("link") == str(repo.root / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("target", "final"),
+    [
+        ("a.txt", "a.txt"), ("to-a", "a.txt"), ("d/../a.txt", "a.txt"), ("d/e", "d/e"),
+        ("nowhere", None), ("circle", None), (".", None), ("to-out", None), ("../a.txt", None),
+    ],
+)  # fmt: skip
+def test_the_existing_target_inside_is_found_through_other_links(
+    repo: GitSandbox, trees: GitTrees, target: str, final: str | None
+) -> None:
+    repo.link("link", target)
+    assert trees.inside_target("link") == final
+
+
+def test_the_links_of_the_last_scan_are_listed(repo: GitSandbox, trees: GitTrees) -> None:
+    trees.scan()
+    assert trees.links() == ("circle", "d/to-out", "to-a", "to-out")
+    (repo.root / "to-a").unlink()
+    trees.scan()
+    assert trees.links() == ("circle", "d/to-out", "to-out")
+
+
+def test_names_that_differ_only_in_case_are_paired_until_one_is_gone(repo: GitSandbox, trees: GitTrees) -> None:
+    repo.write_all({"A.txt": "other\n", "D/x": "x\n", "stra\u00dfe": "1\n", "STRASSE": "2\n"})
+    trees.scan()
+    twins = {"A.txt": "a.txt", "a.txt": "A.txt", "D": "d", "d": "D", "STRASSE": "stra\u00dfe", "stra\u00dfe": "STRASSE"}
+    assert trees.inventory().twins == twins
+    (repo.root / "A.txt").unlink()
+    trees.scan()
+    assert set(trees.inventory().twins) == {"D", "d", "STRASSE", "stra\u00dfe"}

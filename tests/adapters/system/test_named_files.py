@@ -85,6 +85,17 @@ def test_links_are_followed_and_plain_folders_are_omitted(tmp_path: Path) -> Non
     }
 
 
+def test_a_path_that_differs_only_in_case_is_paired_with_the_existing_one(files: NamedFiles, tmp_path: Path) -> None:
+    (tmp_path / "Src" / "deep").mkdir(parents=True)
+    (tmp_path / "Src" / "deep" / "A.py").touch()
+    (tmp_path / "README.md").touch()
+    assert files.similar(["Src/deep/a.py", "src/deep/A.py", "readme.MD", "Src/deep/A.py", "Src/new.py", "x/y"]) == {
+        "Src/deep/a.py": "Src/deep/A.py",
+        "src/deep/A.py": "Src",
+        "readme.MD": "README.md",
+    }
+
+
 def test_programs_are_resolved_on_path_or_by_path_but_not_in_the_working_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,108 @@
+"""What a task leaves that no commit or clone has as it is: named once, with its path and a fix. R-GIT-5."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task
+
+FILES = {"README.md": "one\n", ".gitignore": "*.log\nbuild/\n", ".gitattributes": "*.txt text=auto eol=lf\n"}
+SPECIAL = "is a pipe, a socket or a device, so no commit and no clone has it"
+MODE = "Git keeps only the executable bit, so a clone has it with mode"
+LEFT = {
+    "mkfifo pipe": f"D/pipe {SPECIAL}",
+    "echo s > s.log; ln -s s.log out": "D/out is a link to D/s.log, which git ignores, so in a clone it leads nowhere",
+    "mkdir build; echo b > build/b; ln -s build out": "D/out is a link to D/build, which git ignores",
+    "mkdir -p node_modules/x; ln -s node_modules/x out": "D/out is a link to D/node_modules/x, which a tool left",
+    "echo o > out; chmod 600 out": f"D/out has mode 600. {MODE} 644",
+    "echo o > out; chmod 4755 out": f"D/out has mode 4755. {MODE} 755",
+    "mkdir out": "D/out/ is an empty folder, so no commit and no clone has it",
+    "echo o > out; echo o > OUT": "D/OUT and D/out differ only in case",
+    "mkdir Sub sub; echo o > Sub/a; echo o > sub/b": "D/Sub and D/sub differ only in case",
+    "printf 'o\\r\\n' > out.txt": "git committed D/out.txt with other line endings than in your working tree",
+}
+"""What a builder does in a folder D, and what is reported."""
+HARMLESS = "echo o > out; chmod 755 out; ln -s out link; ln -s nothing yet; mkdir sub; touch sub/f; echo o > out.txt"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files=FILES)
+
+
+def configure(project: Project, script: str, kind: str = "here") -> None:
+    place = project.folder.parent / "actor"
+    place.write_text(f"umask 022; {script}\nexit 0\n")
+    binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(place))}]}}\n"
+    project.configure(f"builder: b\nrun: {{max_attempts: 1, workspace: {kind}}}\n{binding}")
+
+
+def warnings(ended: Answer) -> list[str]:
+    return [words for words in ended.object["warnings"] if words.startswith("T1-")]
+
+
+@pytest.mark.parametrize("kind", ["here", "clone"])
+def test_each_is_named_once_with_its_path_and_the_run_continues(project: Project, kind: str) -> None:
+    """All in one run, a task for each: a report belongs to its own task."""
+    commands, tasks, before = [], [], "none"
+    for number, command in enumerate([*LEFT, HARMLESS], 1):
+        name, folder = f"T1-{number:02}", f"d{number}"
+        tasks.append(task(name, files=f"create `{folder}/**`, `{folder}/out/`", check="true", after=before))
+        commands.append(f"if [ ! -e {folder} ]; then mkdir {folder}; cd {folder}; {command}; touch f; exit 0; fi")
+        before = name
+    project.plan(tasks)
+    configure(project, "\n".join(commands), kind)
+    ended = project.execute()
+    assert ended.code == 0, ended
+    reported = warnings(ended)
+    expected = [f"T1-{n:02}: {words}".replace("D/", f"d{n}/") for n, words in enumerate(LEFT.values(), 1)]
+    assert [line[: len(words)] for line, words in zip(reported, expected, strict=True)] == expected
+
+
+def test_a_repository_that_a_builder_made_in_a_clone_is_not_lost_silently(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`, create `lib/**`", check="test -s a.txt")])
+    configure(project, "echo a > a.txt; git init -q lib; echo x > lib/x", "clone")
+    ended = project.execute()
+    assert ended.code == 1
+    assert "it created repositories in its clone, which cannot be delivered: lib." in ended.data["tasks"][0]["reason"]
+
+
+def test_the_start_of_a_run_names_what_its_clone_does_not_have(project: Project) -> None:
+    project.repo.write_all({"s.log": "ignored\n", "nested/a.txt": "a\n"})
+    project.repo.link("out", "s.log")
+    project.repo.link("mine", "s.log")  # not committed, so no clone has it anyway
+    project.repo.commit("a link", "out")
+    project.repo.git("init", "-q", "nested")
+    project.plan([making("T1-01", "a.txt")])
+    configured = project.folder / ".idumb" / "config.yaml"
+    configured.write_text("run: {workspace: clone}\n")
+    project.commit_own()
+    said = project.execute().object["warnings"]
+    assert [words for words in said if words.startswith("out is a link to s.log, which git ignores")]
+    assert not [words for words in said if words.startswith("mine")]
+    assert [words for words in said if "does not have these nested repositories: nested." in words], said
+
+
+def test_what_was_there_before_is_no_task_s(project: Project) -> None:
+    place = project.folder / "pipe"
+    os.mkfifo(place)
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert warnings(project.execute()) == []
+
+
+def test_permissions_that_the_umask_explains_are_no_report(project: Project) -> None:
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    configure(project, "umask 077; echo a > a.txt")
+    before = os.umask(0o077)
+    try:
+        ended = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
+    finally:
+        os.umask(before)
+    assert ended.code == 0, ended
+    assert warnings(ended) == []
