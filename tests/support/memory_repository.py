@@ -277,7 +277,14 @@ class MemoryHistory:
         return tuple(sorted(p for p in {*head, *present} if head.get(p) != present.get(p) and covers(p)))
 
     def commit(
-        self, paths: Sequence[str], message: str, *, expected_head: str | None, hooks: bool, allow_empty: bool
+        self,
+        paths: Sequence[str],
+        message: str,
+        *,
+        expected_head: str | None,
+        hooks: bool,
+        allow_empty: bool,
+        wrote: Callable[[str], bool] = lambda _: False,
     ) -> CommitAttempt:
         repository = self._repository
         if repository.head != expected_head:
