@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from idumb.app.attempt import projections, questions
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import attempt_ref
 from idumb.app.ports.repository import Snapshot
 from idumb.app.worktree import abandoned_clones, preconditions, task_base, tool_leftovers
+from idumb.domain import contract as contracts
 from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -14,6 +17,8 @@ from idumb.domain.runs.run import INTERRUPTED
 
 INTERRUPTED_REFS = {INTERRUPTED: "interrupted"}
 """The last part of a checkpoint's ref, by status, if it is not `checkpoint`."""
+FROZEN = "frozen"
+"""The note with task, attempt and tree of the measured work: later changes are those of checks and people."""
 KILLED = "idumb was killed during the attempt"
 
 
@@ -53,6 +58,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner
+    strays = _strays(context, task, changed, others) if others and here else ()
     context.journal.write(
         context.journal.event(
             "attempt.interrupted",
@@ -65,6 +71,8 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
             ref=ref,
             reason=why,
             **({"guarded": list(tampered)} if tampered else {}),
+            **({"deviations": [line.path for line in strays]} if strays else {}),
+            **({"ledger": [line.as_dict() for line in strays]} if strays else {}),
             **questions.effect_payload(task),
         ),
         context.journal.event(
@@ -86,6 +94,27 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     )
     projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
     _note_others(context, task, others)
+
+
+def _strays(
+    context: RunContext, task: Task, changed: Sequence[ledger.Change], others: Sequence[str]
+) -> tuple[ledger.Line, ...]:
+    """Return the lines of undeclared changes that the attempt may have made. A person decides about them.
+
+    Nobody knows who changed a file while the attempt ran, or after it was killed. In the editor, a person works.
+    """
+    plan, task_state = context.plans[task.id], context.journal.state.tasks[task.id]
+    if task.is_human or contracts.in_editor(plan, task, context.services.settings):
+        return ()
+    possible = set(others)
+    frozen = task_state.work.left_tree if not task_state.attempt.running else None
+    if context.notes.get(FROZEN, ())[:2] == (task.id, task_state.attempt.number):
+        frozen = context.notes[FROZEN][2]
+    if frozen is not None and task_state.work.base is not None:
+        possible &= {change.path for change in context.services.trees.changes(task_state.work.base, frozen)}
+    outside = [change for change in changed if change.path in possible]
+    lines = ledger.compare(None, outside, context.protected(plan)).lines
+    return tuple(line for line in lines if line.status in (ledger.UNDECLARED, ledger.PROTECTED))
 
 
 def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, ...]:

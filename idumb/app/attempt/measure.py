@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.app.attempt import questions
+from idumb.app.attempt import interruption, questions
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Measured, RunContext
 from idumb.app.ports.repository import Inventory
@@ -48,6 +48,7 @@ def measure(context: RunContext, attempt: Built) -> Measured:
         accepted_paths=accepted,
         deviation=bool(strays),
     )
+    context.notes[interruption.FROZEN] = (attempt.task.id, attempt.number, candidate)
     problems = [*filter(None, [secret_names]), *_outside_links(context, changes)]
     if any((inventory.special, inventory.modes, inventory.empty, inventory.twins, inventory.repositories)):
         clone_losses.report(context, attempt, candidate, inventory, changes)
@@ -214,11 +215,10 @@ def _report_lost(context: RunContext, attempt: Built) -> None:
 
 def _accepts(context: RunContext, attempt: Built, strays: tuple[str, ...]) -> bool:
     """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
-    if context.on_deviation is not None:
-        return context.on_deviation == settings.ACCEPT
-    if questions.strays_accepted(context.journal.state, attempt.task.id, strays):
+    if questions.accepts_strays(context, attempt.task, strays):
         return True
-    if attempt.plan.mode == STRICT or not context.services.asker.interactive:
-        return context.services.settings.run.on_deviation == settings.ACCEPT
+    asks = context.on_deviation is None and attempt.plan.mode != STRICT and context.services.asker.interactive
+    if not asks:
+        return False
     answer = context.services.asker.ask(questions.deviation_question(attempt.task, strays))
     return answer is not None and answer.choice == settings.ACCEPT

@@ -8,7 +8,7 @@ from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
-from idumb.domain import wording
+from idumb.domain import outcome, settings, wording
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import (
     COMPENSATABLE,
@@ -53,19 +53,34 @@ def ask_about_strays(
         return ()
     if contracts.in_editor(plan, task, context.services.settings) or exposed_secrets.any_in(context.services, strays):
         return ()
-    question = _strays_question(task, attempt, strays)
+    interrupted = context.journal.state.tasks[task.id].attempt.outcome == outcome.CANCELLED
+    question = (interrupted_question if interrupted else _strays_question)(task, attempt, strays)
     return (
         context.journal.question_event(question, task.id, attempt),
         event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
     )
 
 
-def ask_about_recorded_strays(context: RunContext, task: Task, task_state: TaskState) -> tuple[NewEvent, ...]:
-    """Return the same events for an attempt that was recorded before idumb was killed."""
-    last = run_lookup.last_event(context.services, "attempt.finished", context.run, task.id)
-    lines = () if last is None else last.payload["ledger"]
+def ask_about_recorded_strays(
+    context: RunContext, task: Task, task_state: TaskState, reason: str = ""
+) -> tuple[NewEvent, ...]:
+    """Return the same events for an attempt that was recorded before idumb was killed, or as interrupted."""
+    lines = run_lookup.last_ledger(context.services, context.run, task.id)
     statuses = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(context, task, task_state.attempt.number, task_state.reason, statuses)
+    return ask_about_strays(context, task, task_state.attempt.number, reason or task_state.reason, statuses)
+
+
+def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
+    """Return whether undeclared changes belong to the task by option, by answer or, if nobody can be asked, by setting.
+
+    In strict mode nobody is asked.
+    """
+    if context.on_deviation is not None:
+        return context.on_deviation == settings.ACCEPT
+    if strays_accepted(context.journal.state, task.id, strays):
+        return True
+    asks = context.services.asker.interactive and context.plans[task.id].mode != STRICT
+    return not asks and context.services.settings.run.on_deviation == settings.ACCEPT
 
 
 def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
@@ -86,6 +101,31 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
             Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
         ),
     )
+
+
+def interrupted_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
+    """Return the question about files that changed outside the task since an attempt began that was interrupted."""
+    return Decision(
+        id=f"{task.id}{DEVIATION_MARK}{attempt}",
+        kind=DEVIATION,
+        task=task.id,
+        what=f"{task.id} was interrupted; since it began, files changed that it does not declare:"
+        f" {wording.listed(strays)}",
+        why="The attempt may have changed them, or you did; idumb cannot tell and reverts nothing.",
+        evidence=tuple(strays),
+        choices=(
+            Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it"),
+            Choice(RETRY, "they are mine", "they stay as they are, and the task is retried on top of them"),
+            Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
+        ),
+    )
+
+
+def is_yours(context: RunContext, task: Task, choice: str) -> dict[str, list[str]]:
+    """Return the fields of `task.reset` if a person said that what changed during an interrupted attempt is theirs."""
+    task_state = context.journal.state.tasks[task.id]
+    interrupted = task_state.attempt.outcome == outcome.CANCELLED and bool(task_state.work.deviations)
+    return {"yours": list(task_state.work.deviations)} if interrupted and choice == RETRY else {}
 
 
 def waits_about_strays(task_state: TaskState) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.domain.errors import InputError, Interrupted, Refusal
@@ -27,6 +28,13 @@ def latest_run(services: Services, phase: str) -> RunState | None:
 def last_event(services: Services, kind: str, run: str, task: str | None = None) -> Event | None:
     """Return the newest event of a kind, of a run or of one of its tasks."""
     return next(iter(services.log.events(run=run, task=task, kind=kind, newest_first=True, limit=1)), None)
+
+
+def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of files and symbols that the last attempt at a task changed, also of an interrupted one."""
+    events = (last_event(services, kind, run, task) for kind in ("attempt.finished", "attempt.interrupted"))
+    newest = max((event for event in events if event is not None), key=lambda event: event.seq, default=None)
+    return () if newest is None else tuple(newest.payload.get("ledger", ()))
 
 
 def run_of(services: Services, run: str) -> RunState:

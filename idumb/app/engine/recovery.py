@@ -171,7 +171,8 @@ def _after_failure(context: RunContext, task: Task, choice: str) -> None:
     reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
     # A raised ceiling does not undo a failed attempt.
     kept = {"attempts": context.journal.state.tasks[task.id].progress.attempts} if choice == budget.RAISE else {}
-    context.journal.write(context.journal.event(kind, task.id, reason=reason, **kept))
+    yours = questions.is_yours(context, task, choice) if kind == "task.reset" else {}
+    context.journal.write(context.journal.event(kind, task.id, reason=reason, **kept, **yours))
 
 
 def _recover(context: RunContext, task: Task, task_state: TaskState) -> None:

@@ -23,11 +23,12 @@ from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.run_context import Attempt, Recorded, RunContext
 from idumb.app.engine import task_failure
 from idumb.app.worktree import drift, task_base
-from idumb.domain import agent, failures, outcome
+from idumb.domain import agent, failures, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
+from idumb.domain.runs.run import ANSWERED
 
 EDITOR = agent.EDITOR
 
@@ -118,6 +119,11 @@ def admit(context: RunContext, task: Task) -> Ending | None:
     Refusal if the task's files have uncommitted changes that it must not build on.
     """
     task_base.refuse_foreign_changes(context, task)
+    task_state = context.journal.state.tasks[task.id]
+    if task_state.work.deviations and task_state.attempt.outcome == outcome.CANCELLED:
+        undecided = _undecided(context, task)
+        if undecided is not None:
+            return undecided
     question = None if entry.waits_for_verdict(context, task) else questions.ask_about_effect(context, task)
     if question is not None:
         words = f"{task.id} may already have had its effect, and waits for your answer before it is retried"
@@ -131,6 +137,34 @@ def admit(context: RunContext, task: Task) -> Ending | None:
     task_state = context.journal.state.tasks[task.id]
     context.journal.write(task_failure.failed(context, task, task_state.attempt.number, words))
     return Ending("halted", f"{task.id}: {words}", task.id)
+
+
+def _undecided(context: RunContext, task: Task) -> Ending | None:
+    """Return how the run ends, because nobody decided yet about undeclared changes of an interrupted attempt.
+
+    None if there are none, or if they were accepted or are yours.
+    """
+    strays = task_base.left_by_interruption(context, task)
+    if not strays or questions.accepts_strays(context, task, strays):
+        return None
+    task_state, event = context.journal.state.tasks[task.id], context.journal.event
+    reason = f"was interrupted; since it began, files changed that it does not declare: {wording.listed(strays)}"
+    number = task_state.attempt.number
+    waits = questions.ask_about_recorded_strays(context, task, task_state, reason)
+    if waits:
+        context.journal.write(*waits)
+        return Ending("waiting", f"{task.id} {reason}", task.id)
+    if context.on_deviation is None and context.services.asker.interactive and not context.strict:
+        question = questions.interrupted_question(task, number, strays)
+        answer = context.services.asker.ask(question)
+        if answer is not None and answer.choice != questions.HALT:
+            yours = questions.is_yours(context, task, answer.choice)
+            asked = context.journal.question_event(question, task.id, number)
+            answered = context.journal.answer_event(answer, task.id, number)
+            context.journal.write(asked, answered, event("task.reset", task.id, reason=ANSWERED, **yours))
+            return None
+    context.journal.write(task_failure.failed(context, task, number, reason))
+    return Ending("halted", f"{task.id} {reason}", task.id)
 
 
 def adopt(context: RunContext, task: Task) -> Ending | None:

@@ -185,8 +185,7 @@ def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
 
 def _deviation(services: Services, state: RunState, task: str, path: str) -> Amendment:
     """Return an amendment that declares a file which the task changed without declaring it."""
-    last = run_lookup.last_event(services, "attempt.finished", state.id, task)
-    for line in () if last is None else last.payload["ledger"]:
+    for line in run_lookup.last_ledger(services, state.id, task):
         if line.get("path") == path and line["status"] in (ledger.UNDECLARED, ledger.PROTECTED):
             return Amendment(amendment.WIDEN, task, claim=FileClaim(_VERBS[line["actual"]], path))
     raise InputError(

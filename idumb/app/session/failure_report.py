@@ -18,6 +18,7 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED, RunState
+from idumb.domain.runs.task_state import TaskState
 
 STEP = "step.finished"
 _HOLDS = frozenset({evidence.PASSED, evidence.OPINION})
@@ -122,11 +123,17 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
     if not task_state.work.deviations:
         return {}
     return {
-        "what": f"{task} changed files it does not declare",
+        "what": _what_changed(task_state),
         "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         "evidence": list(task_state.work.deviations),
         "choices": next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task))),
     }
+
+
+def _what_changed(task_state: TaskState) -> str:
+    if task_state.attempt.outcome == outcome.CANCELLED:
+        return f"{task_state.id} was interrupted; since it began, files changed that it does not declare"
+    return f"{task_state.id} changed files it does not declare"
 
 
 def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.UndeclaredChanges:
@@ -158,8 +165,7 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
 
 def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
     """Return which of the last attempt's undeclared files are protected."""
-    last = run_lookup.last_event(services, "attempt.finished", state.id, task)
-    lines = () if last is None else last.payload["ledger"]
+    lines = run_lookup.last_ledger(services, state.id, task)
     return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
 
 

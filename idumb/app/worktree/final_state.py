@@ -24,23 +24,29 @@ class Workspace:
     """`wrong` are lines about files of the run that are not as its tasks left them.
 
     `unexpected` are paths that changed since the run began and that no task of it touched, at most `SHOWN`; `more`
-    counts the rest.
+    counts the rest. `uncertain` are those of them that changed since an attempt began which was interrupted: it may
+    have changed them, if nobody said that they are theirs.
     """
 
     wrong: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
     more: int = 0
+    uncertain: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         return {"wrong": list(self.wrong), "unexpected": list(self.unexpected), "more": self.more}
 
     def words(self) -> tuple[str, ...]:
         """Return what a person should know although nothing failed by it."""
-        if not self.unexpected:
-            return ()
-        return (
-            f"Changed since the run began, but not by its tasks: {wording.listed(self.unexpected, hidden=self.more)}",
-        )
+        certain = [path for path in self.unexpected if path not in self.uncertain]
+        lines = []
+        if certain:
+            listed = wording.listed(certain, hidden=self.more)
+            lines.append(f"Changed since the run began, but not by its tasks: {listed}")
+        if self.uncertain:
+            began = "Changed since an attempt began that was interrupted, by it, by a check or by you"
+            lines.append(f"{began}: {wording.listed(self.uncertain)}")
+        return tuple(lines)
 
 
 def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:
@@ -65,7 +71,20 @@ def compare(services: Services, state: RunState, contract: Contract, tree: str) 
         *_missing(services, state, contract, tree, writers),
     )
     foreign = tuple(_unexpected(services, state, contract, tree))
-    return Workspace(wrong, foreign[:SHOWN], max(0, len(foreign) - SHOWN))
+    uncertain = _uncertain(services, state) if foreign else frozenset()
+    shown = foreign[:SHOWN]
+    return Workspace(wrong, shown, max(0, len(foreign) - SHOWN), tuple(path for path in shown if path in uncertain))
+
+
+def _uncertain(services: Services, state: RunState) -> frozenset[str]:
+    """Return what changed since interrupted attempts began, without what a person called theirs later."""
+    possible: set[str] = set()
+    for event in services.log.events(run=state.id):
+        if event.kind == "attempt.interrupted":
+            possible.update(event.payload.get("others", ()))
+        elif event.kind == "task.reset":
+            possible.difference_update(event.payload.get("yours", ()))
+    return frozenset(possible)
 
 
 def _last_writers(state: RunState) -> dict[str, str]:

@@ -255,6 +255,18 @@ def _open_deviations(context: RunContext, task_state: TaskState, present: str) -
     return tuple(p for p in task_state.work.deviations if context.work.entry(present, p) != context.work.entry(head, p))
 
 
+def left_by_interruption(context: RunContext, task: Task) -> tuple[str, ...]:
+    """Return what may be an interrupted attempt's undeclared work: not restored, not committed, and not accepted."""
+    task_state = _task_state(context, task.id)
+    base = task_state.work.base
+    if base is None or context.workspace.kind != "here":
+        return ()
+    trees, possible = context.services.trees, set(task_state.work.deviations) - set(task_state.work.accepted_paths)
+    present = trees.scan(possible)
+    changed = [path for path in _open_deviations(context, task_state, present) if path in possible]
+    return tuple(path for path in changed if trees.entry(present, path) != trees.entry(base, path))
+
+
 @dataclass(frozen=True, slots=True)
 class PutBack:
     """Unfinished work of an earlier run, restored before a new run starts."""

@@ -99,7 +99,12 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
         intended=None,
         effect=p.get("effect") or task.effect,
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
-        work=replace(task.work, left_tree=p.get("left"), touched=tuple(p.get("touched", ()))),
+        work=replace(
+            task.work,
+            left_tree=p.get("left"),
+            touched=tuple(p.get("touched", ())),
+            deviations=tuple(p.get("deviations", ())),
+        ),
         progress=replace(task.progress, spent=task.progress.spent + used),
     )
 
@@ -267,6 +272,9 @@ def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
         once=bool(p.get("once")) or (task.once and why in {ANSWERED, ELSEWHERE}),
         attempt=replace(task.attempt, running=False, unjudged=task.attempt.unjudged and why == ELSEWHERE),
         progress=replace(task.progress, attempts=attempts, exhausted=0, repeated=0, failure=("", "")),
+        work=replace(task.work, deviations=tuple(path for path in task.work.deviations if path not in p["yours"]))
+        if "yours" in p
+        else task.work,
     )
 
 

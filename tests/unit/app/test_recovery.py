@@ -90,15 +90,34 @@ def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost()
     assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"mine")
 
 
-def test_changes_outside_the_task_since_the_crash_are_reported_and_stay() -> None:
-    run = stopped_before("log checkpoint.intended", one_task())
+@pytest.mark.parametrize(
+    ("choice", "status", "committed"),
+    [("accept", "completed", b"mine"), ("retry", "completed", b"hello"), ("halt", "failed", b"hello")],
+)
+def test_changes_outside_the_task_since_the_crash_are_decided_and_stay(
+    choice: str, status: str, committed: bytes
+) -> None:
+    """R-GIT-5: a person at the terminal is asked before the task is tried again."""
+    run = stopped_before("log checkpoint.intended", EngineRun(task("A"), answers={"deviation": choice}))
     run.repository.files["README"] = b"mine"
     recovered(run)
     assert run.events("attempt.interrupted")[0].payload["others"] == ["README"]
+    assert run.events("attempt.interrupted")[0].payload["deviations"] == ["README"]
     assert any("README" in note for note in run.notes)
     run.run()
+    assert run.status() == {"A": status}
     assert run.repository.files["README"] == b"mine"
-    assert run.commits() == ["A"]
+    head = run.repository.trees[run.repository.commits[run.repository.head or ""].tree]
+    assert head["README"] == run.repository.store(committed)
+
+
+def test_work_recorded_before_the_crash_is_not_blamed_for_later_changes() -> None:
+    """What the attempt left is in the log, so what changed after it is not the attempt's."""
+    run = stopped_before("commit", one_task())
+    run.repository.files.update({"A": b"mine", "README": b"mine"})
+    recovered(run)
+    payload = run.events("attempt.interrupted")[0].payload
+    assert (payload["others"], payload.get("deviations")) == (["README"], None)
 
 
 def test_a_recorded_failure_with_attempts_left_needs_no_recovery() -> None:

@@ -1,0 +1,171 @@
+"""What an interrupted attempt changed outside its declared files is decided before the next attempt (R-GIT-5, F56)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.approvals import STRICT, strict_task
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+STRAY = "stray.txt"
+WAYS = ("kill", "cancel", "ctrl-c")
+QUESTION = "T1-02.deviation.1"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "one\n", "notes.md": "mine\n"})
+
+
+def plan(project: Project, *, strict: bool = False) -> None:
+    """The first attempt at the second task writes too much and then waits; later ones do only their work."""
+    door, note = project.folder.parent / "door", project.folder.parent / "note"
+    os.mkfifo(door)
+    slow = f"test -e {note} || {{ touch {note}; echo stray > {STRAY}; echo half > b.txt; echo > {door}; sleep 600; }}"
+    project.repo.write("work.sh", f"{slow}\necho whole > b.txt\n")
+    project.repo.commit("the work")
+    make = strict_task if strict else making
+    second = make("T1-02", "b.txt", after="T1-01", steps=[shell("sh work.sh")])
+    project.plan([make("T1-01", "a.txt"), second], head=STRICT if strict else "")
+    if strict:
+        consent = str(project.json("check-plan", "1").data["contract_hash"])
+        assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+
+
+def interrupt(project: Project, way: str) -> None:
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        (project.folder.parent / "door").read_text()
+        if way == "cancel":
+            assert project.json("cancel").code == 0
+        else:
+            process.send_signal(signal.SIGKILL if way == "kill" else signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def waits(answer: Answer, *paths: str) -> None:
+    assert answer.data["outcome"] == "waiting", answer
+    (decision,) = answer.data["decisions"]
+    assert (decision["id"], decision["evidence"]) == (QUESTION, list(paths))
+
+
+def committed(project: Project, path: str) -> bool:
+    """Return whether the commit of the second task has the path."""
+    commit = project.repo.git("log", "--format=%H", "--grep=Idumb-Task: T1-02")
+    return path in project.repo.git("show", "--name-only", "--format=", commit).split()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_guided_run_asks_before_the_task_is_tried_again(project: Project, way: str) -> None:
+    plan(project)
+    interrupt(project, way)
+    waits(project.resume(), STRAY)
+    waits(project.resume(), STRAY)
+    assert project.read(STRAY) == "stray\n"
+    assert project.json("decide", QUESTION, "accept").code == 0
+    answer = project.resume()
+    assert answer.data["outcome"] == "complete", answer
+    assert committed(project, STRAY)
+    assert "not by its tasks" not in " ".join(answer.object["warnings"])
+
+
+def test_what_is_yours_stays_and_is_in_no_commit(project: Project) -> None:
+    plan(project)
+    interrupt(project, "kill")
+    (project.folder / "notes.md").write_text("also mine\n")
+    waits(project.resume(), "notes.md", STRAY)
+    assert project.json("decide", QUESTION, "retry").code == 0
+    answer = project.resume()
+    assert answer.data["outcome"] == "complete", answer
+    assert project.repo.status() == [" M notes.md", f"?? {STRAY}"]
+    (reset,) = project.events("1", "--kind", "task.reset")
+    assert reset["payload"]["yours"] == ["notes.md", STRAY]
+
+
+def test_a_halted_task_stays_failed_until_the_files_are_settled(project: Project) -> None:
+    plan(project)
+    interrupt(project, "kill")
+    waits(project.resume(), STRAY)
+    assert project.json("decide", QUESTION, "halt").code == 0
+    assert project.resume().code == 1
+    assert project.statuses()["T1-02"] == "failed"
+    waits(project.resume("--retry-failed"), STRAY)
+    (project.folder / STRAY).unlink()
+    assert project.resume().data["outcome"] == "waiting"
+    assert project.json("decide", QUESTION, "retry").code == 0
+    assert project.resume().data["outcome"] == "complete"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_strict_run_halts_until_the_files_are_accepted_or_gone(project: Project, way: str) -> None:
+    plan(project, strict=True)
+    interrupt(project, way)
+    answer = project.resume()
+    assert (answer.code, answer.error["code"]) == (1, "run.halted"), answer
+    assert STRAY in answer.error["message"]
+    assert [choice["id"] for choice in answer.error["details"]["choices"]] == ["look", "accept", "retry"]
+    assert project.resume("--retry-failed").code == 1
+    (project.folder / STRAY).unlink()
+    assert project.resume("--retry-failed").data["outcome"] == "complete"
+
+
+@pytest.mark.parametrize(("flag", "code"), [("accept", 0), ("halt", 1)])
+def test_an_option_decides(project: Project, flag: str, code: int) -> None:
+    plan(project)
+    interrupt(project, "kill")
+    answer = project.resume("--on-deviation", flag)
+    assert answer.code == code, answer
+    assert flag == "halt" or committed(project, STRAY)
+    assert project.exists(STRAY)
+
+
+def test_a_settled_change_is_not_asked_about(project: Project) -> None:
+    plan(project)
+    interrupt(project, "kill")
+    project.repo.git("add", STRAY)
+    project.repo.git("commit", "--quiet", "-m", "mine", STRAY)
+    assert project.resume().data["outcome"] == "complete"
+
+
+def test_nothing_is_asked_if_only_declared_files_changed(project: Project) -> None:
+    plan(project)
+    interrupt(project, "ctrl-c")
+    (project.folder / STRAY).unlink()
+    assert project.resume().data["outcome"] == "complete"
+
+
+def test_what_changed_after_ctrl_c_is_yours(project: Project) -> None:
+    """It was recorded what the attempt left, so later changes are not its own."""
+    plan(project)
+    interrupt(project, "ctrl-c")
+    (project.folder / STRAY).unlink()
+    (project.folder / "notes.md").write_text("also mine\n")
+    assert project.resume().data["outcome"] == "complete"
+    assert project.repo.status() == [" M notes.md"]
+
+
+def test_files_that_a_check_left_before_ctrl_c_are_not_the_attempt_s(project: Project) -> None:
+    door = project.folder.parent / "door"
+    os.mkfifo(door)
+    project.configure("checks: here\n")
+    check = f"grep -q made a.txt && test -e out.log || {{ echo > out.log; echo > {door}; sleep 600; }}"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[shell("echo made > a.txt")])])
+    interrupt(project, "ctrl-c")
+    answer = project.resume()
+    assert answer.data["outcome"] == "complete", answer
+    words = " ".join(answer.object["warnings"])
+    assert "not by its tasks" not in words
+    assert "out.log" in words
+
+
+def test_in_a_clone_nothing_is_left_to_decide(project: Project) -> None:
+    plan(project)
+    project.configure("run: {workspace: clone}\n")
+    interrupt(project, "kill")
+    assert project.resume().data["outcome"] == "complete"
+    assert not project.exists(STRAY)
