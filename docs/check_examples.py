@@ -197,6 +197,18 @@ EXAMPLES: Mapping[str, Example] = {
         " failure.",
         task(criteria="The tests pass — check: `pytest 2>&1 | tee test.log`"),
     ),
+    "check.own-program": Example(
+        "A task may write the script of its own check, or the file with its targets (`Makefile`, `package.json`), and"
+        " nothing else proves it.",
+        task(files="create `hello.txt`, create `check.py`", criteria="It greets — check: `python check.py`"),
+    ),
+    "check.own-tests": Example(
+        "Only tests that the task may write itself prove it. That is common; the plan should say so on purpose.",
+        task(
+            files="create `hello.py`, create `tests/test_hello.py`",
+            criteria="It greets — check: `pytest tests/test_hello.py`",
+        ),
+    ),
     "text.unfilled": Example(
         "The plan still contains template text.",
         on_disk("create `a.txt`"),

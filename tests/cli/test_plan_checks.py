@@ -151,7 +151,7 @@ def test_a_glob_that_covers_a_protected_path_is_named(project: Project) -> None:
         ("/nowhere/at/all a.txt", True),
         ("./build.sh --all", False),
         ("./made.log", False),
-        ('"$CC" -v; if true; then echo grpe; fi # grpe', False),
+        ('"$CC" -v && if true; then echo grpe; fi # grpe', False),
         ("sh -c 'git --version'", False),
     ],
 )

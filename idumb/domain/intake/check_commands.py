@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from idumb.domain import paths, wording
+from idumb.domain.contract import validator_of
 from idumb.domain.finding import Finding
-from idumb.domain.intake import ground
+from idumb.domain.intake import ground, scope
 from idumb.domain.intake.rule import Case, short
-from idumb.domain.plans import exit_code
+from idumb.domain.plans import exit_code, run_files, shell
 from idumb.domain.plans.exit_code import Hidden
-from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.plans.plan import HUMAN, Plan, Task
+from idumb.domain.proof import ledger
 
 _OWN = "Make it a check of its own"
 _WAYS = {
@@ -27,6 +31,9 @@ _WAYS = {
     exit_code.LOOP: ("the exit code is that of the last round of the loop", "Add `|| exit 1` inside the loop."),
 }
 _NO_PIPEFAIL = "; not every `/bin/sh` has `set -o pipefail`, and dash stops there"
+
+_PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test", "true"})
+"""Programs that at most show that a file exists."""
 
 
 def hidden_failures(case: Case) -> Iterator[Finding]:
@@ -61,3 +68,99 @@ def _proving(case: Case) -> Iterator[tuple[Plan, Task | None, str, int, str]]:
                 yield plan, None, criterion.command, line, "success_criteria"
         for task in plan.tasks:
             yield from ((plan, task, command, line, field) for command, line, field in ground.checks(task))
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnCheck:
+    """A check of a task that runs files which the task may write: `programs` that judge, and `tests`."""
+
+    command: str
+    line: int
+    field: str
+    programs: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def own_programs(case: Case) -> Iterator[Finding]:
+    """Find tasks that may write the script, or the targets, of the only checks that prove them."""
+    for plan, task in case.pairs:
+        for check in _own_checks(case, plan, task):
+            if check.programs:
+                message = (
+                    f"{task.id} may write {check.programs[0]}, which its own check runs, so the builder can make the"
+                    " check pass without doing the work."
+                )
+                mend = "Let an earlier task write the file, or add a check that runs nothing that this task writes."
+                code, field, line = "check.own-program", check.field, check.line
+                yield case.at(code, plan, task, short(check.command), message, mend, field=field, line=line)
+                break
+
+
+def own_tests(case: Case) -> Iterator[Finding]:
+    """Find the tasks of each plan that only tests prove which they write themselves."""
+    for plan in case.contract.plans:
+        written: dict[str, str] = {}
+        first: tuple[Task, _OwnCheck] | None = None
+        for task in plan.tasks:
+            for check in _own_checks(case, plan, task):
+                if check.tests and task.id not in written:
+                    written[task.id] = check.tests[0]
+                    first = first or (task, check)
+        if first is not None:
+            task, check = first
+            verb = (
+                "writes the tests that alone prove it" if len(written) == 1 else "write the tests that alone prove them"
+            )
+            found = wording.listed((f"{id}: {path}" for id, path in written.items()), 5)
+            message = f"{wording.listed(written, 5)} {verb}, so the builder can weaken them."
+            mend = "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator."
+            field, line = check.field, check.line
+            yield case.at("check.own-tests", plan, task, found, message, mend, field=field, line=line)
+
+
+def _own_checks(case: Case, plan: Plan, task: Task) -> tuple[_OwnCheck, ...]:
+    """Return the checks of a task that run files which it may write; none if anything else proves the task."""
+    done = case.present.done if case.present is not None else frozenset()
+    if task.is_human or task.steps or task.id in done or any(c.proof == HUMAN for c in task.acceptance):
+        return ()
+    written = ledger.written_paths(task.files)
+    if not written or validator_of(plan, task, case.settings) is not None:
+        return ()
+    chosen = None if task.invariants is None else set(task.invariants)
+    checks = [row for row in ground.checks(task) if row[2] != "preconditions"]
+    checks += [(i.check, 0, "invariants") for i in plan.invariants if chosen is None or i.id in chosen]
+    covers = paths.cover(written)
+    own = [_own_check(row, written, covers) for row in checks]
+    if any(check is None and not _is_presence(row[0]) for check, row in zip(own, checks, strict=True)):
+        return ()
+    return tuple(check for check in own if check is not None and check.field != "invariants")
+
+
+def _own_check(row: tuple[str, int, str], written: Sequence[str], covers: Callable[[str], bool]) -> _OwnCheck | None:
+    """Return a check if it runs a script that the task may write, or only tests that it may write."""
+    files = run_files.of_command(row[0])
+    programs = tuple(path for path in files.programs if covers(path))
+    decided = [tuple(path for path in written if _decides_suite(path, suite)) for suite in files.suites]
+    tests = (*(path for path in files.tests if covers(path)), *(path for group in decided for path in group))
+    if programs:
+        return _OwnCheck(*row, programs, ())
+    only_own = tests and all(map(covers, files.tests)) and all(decided) and not files.programs
+    return _OwnCheck(*row, (), tests) if only_own else None
+
+
+def _decides_suite(path: str, suite: str) -> bool:
+    """Whether writing a path or glob decides what all the tests of a folder say; one new test of many does not."""
+    below = f"{suite}/" if suite else ""
+    if not paths.has_wildcard(path):
+        folder, _, name = path.rpartition("/")
+        return (name == "conftest.py" and path.startswith(below)) or (
+            name.endswith("_test.go") and folder == suite and suite != ""
+        )
+    if not run_files.is_test(path) and not path.startswith("**"):
+        return False
+    folder = scope.fixed_folder(path)
+    return f"{folder}/".startswith(below) or f"{suite}/".startswith(f"{folder}/" if folder else "")
+
+
+def _is_presence(command: str) -> bool:
+    return all(name in _PRESENCE for words in shell.read(command).commands for name in shell.programs_of(words))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from idumb.domain.plans.plan import Criterion, Invariant, Span
-from tests.support.intake import findings_of, plan, task
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Span
+from tests.support.intake import findings_of, plan, step, task
 
 CODE = "check.hidden-failure"
 
@@ -36,3 +41,122 @@ def test_pipefail_in_sh_is_explained() -> None:
     (finding,) = findings_of(plan(task(acceptance=proven_by("set -o pipefail; pytest | tee log"))))
     assert "dash stops there" in finding.message
     assert "bash -o pipefail -c" in finding.mend
+
+
+OWN = {"check.own-program", "check.own-tests"}
+
+
+def own(*commands: str, files: Sequence[str], **more: Any) -> list[tuple[str, str]]:
+    """Return code and message of the findings about files that a task owns and its checks run."""
+    criteria = tuple(
+        Criterion(f"AC-{n}", "it works", "check", command, span=Span(0, 1, 11 + n))
+        for n, command in enumerate(commands, 1)
+    )
+    claims = tuple(FileClaim("change", path) for path in files)
+    one = plan(task(files=claims, acceptance=criteria, **more))
+    return [(found.code, found.message) for found in findings_of(one) if found.code in OWN]
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "path"),
+    [
+        ("python check.py", ["check.py"], "check.py"),
+        ("python3 -u scripts/check.py --fast", ["scripts/**"], "scripts/check.py"),
+        ("./check.sh", ["a.txt", "check.sh"], "check.sh"),
+        ("bash -c 'sh scripts/smoke.sh'", ["**"], "scripts/smoke.sh"),
+        ("cd api && timeout 60 ./verify", ["api/verify"], "api/verify"),
+        ("uv run python checks/run.py", ["checks/*.py"], "checks/run.py"),
+        ("python -m app.check", ["app/*"], "app/check.py"),
+        ("make test", ["src/a.c", "Makefile"], "Makefile"),
+        ("make -C lib check", ["lib/Makefile"], "lib/Makefile"),
+        ("npm test", ["package.json", "src/a.js"], "package.json"),
+        ("npm ci && npm run -s lint", ["package.json"], "package.json"),
+        ("cd web && yarn test", ["web/package.json"], "web/package.json"),
+        ("tox -e py", ["tox.ini"], "tox.ini"),
+    ],
+)
+def test_a_task_that_writes_the_program_of_its_check_is_named(command: str, files: list[str], path: str) -> None:
+    ((code, message),) = own(command, files=files)
+    assert code == "check.own-program"
+    assert message.startswith(f"T1-01 may write {path}, which its own check runs")
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("pytest tests/test_a.py", ["src/a.py", "tests/test_a.py"]),
+        ("python -m pytest -q tests/test_a.py::test_x", ["tests/**"]),
+        ("pytest", ["src/a.py", "tests/**"]),
+        ("pytest tests", ["tests/conftest.py"]),
+        ("python -m unittest tests.test_a", ["tests/test_a.py"]),
+        ("python tests/test_a.py", ["tests/test_a.py"]),
+        ("node --test test/a.test.js", ["a.js", "test/a.test.js"]),
+        ("npx vitest run src/a.test.ts", ["src/a.ts", "src/a.test.ts"]),
+        ("cargo test --test cli", ["src/main.rs", "tests/cli.rs"]),
+        ("go test ./slug", ["slug/slug.go", "slug/slug_test.go"]),
+        ("test -f tests/test_a.py && pytest tests/test_a.py", ["tests/test_a.py"]),
+    ],
+)
+def test_a_task_that_only_its_own_tests_prove_is_named(command: str, files: list[str]) -> None:
+    ((code, message),) = own(command, files=files)
+    assert code == "check.own-tests"
+    assert message.startswith("T1-01 writes the tests that alone prove it")
+
+
+@pytest.mark.parametrize(
+    ("commands", "files"),
+    [
+        (("python check.py",), ["a.py"]),
+        (("python check.py", 'test "$(python a.py)" = 3'), ["a.py", "check.py"]),
+        (("python check.py", "python a.py | grep -q 3"), ["a.py", "check.py"]),
+        (("pytest tests/test_a.py", "pytest tests/test_b.py"), ["a.py", "tests/test_a.py"]),
+        (("pytest tests/test_a.py tests/test_b.py",), ["a.py", "tests/test_a.py"]),
+        (("pytest",), ["a.py", "tests/test_a.py"]),
+        (("pytest tests",), ["a.py", "tests/test_a.py", "src/**"]),
+        (("go test ./...",), ["slug/slug.go", "slug/slug_test.go"]),
+        (("python a.py | grep -q hello",), ["a.py"]),
+        (("node server.js --version",), ["server.js"]),
+        (("./bin/tool --help",), ["bin/tool"]),
+        (("npm ci", "npx tsc --noEmit"), ["package.json", "a.ts"]),
+        (("npm ls left-pad",), ["package.json"]),
+        (("grep -q pytest tests/test_a.py",), ["tests/test_a.py"]),
+        (("python -c 'import check; check.run()'",), ["check.py"]),
+        (("../check.sh",), ["**"]),
+        (("make test",), ["src/**"]),
+        (("ruff check .",), ["**"]),
+    ],
+)  # fmt: skip
+def test_a_check_that_the_task_does_not_own_is_not_named(commands: tuple[str, ...], files: list[str]) -> None:
+    assert own(*commands, files=files) == []
+
+
+def test_a_check_that_only_finds_a_file_is_no_proof_of_its_own() -> None:
+    assert [code for code, _ in own("python check.py", "test -s check.py", files=["check.py"])] == ["check.own-program"]
+
+
+def test_a_person_a_validator_or_written_steps_prove_the_task_as_well() -> None:
+    command, files = "python check.py", ["check.py"]
+    assert own(command, files=files) != []
+    assert own(command, files=files, validator="critic") == []
+    assert own(command, files=files, kind="human-verify") == []
+    assert own(command, files=files, steps=(step("write_file", path="check.py", content=""),)) == []
+    by_a_person = (*proven_by(command), Criterion("AC-2", "it looks right", "human"))
+    assert findings_of(plan(task(files=(FileClaim("change", "check.py"),), acceptance=by_a_person))) == []
+
+
+def test_an_invariant_that_runs_something_else_is_a_proof_as_well() -> None:
+    one = task(files=(FileClaim("change", "check.py"),), acceptance=proven_by("python check.py"))
+    assert {f.code for f in findings_of(plan(one))} == {"check.own-program"}
+    assert findings_of(plan(one, invariants=(Invariant("INV-1", "it builds", "python -m compileall -q src"),))) == []
+
+
+def test_tasks_that_write_their_tests_are_named_together() -> None:
+    """Tests that a task is asked to write are common, so a plan gets one warning, not one for each task."""
+    files = ("tests/test_1.py", "tests/test_2.py")
+    tasks = [
+        task(f"T1-0{n}", files=(FileClaim("create", file),), acceptance=proven_by(f"pytest {file}"))
+        for n, file in enumerate(files, 1)
+    ]
+    (finding,) = findings_of(plan(*tasks))
+    assert finding.message == "T1-01, T1-02 write the tests that alone prove them, so the builder can weaken them."
+    assert finding.found == "T1-01: tests/test_1.py, T1-02: tests/test_2.py"
