@@ -155,4 +155,26 @@ def test_git_in_a_check_sees_the_work_on_top_of_its_parent(project: Project) -> 
     )
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
     project.repo.git("commit", "-q", "--allow-empty", "-m", "first")
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
+
+
+def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(project: Project) -> None:
+    """R-RUN-13: every completed task's own checks run again on the final tree."""
+    first = task("T1-01", files="create `a.txt`", check="test $(wc -l < a.txt) = 1", steps=[write("a.txt", "one\n")])
+    second = task(
+        "T1-02",
+        files="modify `a.txt`",
+        check="grep -q two a.txt",
+        after="T1-01",
+        steps=[edit("a.txt", "one\n", "one\ntwo\n")],
+    )
+    project.plan([first, second])
+    answer = project.execute()
+    assert answer.code == 1
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+    assert "T1-01 AC-1 passed when its task was done and fails on the final tree" in answer.out
+    verification = project.events("--kind", "verification.recorded")[-1]["payload"]
+    assert verification["status"] == "partial"
+    assert project.idumb("decide", verification["decision"], "yes").code == 0
+    assert project.resume().code == 0
+    assert project.events("--kind", "verification.recorded")[-1]["payload"]["status"] == "passed"

@@ -92,6 +92,7 @@ def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project
         "AC-1": ("A is there", "passed"),
         "roadmap 2": ("It is <fast>", "unproven"),
         "context 1": ("Nobody waits", "unproven"),
+        "T1-01 AC-1": ("it holds", "passed"),
     }
     assert "It is &lt;fast&gt;: unproven" in project.read(".planning/phases/1/1-VERIFICATION.md")
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from idumb.app.attempt import questions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
+from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.documents import stated_criteria
-from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
+from idumb.domain.plans.plan import CHECK, HUMAN, OPINION, Criterion
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 
@@ -42,6 +44,36 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         with services.interrupts.armed():
             gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
     return gathered
+
+
+def regressions(
+    services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal, gathered: Sequence[Evidence]
+) -> list[Evidence]:
+    """Run the own checks of completed tasks again, on the final tree. Return all; those of `gathered` are not repeated.
+
+    A later task may have broken what an earlier one was proven by.
+    """
+    limit = float(services.settings.run.check_timeout)
+    done = [t for t in contract.tasks.values() if journal.state.tasks[t.id].status == outcome.COMPLETED]
+    commands: dict[str, tuple[str, str]] = {}
+    for task in done:
+        for criterion in task.acceptance:
+            if criterion.command and contracts.proofs(task)[criterion.id] == CHECK:
+                commands.setdefault(criterion.command, (f"{task.id} {criterion.id}", criterion.text))
+        for i, command in enumerate(task.verify, 1):
+            commands.setdefault(command, (f"{task.id} verify {i}", command))
+    repeated = {e.command for e in gathered}
+    found: list[Evidence] = []
+    for command, (subject, text) in commands.items():
+        if command not in repeated:
+            services.interrupts.check()
+            with services.interrupts.armed():
+                found.append(checks.command(subject, text, command, timeout=limit, tree=tree))
+    for task in done:
+        for i, condition in enumerate(task.postconditions, 1):
+            with services.interrupts.armed():
+                found.append(checks.condition(f"{task.id} postcondition {i}", condition, timeout=limit, tree=tree))
+    return found
 
 
 def _criterion(

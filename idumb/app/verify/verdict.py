@@ -71,6 +71,16 @@ def uncovered(gathered: Sequence[Evidence]) -> list[str]:
     return [f"{e.subject} {words[e.result]}" for e in gathered if e.result in WEAK]
 
 
+def regressed(regressions: Sequence[Evidence]) -> list[str]:
+    """Return the own checks of completed tasks that no longer pass: a later task, or you, changed what they judge."""
+    words = {evidence.TIMED_OUT: "timed out", evidence.ERRORED: "cannot run"}
+    return [
+        f"{e.subject} passed when its task was done and {words.get(e.result, 'fails')} on the final tree"
+        for e in regressions
+        if e.result in evidence.BROKEN
+    ]
+
+
 def roles_not_asked(roles: Sequence[str]) -> list[str]:
     """Return a reason that names bound roles which the caller did not want to ask."""
     words = f"the {' and the '.join(roles)} {'was' if len(roles) == 1 else 'were'} not asked"

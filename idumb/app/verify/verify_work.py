@@ -101,6 +101,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     tree = final_state.scan(services, contract)
     judged_tree = attempt_judge.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
+    regressions = phase_evidence.regressions(services, checks, contract, judged_tree, journal, gathered)
     checks.end_processes()
     present = final_state.scan(services, contract)
     changed = (c.path for c in services.trees.changes(tree, present) if c.old is not None)
@@ -115,10 +116,11 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         for opinion in opinions_given
         if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
     ]
-    missing = (*uncovered, *opinions.unanswered_roles(blocking))
+    missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
+    gathered += regressions
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
