@@ -7,6 +7,7 @@ each new tree by the difference, so its cost follows the change. It is made when
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ import pygit2
 from pygit2.enums import BlobFilter
 
 from idumb.domain import errors
-from idumb.git import open_repository, provided_paths
+from idumb.git import discover, git_program, open_repository, provided_paths
 from idumb.git.clones import clone, locked_folders
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -77,6 +78,8 @@ class ProvingTree:
         self._verified = 0
         self._converts = False
         self._opened: pygit2.Repository | None = None
+        self._submodules: dict[str, pygit2.Repository] = {}
+        self._sparse: frozenset[str] | None = None
 
     @property
     def root(self) -> str:
@@ -159,11 +162,39 @@ class ProvingTree:
         self._apply(self._difference(tree_objects.EMPTY_TREE, tree), 0)
 
     def _difference(self, old: str, new: str) -> list[tuple[str, Item | None]]:
-        def rows(oid: bytes) -> dict[str, Item]:
-            return tree_objects.rows(self._objects, oid)
+        """Return the files that differ, and what to write there; those of a submodule come from its own repository."""
+        pairs = tree_objects.differences(_reader(self._objects), bytes.fromhex(old), bytes.fromhex(new))
+        changes: list[tuple[str, Item | None]] = []
+        for path, before, item in pairs:
+            if path.endswith("/") or self._is_left_out(path):
+                continue
+            if before is not None and before.mode == tree_objects.SUBMODULE:
+                changes += [(known, None) for known in self._files if known.startswith(f"{path}/")]
+            files = self._submodule(path, item) if item is not None and item.mode == tree_objects.SUBMODULE else None
+            changes += [(path, item)] if files is None else [(path, None), *files]
+        return changes
 
-        pairs = tree_objects.differences(rows, bytes.fromhex(old), bytes.fromhex(new))
-        return [(path, item) for path, _, item in pairs if not path.endswith("/")]
+    def _submodule(self, path: str, item: Item) -> list[tuple[str, Item | None]] | None:
+        """Return the files of a submodule at its recorded commit; None if the user has not checked it out."""
+        try:
+            repository = open_repository.repository(discover.at(os.path.join(self._place.root, path)))
+            tree = repository[pygit2.Oid(item.oid)].peel(pygit2.Tree).id
+        except (errors.Refusal, KeyError):
+            return None
+        self._submodules[path] = repository
+        rows = tree_objects.differences(_reader(repository), None, tree.raw)
+        return [(f"{path}/{below}", inner) for below, _, inner in rows if not below.endswith("/")]
+
+    def _is_left_out(self, path: str) -> bool:
+        """Return whether the user's sparse checkout leaves a path out."""
+        if self._sparse is None:
+            is_sparse = os.path.lexists(os.path.join(self._place.git_dir, "info", "sparse-checkout"))
+            listed = git_program.output(self._place.root, ["ls-files", "-t", "-z"]) if is_sparse else b""
+            rows = (os.fsdecode(row) for row in listed.split(b"\0"))
+            self._sparse = frozenset(row[2:] for row in rows if row.startswith("S "))
+        return bool(self._sparse) and (
+            path in self._sparse or any(f"{path[:at]}/" in self._sparse for at in _slashes(path))
+        )
 
     def _apply(self, changes: Iterable[tuple[str, Item | None]], newest: int) -> None:
         """Write changed files, each with a time of modification after `newest`, in nanoseconds."""
@@ -278,15 +309,20 @@ class ProvingTree:
             stored = os.path.join(self._place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
             with contextlib.suppress(OSError), open(stored, "rb") as stream:
                 return stream.read()
-        if self._converts:
+        if self._converts and self._owner(path) is self._objects:
             blob = self._repository[pygit2.Oid(item.oid)].peel(pygit2.Blob)
             with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as stream:
                 return bytes(stream.read())
         return data
 
+    def _owner(self, path: str) -> pygit2.Repository:
+        """Return the repository that stores a file: the user's, or that of a submodule."""
+        owners = (repository for place, repository in self._submodules.items() if path.startswith(f"{place}/"))
+        return next(owners, self._objects)
+
     def _blob(self, path: str, item: Item) -> bytes:
         try:
-            return bytes(self._objects[pygit2.Oid(item.oid)].read_raw())
+            return bytes(self._owner(path)[pygit2.Oid(item.oid)].read_raw())
         except KeyError as problem:
             raise errors.Refusal(
                 "git.object-missing",
@@ -349,6 +385,10 @@ def place(repository: Repository) -> str:
         and outside_folders.manifest_above(folder) is None
     )
     return os.path.join(next(free, candidates[0]), user_folders.repository_id(repository.common_dir)[:_SHORT])
+
+
+def _reader(repository: pygit2.Repository) -> Callable[[bytes], Mapping[str, Item]]:
+    return functools.partial(tree_objects.rows, repository)
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

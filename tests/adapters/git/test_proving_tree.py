@@ -282,3 +282,51 @@ def test_an_editable_install_leads_to_the_tree_not_to_the_user_s_folder(sandbox:
     with pytest.raises(Refusal, match=r"odd\.pth leads Python to your own folder"):
         proving.show(tree(sandbox), None)
     proving.close()
+
+
+def test_submodules_are_checked_out_at_their_recorded_commits(
+    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
+) -> None:
+    inner = GitSandbox.create(tmp_path / "inner")
+    inner.write_all({"lib.txt": "one\n", "deep/x": "x\n"})
+    inner.commit()
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
+    sandbox.commit()
+    sandbox.write_all({"sub/lib.txt": "not committed\n", "sub/new.txt": "untracked\n"})
+    root = show(proving, sandbox)
+    assert {"sub/lib.txt": b"one\n", "sub/deep/x": b"x\n"}.items() <= shown(proving).items()
+    assert "sub/new.txt" not in shown(proving)
+    (root / "sub/lib.txt").write_text("by a check\n")
+    assert proving.restore() == ("sub/lib.txt",)
+    git = ["git", "-C", str(sandbox.root / "sub"), "-c", "user.name=x", "-c", "user.email=x@y"]
+    subprocess.run([*git, "rm", "-qr", "deep"], check=True)
+    subprocess.run([*git, "commit", "-qam", "two"], check=True)
+    sandbox.git("add", "sub")
+    sandbox.git("commit", "-qm", "next")
+    show(proving, sandbox)
+    assert shown(proving)["sub/lib.txt"] == b"not committed\n"
+    assert "sub/deep/x" not in shown(proving)
+    sandbox.git("rm", "-qf", "sub")
+    sandbox.git("commit", "-qm", "gone")
+    show(proving, sandbox)
+    assert not (root / "sub").exists()
+
+
+def test_a_submodule_that_is_not_checked_out_is_an_empty_folder(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.git("add", "a.txt")
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+    sandbox.git("commit", "-qm", "with a submodule")
+    root = show(proving, sandbox)
+    assert list((root / "sub").iterdir()) == []
+    assert proving.restore() == ()
+
+
+def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", "top.txt": "t\n"})
+    sandbox.commit()
+    sandbox.git("sparse-checkout", "set", "in")
+    show(proving, sandbox)
+    assert set(shown(proving)) == {"in/a.txt", "top.txt"}
+    assert proving.restore() == ()
