@@ -47,6 +47,7 @@ class GitTrees:
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
         self._ignored_before: tuple[str, ...] = ()
+        self.converted: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
 
     @property
@@ -201,13 +202,16 @@ class GitTrees:
         tree = tree_objects.tree_of(self.repository, head)
         result = self.overlay(tree, source, paths)
         present = [path for path in paths if self.entry(source, path) is not None]
-        if converted := self._converted(present):
-            for path, entry in commit_tree.cleaned(self._objects, self.root, head, converted).items():
+        self.converted = ()
+        if convertible := self._convertible(present):
+            cleaned = commit_tree.cleaned(self._objects, self.root, head, convertible)
+            self.converted = tuple(path for path, entry in cleaned.items() if entry != self.entry(source, path))
+            for path, entry in cleaned.items():
                 result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
             self.writer.flush()
         return result
 
-    def _converted(self, paths: Sequence[str]) -> Sequence[str]:
+    def _convertible(self, paths: Sequence[str]) -> Sequence[str]:
         """Return the paths whose bytes git may convert when it commits them."""
         if any(path.rpartition("/")[2] == ".gitattributes" for path in paths) or self._converts_all():
             return paths

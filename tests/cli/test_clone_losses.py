@@ -25,7 +25,7 @@ LEFT = {
     "mkdir out": "D/out/ is an empty folder, so no commit and no clone has it",
     "echo o > out; echo o > OUT": "D/OUT and D/out differ only in case",
     "mkdir Sub sub; echo o > Sub/a; echo o > sub/b": "D/Sub and D/sub differ only in case",
-    "printf 'o\\r\\n' > out.txt": "git committed D/out.txt with other line endings than in your working tree",
+    "printf 'o\\r\\n' > out.txt": "git converts the line endings of D/out.txt in commits",
 }
 """What a builder does in a folder D, and what is reported."""
 HARMLESS = "echo o > out; chmod 755 out; ln -s out link; ln -s nothing yet; mkdir sub; touch sub/f; echo o > out.txt"
@@ -63,6 +63,13 @@ def test_each_is_named_once_with_its_path_and_the_run_continues(project: Project
     reported = warnings(ended)
     expected = [f"T1-{n:02}: {words}".replace("D/", f"d{n}/") for n, words in enumerate(LEFT.values(), 1)]
     assert [line[: len(words)] for line, words in zip(reported, expected, strict=True)] == expected
+
+
+def test_converted_line_endings_are_named_where_checks_judge_the_folder(project: Project) -> None:
+    project.configure("checks: here\n")
+    project.plan([making("T1-01", "a.txt", content="a\r\n")])
+    (line,) = warnings(project.execute())
+    assert line.startswith("T1-01: git converts the line endings of a.txt in commits")
 
 
 def test_a_repository_that_a_builder_made_in_a_clone_is_not_lost_silently(project: Project) -> None:

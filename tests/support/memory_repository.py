@@ -90,6 +90,7 @@ class MemoryTrees:
     """Implements `Trees` as far as an attempt in the user's own working tree needs it."""
 
     root = "/workspace"
+    converted = ()
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository

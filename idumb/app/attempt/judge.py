@@ -11,7 +11,7 @@ from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunCon
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
+from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import agent, contract, outcome, tool_files, wording
 from idumb.domain.agent import StepRecord
 from idumb.domain.decision import Answer, Decision
@@ -56,6 +56,8 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     services, task, tree = context.services, attempt.task, attempt.candidate
     attempt = dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt))
     judged_tree = attempt.proven or tree
+    if attempt.proven is not None and context.work.converted:
+        clone_losses.report_line_endings(context, task.id, tree, attempt.proven, context.work.converted)
     checked = list(check_after(context.checks, task, attempt.plan, services.settings, judged_tree, services.interrupts))
     failed = attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked)
     missing = missing_paths.explain(context, attempt, checked) if failed else None

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from idumb.app.core.run_context import Measured, RunContext
-from idumb.domain import failures, paths, wording
+from idumb.app.ports.repository import Trees
+from idumb.app.worktree import tool_leftovers
+from idumb.domain import failures, paths, tool_files, wording
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -55,9 +57,20 @@ def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Cand
         changes = trees.changes(tree, attempt.candidate)
         differing = [c.path for c in changes if c.new is not None and c.path not in task_paths]
         differing = [p for p in differing if not paths.matches_any(p, paths.OWN_FILES)]
+    if any(map(tool_files.PATTERN.search, differing)):  # installed packages in a project that does not ignore them
+        leftover = tool_leftovers.of_attempt(context, attempt, attempt.candidate)
+        roots = {path: match.root for path in differing if (match := leftover(path)) is not None}
+        differing = [path for path in differing if path not in roots]
+        ignored += [root for root in dict.fromkeys(roots.values()) if _was_left_before(trees, attempt, root)]
     uncommitted = context.services.history.uncommitted(differing) if differing else ()
     found = [*(Candidate(p, ignored=True) for p in ignored), *(Candidate(p, ignored=False) for p in uncommitted)]
     return tuple(sorted(found, key=_likelihood)[:_MOST_CANDIDATES])
+
+
+def _was_left_before(trees: Trees, attempt: Measured, root: str) -> bool:
+    tree, path = attempt.snapshot.tree, root.rstrip("/")
+    name = path.rpartition("/")[2]
+    return name not in _NEVER and (trees.is_folder(tree, path) or trees.entry(tree, path) is not None)
 
 
 def _likelihood(candidate: Candidate) -> tuple[int, str]:
@@ -106,7 +119,9 @@ def _message(context: RunContext, failed: Evidence, needed: Sequence[Candidate])
         words = f"{failed.subject} needs your uncommitted {wording.listed(uncommitted)}"
         return FailureMessage(failures.NOT_COMMITTED, words, f"Commit it, then idumb resume {phase}")
     also = f" and your uncommitted {wording.listed(uncommitted)}" if uncommitted else ""
-    words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: git ignores it"
+    by_git = {path.rstrip("/") for path in context.services.trees.ignored_before()}
+    why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
+    words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
     line = f"checks: {{provide: [{', '.join(ignored)}]}}"
     return FailureMessage(
         failures.NOT_PROVIDED, words, f"Add `{line}` to .idumb/config.yaml, then idumb execute-phase {phase}"

@@ -213,6 +213,10 @@ class Trees(Protocol):
         Git's filters and line endings are applied. `source` is the present tree of the workspace.
         """
 
+    @property
+    def converted(self) -> tuple[str, ...]:
+        """Return the paths that the last call of `committed` gave other bytes than `source` has."""
+
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         """Return `tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""
 

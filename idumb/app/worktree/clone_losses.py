@@ -142,7 +142,7 @@ def at_start(services: Services, tree: str, workspace: str) -> Iterator[str]:
 
 
 def report_line_endings(context: RunContext, task: str, candidate: str, committed: str, changed: Iterable[str]) -> None:
-    """Report files that git committed with other line endings than they have in the working tree."""
+    """Report files that git commits with other line endings than they have in the working tree."""
     work = context.services.trees
 
     def differs(path: str) -> bool:
@@ -154,7 +154,7 @@ def report_line_endings(context: RunContext, task: str, candidate: str, committe
     normalised = [path for path in changed if differs(path)]
     if normalised:
         line = (
-            f"git committed {wording.listed(normalised)} with other line endings than in your working tree (text, eol"
-            " or autocrlf), and a clone gets those. To keep the bytes, set `-text` for these files in .gitattributes"
+            f"git converts the line endings of {wording.listed(normalised)} in commits (text, eol or core.autocrlf), so"
+            " a clone has other bytes. To keep the bytes, set `-text` for the file in .gitattributes"
         )
         _note_once(context, task, [line])
