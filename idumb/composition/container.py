@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
     from idumb.domain.settings import Policy, Settings
+    from idumb.gates.check_environment import CheckEnvironment
     from idumb.git.proving_tree import ProvingTree
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
@@ -305,24 +306,43 @@ class Container:
 
     @contextlib.contextmanager
     def open_fresh_clone(self) -> Iterator[tuple[FreshClone, Checks]]:
-        from idumb.gates.fresh_checks import FreshChecks
+        from idumb.gates.checks import ShellChecks
         from idumb.git.clones import fresh_clone
 
         settings = self.settings
-        with fresh_clone.opened(self.repository) as clone:
+        with fresh_clone.opened(self.repository) as clone, contextlib.closing(self._check_environment()) as private:
             yield (
                 clone,
-                FreshChecks(
+                ShellChecks(
                     clone.root,
                     settings.environment,
                     self.redactor.redact,
                     fresh_clone.RUN,
-                    home=clone.home,
-                    temporary=clone.temporary,
                     idle_timeout=settings.run.check_idle_timeout,
                     limits=settings.limits.chosen(),
+                    private=private,
                 ),
             )
+
+    def _check_environment(self) -> CheckEnvironment:
+        """Return the private environment of checks that run outside the working tree."""
+        from idumb.gates import check_environment, toolchains
+        from idumb.git.clones import dry_run_clone
+        from idumb.system.processes import child_process
+
+        allowed = self.settings.environment
+        inputs = check_environment.Inputs(
+            child_process.environment((*allowed, *toolchains.VARIABLES)),
+            allowed,
+            os.path.expanduser("~"),
+            (self.root, self.repository.common_dir),
+        )
+
+        def git_settings() -> Mapping[str, str]:
+            settings = dry_run_clone.settings(self.repository)
+            return {name: settings[name] for name in check_environment.GIT_SETTINGS if name in settings}
+
+        return check_environment.CheckEnvironment(inputs, git_settings)
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         from idumb.agents import registry

@@ -81,9 +81,9 @@ def last_of_each(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, An
 
 def compare(recorded: str | None, now: Evidence) -> str:
     """Return how a new result compares with the recorded one; None was never recorded."""
-    if now.passed:
-        return SAME if recorded == evidence.PASSED else NOW_PASSES
-    return SAME if recorded in evidence.BROKEN else NOW_FAILS
+    if now.result == recorded or {now.result, recorded} <= evidence.BROKEN:
+        return SAME
+    return NOW_PASSES if now.passed else NOW_FAILS
 
 
 def shell_lines(checks: Iterable[tuple[str, Check]]) -> list[str]:

@@ -23,7 +23,6 @@ RUN = "proof"
 """The run of which the processes in a fresh clone carry the mark."""
 _CLONE = "clone"
 _HOME = "home"
-_TEMPORARY = "tmp"
 _SUBMODULE = b"160000"
 _MOST_SUBMODULES = 1000
 _LINE_ENDINGS = frozenset({"core.autocrlf", "core.eol"})
@@ -37,7 +36,7 @@ def opened(user: Repository) -> Iterator[FreshClone]:
     top, manifest = outside_folders.place(PLACE, user.root)
     folder, lock = locked_folders.lock(top)
     try:
-        for name in ("", _HOME, _TEMPORARY):
+        for name in ("", _HOME):
             user_folders.make_private(os.path.join(folder, name))
         yield FreshClone(user, folder, manifest)
     finally:
@@ -76,8 +75,7 @@ class FreshClone:
         self._is_raw = False
         self._differing: frozenset[str] = frozenset()
         self.root = os.path.join(folder, _CLONE)
-        self.home = os.path.join(folder, _HOME)
-        self.temporary = os.path.join(folder, _TEMPORARY)
+        self._home = os.path.join(folder, _HOME)
 
     def check_out(self, commit: str) -> CheckedOut:
         self._clone(self._user.root, self.root)
@@ -232,7 +230,12 @@ class FreshClone:
     def _variables(self) -> Mapping[str, str]:
         """Return the variables that replace the user's git settings by those of the clone."""
         path = os.path.join(self._folder, "gitconfig")
-        variables = {"HOME": self.home, "GIT_CONFIG_GLOBAL": path, "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+        variables = {
+            "HOME": self._home,
+            "GIT_CONFIG_GLOBAL": path,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+        }
         if not os.path.exists(path):
             settings = {name: text for name, text in _settings(self._user).items() if name.startswith("filter.lfs.")}
             with open(path, "w", encoding="utf-8"):
