@@ -310,7 +310,11 @@ class Container:
         from idumb.git.clones import fresh_clone
 
         settings = self.settings
-        with fresh_clone.opened(self.repository) as clone, contextlib.closing(self._check_environment()) as private:
+        provided = settings.checks.provide if settings.checks is not None else ()
+        with (
+            fresh_clone.opened(self.repository, provided) as clone,
+            contextlib.closing(self._check_environment(provided)) as private,
+        ):
             yield (
                 clone,
                 ShellChecks(
@@ -321,10 +325,11 @@ class Container:
                     idle_timeout=settings.run.check_idle_timeout,
                     limits=settings.limits.chosen(),
                     private=private,
+                    proving=clone,
                 ),
             )
 
-    def _check_environment(self) -> CheckEnvironment:
+    def _check_environment(self, provided: Sequence[str]) -> CheckEnvironment:
         """Return the private environment of checks that run outside the working tree."""
         from idumb.gates import check_environment, toolchains
         from idumb.git.clones import dry_run_clone
@@ -336,6 +341,7 @@ class Container:
             allowed,
             os.path.expanduser("~"),
             (self.root, self.repository.common_dir),
+            provided,
         )
 
         def git_settings() -> Mapping[str, str]:

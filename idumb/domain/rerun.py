@@ -17,10 +17,6 @@ NOW_FAILS = "now_fails"
 NOW_PASSES = "now_passes"
 NOT_RUN = "not_run"
 CHANGED_COMMAND = "changed_command"
-RAW = "* -text -eol -filter -ident -working-tree-encoding"
-"""Attributes with which git takes the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
-
-
 _BY_BYTES = frozenset({STEPS, CHANGED})
 
 
@@ -110,7 +106,6 @@ def hidden_lines(ref: str, path: str) -> list[str]:
     """Return the lines that check out a tree which no commit has, from a hidden ref of this repository."""
     return [
         *_CLONE,
-        f'mkdir -p "$proof/.git/info" && echo \'{RAW}\' > "$proof/.git/info/attributes"',
         f'git -C "$proof" fetch origin {shlex.quote(ref)}',
         f'git -C "$proof" read-tree --reset -u FETCH_HEAD:{path}',
     ]

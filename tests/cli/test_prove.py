@@ -94,6 +94,7 @@ def test_an_honest_phase_is_proven_at_its_newest_commit_and_each_task_at_its_own
 
 
 def test_a_file_that_git_ignores_is_not_in_the_commit(project: Project) -> None:
+    project.configure("checks: here\n")
     step = shell("echo made > a.txt; echo cheat > a.log")
     done(project, task("T1-01", files="create `a.txt`", check="cat a.log", steps=[step]))
     answer = prove(project, code=1)
@@ -119,20 +120,27 @@ def test_a_commit_that_was_amended_away_is_in_no_clone(project: Project) -> None
     assert results(prove(project)) == {"T1-01": "proven"}
 
 
-def test_a_check_may_write_but_a_tracked_file_is_restored_for_the_next_check(project: Project) -> None:
+def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(project: Project) -> None:
     criteria = (
-        "  - [ ] it writes — check: `echo x >> README.md; echo y > new.txt; git add new.txt; test -s a.txt`\n"
-        "  - [ ] it sees — check: `grep -q x README.md && test -s new.txt`\n"
+        "  - [ ] it writes — check: `echo y > new.txt; git add new.txt; test -s a.txt`\n"
+        '  - [ ] it spoils — check: `case "$PWD" in */idumb-proofs-*) echo x >> README.md; esac`\n'
+        "  - [ ] it sees — check: `test -s new.txt && ! grep -q x README.md`\n"
     )
-    done(project, making("T1-01", "a.txt"))
-    # The plan of the second phase would fail in the folder, so the evidence comes from a task that a person accepts.
-    project.plan([making("T2-01", "b.txt", criteria=criteria)], phase="2")
-    assert project.execute("--max-attempts", "1", phase="2").code == 1
-    assert project.idumb("accept", "T2-01", "--why", "the check is wrong").code == 0
-    project.repo.git("checkout", "--quiet", "HEAD", "--", "README.md")
-    answer = project.json("prove", "2")
-    assert [check["now"] for check in answer.data["tasks"][0]["checks"]] == ["passed", "failed"]
-    assert any("changed README.md, which git tracks; restored" in warning for warning in answer.object["warnings"])
+    project.repo.write("README.md", "#\n")
+    project.repo.commit("read me")
+    done(project, making("T1-01", "a.txt", criteria=criteria))
+    answer = prove(project, code=1)
+    assert checks(answer) == {"AC-1": "same", "AC-2": "now_fails", "AC-3": "same"}
+    assert "[the check changed README.md, which the commit holds; idumb restored it]" in answer.out
+
+
+def test_what_the_configuration_provides_is_borrowed_and_named(project: Project) -> None:
+    project.configure("checks: {provide: [data.log]}\n")
+    project.repo.write("data.log", "needed\n")
+    done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat a.txt data.log`\n"))
+    answer = prove(project)
+    assert results(answer) == {"T1-01": "proven"}
+    assert any("data.log is borrowed from your working tree" in warning for warning in answer.object["warnings"])
 
 
 def test_what_a_person_or_a_model_said_is_not_rerun(project: Project) -> None:
@@ -176,7 +184,10 @@ def test_without_commits_the_hidden_checkpoint_is_proven_and_the_answer_says_so(
     project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
     project.repo.commit("attributes")
     done(
-        project, making("T1-01", "a.txt", "one\r\ntwo\n", criteria="  - [ ] raw — check: `test $(wc -c < a.txt) = 9`\n")
+        project,
+        making(
+            "T1-01", "a.txt", "one\r\ntwo\n", criteria="  - [ ] as committed — check: `test $(wc -c < a.txt) = 10`\n"
+        ),
     )
     answer = prove(project)
     row = answer.data["tasks"][0]
@@ -220,6 +231,7 @@ def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(pr
     inner.commit("inner")
     project.repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
     project.repo.commit("a submodule", ".gitmodules", "sub")
+    project.configure("checks: here\n")
     done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat sub/lib.txt a.txt`\n"))
     assert results(prove(project)) == {"T1-01": "proven"}
     project.repo.git("submodule", "--quiet", "deinit", "--force", "sub")

@@ -17,10 +17,12 @@ FILES = "worktree"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where work is: a commit, or without one the hidden checkpoint at `ref`."""
+    """Where work is: a commit. Else `paths` of the hidden checkpoint at `ref`, on the commit `head`."""
 
     commit: str | None
     ref: str | None = None
+    head: str | None = None
+    paths: tuple[str, ...] = ()
 
 
 def of_task(services: Services, state: RunState, task: TaskState) -> Place | None:
@@ -35,8 +37,18 @@ def of_task(services: Services, state: RunState, task: TaskState) -> Place | Non
         return Place(commit)
     if kept is None:
         return None
-    made_in = run_lookup.attempting_run(services, state, task.id).id
-    return Place(None, attempt_ref(services, made_in, task.id, kept.attempt, "checkpoint"))
+    run = run_lookup.attempting_run(services, state, task.id).id
+    ref = attempt_ref(services, run, task.id, kept.attempt, "checkpoint")
+    return Place(None, ref, kept.git_hash, _paths_until(state, kept.seq))
+
+
+def _paths_until(state: RunState, seq: int) -> tuple[str, ...]:
+    """Return the paths of the tasks that were completed until an event and that no commit has."""
+    done = (task for task in state.tasks.values() if task.status in outcome.DONE)
+    kept = ((task, task.checkpoint) for task in done if task.checkpoint is not None)
+    return tuple(
+        sorted({path for task, one in kept if one.seq <= seq and not one.commit for path in task.work.touched})
+    )
 
 
 def of_run(services: Services, state: RunState) -> Place | None:

@@ -109,11 +109,11 @@ class FreshClone(Protocol):
 
     def check_out(self, commit: str) -> CheckedOut: ...
 
-    def check_out_tree(self, ref: str, path: str, parent: str | None) -> CheckedOut:
-        """Check out the tree at `path` in a hidden ref of the user's repository, with HEAD at `parent`."""
+    def check_out_tree(self, ref: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
+        """Check out the commit `head` with these paths as in a hidden ref of the user's repository, at `top` in it.
 
-    def restore(self) -> tuple[str, ...]:
-        """Restore the tracked files that changed since; return their paths."""
+        The result is what a commit of them would hold, after git's filters.
+        """
 
     def stored(self, path: str, data: bytes) -> bool:
         """Return whether the commit has these bytes at this path, after git's filters."""

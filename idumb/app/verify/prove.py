@@ -60,9 +60,10 @@ class _Proof:
     state: RunState
     contract: Contract
     plans: Mapping[str, Plan]
+    tree: str
     clone: FreshClone
     checks: Checks
-    ran: dict[str, Evidence] = field(default_factory=dict)
+    ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -144,10 +145,11 @@ def _prove(
         if place.commit is not None:
             there = clone.check_out(place.commit)
         else:
-            there = clone.check_out_tree(place.ref or "", task_commits.FILES, state.base.commit)
+            there = clone.check_out_tree(place.ref or "", task_commits.FILES, place.head, place.paths)
         if there.missing:
             return [_without_commit(task, there.missing, place) for task in target.tasks], [], []
-        proof = _Proof(services, state, contract, contract.plan_by_task(), clone, checks, notes=list(there.notes))
+        tree, plans = place.commit or place.ref or "", contract.plan_by_task()
+        proof = _Proof(services, state, contract, plans, tree, clone, checks, notes=list(there.notes))
         newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
         rows = [_task(proof, task, place, newest) for task in target.tasks]
         criteria = list(_phase(proof)) if target.phase else []
@@ -243,21 +245,14 @@ def _is_same_command(proof: _Proof, check: Check, recorded: Mapping[str, Any]) -
 
 
 def _now(proof: _Proof, check: Check) -> Evidence:
-    key = check.command or check.subject
-    if check.command is None or key not in proof.ran:
-        limit = float(proof.services.settings.run.check_timeout)
-        if check.condition is not None and check.command is None:
-            now = proof.checks.condition(check.subject, check.condition, timeout=limit, tree=None)
-        else:
-            now = proof.checks.command(check.subject, check.text, check.command or "", timeout=limit, tree=None)
+    limit = float(proof.services.settings.run.check_timeout)
+    if check.condition is not None and check.command is None:
+        return proof.checks.condition(check.subject, check.condition, timeout=limit, tree=proof.tree)
+    command = check.command or ""
+    key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
+    if key not in proof.ran:
+        proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
         proof.checks.end_processes()
-        changed = proof.clone.restore()
-        if changed:
-            what = wording.listed(changed)
-            proof.notes.append(f"{check.command or check.subject} changed {what}, which git tracks; restored")
-        if check.command is None:
-            return now
-        proof.ran[key] = now
     return proof.ran[key]
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from idumb.app.ports.workspace import CheckedOut
 from idumb.domain.errors import Refusal
-from idumb.git import git_program
-from idumb.git.clones import dry_run_clone, locked_folders
+from idumb.git import git_program, provided_paths
+from idumb.git.clones import clone, dry_run_clone, locked_folders
 from idumb.git.discover import Repository
 from idumb.system.files import outside_folders, user_folders
 from idumb.system.processes import child_process, process_tree
@@ -23,6 +23,8 @@ RUN = "proof"
 """The run of which the processes in a fresh clone carry the mark."""
 _CLONE = "clone"
 _HOME = "home"
+_RAW = "* -text -eol -filter -ident -working-tree-encoding\n"
+"""Attributes with which git takes the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
 _SUBMODULE = b"160000"
 _MOST_SUBMODULES = 1000
 _LINE_ENDINGS = frozenset({"core.autocrlf", "core.eol"})
@@ -30,15 +32,18 @@ _OWN = b".idumb/"
 
 
 @contextlib.contextmanager
-def opened(user: Repository) -> Iterator[FreshClone]:
-    """Yield an empty folder for one clone, and remove it with everything that still runs there."""
+def opened(user: Repository, provided: Sequence[str] = ()) -> Iterator[FreshClone]:
+    """Yield an empty folder for one clone, and remove it with everything that still runs there.
+
+    `provided` are ignored paths of the user's working tree that its checks borrow.
+    """
     clear()
     top, manifest = outside_folders.place(PLACE, user.root)
     folder, lock = locked_folders.lock(top)
     try:
         for name in ("", _HOME):
             user_folders.make_private(os.path.join(folder, name))
-        yield FreshClone(user, folder, manifest)
+        yield FreshClone(user, folder, manifest, provided)
     finally:
         _end_processes(folder)
         locked_folders.unlock(folder, lock)
@@ -65,14 +70,15 @@ def _end_processes(folder: str) -> None:
 
 
 class FreshClone:
-    """Implements the port `FreshClone`. The clone is made at the first check-out."""
+    """Implements the port `FreshClone`, and is the working tree of its checks. It is cloned at the first check-out."""
 
-    def __init__(self, user: Repository, folder: str, manifest: str | None) -> None:
+    def __init__(self, user: Repository, folder: str, manifest: str | None, provided: Sequence[str]) -> None:
         self._user = user
         self._folder = folder
         self._manifest = manifest
+        self._provided = tuple(provided)
+        self._borrowed: tuple[str, ...] = ()
         self._tree = ""
-        self._is_raw = False
         self._differing: frozenset[str] = frozenset()
         self.root = os.path.join(folder, _CLONE)
         self._home = os.path.join(folder, _HOME)
@@ -85,31 +91,59 @@ class FreshClone:
         self._tree = commit
         missing = self._submodules(self._user.root, self.root, commit)
         self._differing = frozenset(self._changed())
-        return CheckedOut("", (*self._above(), *missing))
+        return CheckedOut("", (*self._above(), *self._borrows(), *missing))
 
-    def check_out_tree(self, ref: str, path: str, parent: str | None) -> CheckedOut:
+    def check_out_tree(self, ref: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
         self._clone(self._user.root, self.root)
         fetched = self._git(self.root, ["fetch", "--quiet", "--no-tags", "origin", ref])
         if fetched.status != 0:
             return CheckedOut(f"{ref} no longer exists")
-        if parent is not None and self._git(self.root, ["cat-file", "-e", f"{parent}^{{commit}}"]).status == 0:
-            self._required(self.root, ["update-ref", "--no-deref", "HEAD", parent])
-        self._tree = f"FETCH_HEAD:{path}"
-        self._is_raw = True
-        with self._attributes():
-            self._required(self.root, ["read-tree", self._tree])
-            self._required(self.root, ["checkout-index", "--quiet", "--all"])
+        if head is not None:
+            if self._git(self.root, ["cat-file", "-e", f"{head}^{{commit}}"]).status != 0:
+                return CheckedOut(f"commit {head[:10]} is on no branch and no tag, so a clone does not have it")
+            self._required(self.root, ["update-ref", "--no-deref", "HEAD", head])
+        self._tree = self._tree_with(f"FETCH_HEAD:{top}", head, paths)
+        self._required(self.root, ["read-tree", "--reset", "-u", self._tree])
         missing = self._submodules(self._user.root, self.root, self._tree)
         self._differing = frozenset(self._changed())
-        return CheckedOut("", (*self._above(), *missing))
+        return CheckedOut("", (*self._above(), *self._borrows(), *missing))
+
+    def _tree_with(self, source: str, head: str | None, paths: Sequence[str]) -> str:
+        """Return the tree of a commit of these paths on top of `head`, as git would make it. Leave no file."""
+        attributes = os.path.join(self.root, ".git", "info", "attributes")
+        os.makedirs(os.path.dirname(attributes), exist_ok=True)
+        with open(attributes, "w", encoding="ascii") as stream:
+            stream.write(_RAW)
+        self._required(self.root, ["read-tree", source])
+        self._required(self.root, ["checkout-index", "--quiet", "--all"])
+        os.unlink(attributes)
+        self._required(self.root, ["read-tree", head or "--empty"])
+        if paths:
+            names = "\0".join(paths).encode("utf-8", "surrogateescape")
+            add = ["add", "--force", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]
+            self._required(self.root, [*self._line_endings(), *add], names)
+        tree = self._required(self.root, ["write-tree"]).decode("ascii").strip()
+        self._required(self.root, ["read-tree", "--empty"])
+        for name in os.listdir(self.root):
+            if name != ".git":
+                clone.remove_tree(os.path.join(self.root, name))
+        return tree
+
+    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:  # noqa: ARG002
+        """Borrow the paths that the configuration provides; what is checked out is shown already."""
+        borrowed = (*self._provided, *lent)
+        if borrowed != self._borrowed:
+            provided_paths.link(self._user.root, self.root, borrowed)
+            self._borrowed = borrowed
+        folders = provided_paths.python_path(self._user.root, self.root, borrowed)
+        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def restore(self) -> tuple[str, ...]:
         changed = [path for path in self._changed() if path not in self._differing]
         if changed:
             names = "\0".join(changed).encode("utf-8", "surrogateescape")
             arguments = ["restore", f"--source={self._tree}", "--staged", "--worktree", "--pathspec-from-file=-"]
-            with self._attributes():
-                self._required(self.root, [*arguments, "--pathspec-file-nul"], names)
+            self._required(self.root, [*arguments, "--pathspec-file-nul"], names)
         return tuple(changed)
 
     def stored(self, path: str, data: bytes) -> bool:
@@ -117,12 +151,13 @@ class FreshClone:
         if os.path.islink(place):
             return os.fsencode(os.readlink(place)) == data
         entry = self._git(self.root, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"])
-        raw = ["--no-filters"] if self._is_raw else [f"--path={path}"]
-        # The user's own setting of line endings decided what was committed.
-        user = [f"{name}={text}" for name, text in _settings(self._user).items() if name in _LINE_ENDINGS]
-        settings = [word for setting in user for word in ("-c", setting)]
-        same = self._git(self.root, [*settings, "hash-object", *raw, "--stdin"], data)
+        same = self._git(self.root, [*self._line_endings(), "hash-object", f"--path={path}", "--stdin"], data)
         return entry.status == 0 and entry.out.strip() == same.out.strip()
+
+    def _line_endings(self) -> list[str]:
+        """Return the user's own setting of line endings as options: it decides what the user commits."""
+        settings = [f"{name}={text}" for name, text in _settings(self._user).items() if name in _LINE_ENDINGS]
+        return [word for setting in settings for word in ("-c", setting)]
 
     def has(self, path: str) -> bool:
         return self._git(self.root, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"]).status == 0
@@ -136,39 +171,16 @@ class FreshClone:
         words = "programs in the clone may load it, because every temporary folder is below a project"
         return (f"{self._manifest}: {words}; set TMPDIR to a folder that is not",) if self._manifest else ()
 
+    def _borrows(self) -> tuple[str, ...]:
+        found = [path for path in self._provided if os.path.lexists(os.path.join(self._user.root, path))]
+        words = "is borrowed from your working tree (checks.provide); another clone does not have it"
+        return (f"{', '.join(found)} {words}",) if found else ()
+
     def _changed(self) -> list[str]:
         """Return the tracked paths whose files differ from what was checked out."""
-        with self._attributes():
-            listed = [
-                "diff",
-                "--name-only",
-                "-z",
-                "--no-renames",
-                "--diff-filter=a",
-                "--ignore-submodules=dirty",
-                self._tree,
-                "--",
-            ]
-            output = self._required(self.root, listed)
+        options = ["--name-only", "-z", "--no-renames", "--diff-filter=a", "--ignore-submodules=dirty"]
+        output = self._required(self.root, ["diff", *options, self._tree, "--"])
         return [os.fsdecode(name) for name in output.split(b"\0") if name]
-
-    @contextlib.contextmanager
-    def _attributes(self) -> Iterator[None]:
-        """Let git take the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
-        if not self._is_raw:
-            yield
-            return
-        from idumb.domain import rerun
-
-        path = os.path.join(self.root, ".git", "info", "attributes")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="ascii") as stream:
-            stream.write(f"{rerun.RAW}\n")
-        try:
-            yield
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
 
     def _clone(self, source: str, target: str) -> None:
         if os.path.lexists(os.path.join(target, ".git")):
@@ -179,12 +191,12 @@ class FreshClone:
     def _submodules(self, source: str, target: str, tree: str) -> list[str]:
         """Fill the submodules from the user's own copies. Return a sentence for each that has none."""
         missing, waiting = list[str](), [(source, target, tree, "")]
-        for number, (origin, clone, treeish, prefix) in enumerate(waiting):
+        for number, (origin, copy, treeish, prefix) in enumerate(waiting):
             if number > _MOST_SUBMODULES:
                 break
-            for path, commit in self._links(clone, treeish):
-                place, shown = os.path.join(clone, path), f"{prefix}{path}"
-                local = next((at for at in self._copies(origin, clone, treeish, path) if self._has(at, commit)), None)
+            for path, commit in self._links(copy, treeish):
+                place, shown = os.path.join(copy, path), f"{prefix}{path}"
+                local = next((at for at in self._copies(origin, copy, treeish, path) if self._has(at, commit)), None)
                 if local is None or os.path.realpath(place) != place:
                     missing.append(f"submodule {shown}: this machine does not have its commit {commit[:10]}")
                     continue
@@ -195,19 +207,19 @@ class FreshClone:
                 waiting.append((local, place, commit, f"{shown}/"))
         return missing
 
-    def _links(self, clone: str, tree: str) -> list[tuple[str, str]]:
+    def _links(self, copy: str, tree: str) -> list[tuple[str, str]]:
         """Return path and commit of each submodule in a tree."""
-        listed = self._required(clone, ["ls-tree", "-r", "-z", tree])
+        listed = self._required(copy, ["ls-tree", "-r", "-z", tree])
         rows = (row.partition(b"\t") for row in listed.split(b"\0") if row.startswith(_SUBMODULE))
         return [(os.fsdecode(path), facts.split()[2].decode("ascii")) for facts, _, path in rows]
 
-    def _copies(self, origin: str, clone: str, tree: str, path: str) -> Iterator[str]:
+    def _copies(self, origin: str, copy: str, tree: str, path: str) -> Iterator[str]:
         """Yield where the user may have a submodule: in the working tree, or in the git folder."""
         yield os.path.join(origin, path)
         listed = ["config", "--blob", f"{tree}:.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"]
-        for row in self._git(clone, listed).out.split(b"\0"):
+        for row in self._git(copy, listed).out.split(b"\0"):
             name, _, value = row.partition(b"\n")
-            if value == os.fsencode(path):
+            if value == os.fsencode(path) and b".." not in name.split(b"/"):
                 name = name[len(b"submodule.") : -len(b".path")]
                 modules = self._user.common_dir if origin == self._user.root else os.path.join(origin, ".git")
                 yield os.path.join(modules, "modules", os.fsdecode(name))
