@@ -102,7 +102,7 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
     """
     stale = [*index_file.staged(place, repository, paths)]
     if stale:
-        other = git_program.output(place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "HEAD", "--", *stale])
+        other = git_program.output(place.root, [*git_program.CHANGED_FILES, "HEAD", "--", *stale])
         index_file.set_to_head(
             place, repository, [path for path in stale if os.fsencode(path) not in other.split(b"\0")]
         )

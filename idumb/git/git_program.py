@@ -32,6 +32,9 @@ _ALWAYS = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
 )  # fmt: skip
+NO_SUBMODULES = "--ignore-submodules=dirty"
+"""git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""
+CHANGED_FILES = ("diff", "--no-ext-diff", "--name-only", "-z", NO_SUBMODULES)
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # `all` makes git force objects, index and refs; the caller forces folders.

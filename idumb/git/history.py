@@ -95,7 +95,7 @@ class GitHistory:
     def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
         if not paths:
             return frozenset()
-        listed = git_program.output(self._place.root, ["diff", "--no-ext-diff", "--name-only", "-z", "--", *paths])
+        listed = git_program.output(self._place.root, [*git_program.CHANGED_FILES, "--", *paths])
         return frozenset(map(os.fsdecode, filter(None, listed.split(b"\0"))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:

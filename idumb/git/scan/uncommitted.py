@@ -33,7 +33,7 @@ def changed(place: Repository, repository: pygit2.Repository, head_tree: str, pa
         return ()
     # Our globs differ from git's: match them here, on the status of all paths.
     literal = len(unsure) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, unsure))
-    arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all"]
+    arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
     differing = _parse(git_program.output(place.root, [*arguments, *(["--", *unsure] if literal else [])]))
     return tuple(sorted(filter(path_rules.cover(unsure), differing)))
 

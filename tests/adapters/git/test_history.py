@@ -306,3 +306,24 @@ def test_the_tree_of_head_is_named_without_being_read(sandbox: GitSandbox, histo
     tree = sandbox.git("rev-parse", "HEAD^{tree}")
     (sandbox.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
     assert history.head_tree() == tree
+
+
+def test_a_filter_of_a_submodule_s_configuration_does_not_run(
+    sandbox: GitSandbox, history: GitHistory, tmp_path: Path
+) -> None:
+    """F53: that configuration is not guarded, so git is never started in a submodule."""
+    library = GitSandbox.create(tmp_path / "library")
+    library.write("lib", "lib\n")
+    library.commit()
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "sub")
+    sandbox.write_all({f"src/{number}": "x\n" for number in range(9)})
+    sandbox.commit()
+    ran, own = tmp_path / "ran", sandbox.common_dir / "modules/sub"
+    GitSandbox(sandbox.root / "sub").git("config", "filter.x.clean", f"touch {ran}; cat")
+    (own / "info").mkdir(exist_ok=True)
+    (own / "info/attributes").write_text("* filter=x\n")
+    sandbox.write_all({"sub/lib": "bil\n", "src/1": "y\n"})
+    assert history.uncommitted(["**"]) == ("src/1",)
+    assert history.uncommitted(["src/1", "sub"]) == ("src/1",)
+    assert history.differing_from_index(["src/1", "sub"]) == {"src/1"}
+    assert not ran.exists()
