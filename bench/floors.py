@@ -154,3 +154,28 @@ def same_safety(place: Place, database: Database) -> Loop:
         database.write(f"T{number}", ["y" * 700] * 5)
 
     return task
+
+
+def same_proof(place: Place, database: Database) -> Loop:
+    """SAME-SAFETY, and a working tree of its own for the check, which follows the candidate with `git checkout`."""
+    trees = Trees(place)
+    linked = f"{place.root}.proof"
+    if not os.path.isdir(linked):
+        place.git("worktree", "add", "-q", "--detach", linked, "HEAD")
+
+    def task(number: int) -> None:
+        path = place.files[number * 37 % len(place.files)]
+        trees.commit(trees.changed(), f"refs/bench/{number}/base")
+        database.write(f"T{number}", ["y" * 900])
+        _shell(place, place.root, f"echo '# {number}' >> {path}")
+        trees.commit(trees.changed(), f"refs/bench/{number}/checkpoint")
+        place.git("-C", linked, "checkout", "-q", "--detach", f"refs/bench/{number}/checkpoint")
+        _shell(place, linked, "true")
+        place.git("-C", linked, "status", "--porcelain")
+        database.write(f"T{number}", ["y" * 700] * 5)
+
+    return task
+
+
+def _shell(place: Place, folder: str, command: str) -> None:
+    subprocess.run(["/bin/sh", "-c", command], cwd=folder, env=place.env, capture_output=True, check=True)

@@ -18,7 +18,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bench import material, parsing, running, snapshots, starting
+from bench import material, parsing, proving, running, snapshots, starting
 from bench.measure import Effort, Figure
 
 PAGE = "docs/performance.md"
@@ -31,6 +31,7 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "parse": parsing.parse,
     "order": parsing.order,
     "snapshot": snapshots.snapshot,
+    "proving": proving.proving,
     "task": running.whole_task,
     "quick": running.quick,
     "orchestration": running.orchestration,

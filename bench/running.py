@@ -63,18 +63,26 @@ def _whole_task(effort: Effort, files: int, policy: str) -> Iterator[Figure]:
         phase = str(next(phases))
         return per_task(watched(place, "execute-phase", phase, "--approve", place.approval(phase), "--no-verify"))
 
-    loops = {"ALL-STATUS": floors.all_status, "ALL-CLI": floors.all_cli, "SAME-SAFETY": floors.same_safety}
+    loops = {
+        "ALL-STATUS": floors.all_status,
+        "ALL-CLI": floors.all_cli,
+        "SAME-SAFETY": floors.same_safety,
+        "SAME-PROOF": floors.same_proof,
+    }
     cases: dict[str, measure.Case] = {"ours": ours}
     for name, loop in loops.items():
-        journal = "TRUNCATE" if name == "SAME-SAFETY" else "WAL"
+        journal = "TRUNCATE" if name.startswith("SAME") else "WAL"
         cases[name] = _looped(place, loop, f"{folder}.{name}.db", journal)
     times = measure.turns(cases, rounds, before=place.settle)
     status = 1.5 if files == 100 else 1.2
-    for name, goal in (("ALL-STATUS", status), ("ALL-CLI", None if files == 100 else 0.8), ("SAME-SAFETY", None)):
+    goals = {"ALL-STATUS": status, "ALL-CLI": None if files == 100 else 0.8}
+    for name in loops:
+        goal = goals.get(name)
         label = f"whole task, {files:,} files, commit policy {policy}"
         yield Figure(9, label, name, measure.ratio(times, "ours", name), goal, rounds)
     yield Figure(9, f"whole task, {files:,} files, commit policy {policy}", "", measure.median(times, "ours") * 1e3,
                  None, rounds, "ms")  # fmt: skip
+    shutil.rmtree(f"{place.root}.proof")
     shutil.rmtree(folder)
 
 
