@@ -109,24 +109,37 @@ class ProvingTree:
     def _show(self, tree: str, head: str | None) -> None:
         self._place.guard()
         before, self._tree = self._tree, None  # until everything is written, no tree is shown
-        if before is None or any(_is_attributes(path) for path, _ in self._difference(before, tree)):
+        changes = None if before is None else self._difference(before, tree)
+        if changes is None or any(_is_attributes(path) for path, _ in changes):
             self._rebuild(tree, head)
         else:
-            newest = self._sweep()
-            self.restore()
-            self._apply(self._difference(before, tree), newest)
+            newest, changed = self._sweep()
+            self._restore(changed)
+            self._apply(changes, newest)
             self._make_git_folder(tree, head)
         self._tree, self._head = tree, head
         self._verified = self._now()
 
     def restore(self) -> tuple[str, ...]:
         """Restore the files of the tree that a check changed or removed; return their paths."""
-        changed = [path for path, (item, stamp) in self._files.items() if self._is_changed(path, item, stamp)]
-        real = {self.root}
-        for path in changed:
-            self._write(path, self._files[path][0], real)
+        root, settled = self.root, self._verified - _RACY
+        suspects = []
+        for path, (_, stamp) in self._files.items():
+            try:
+                present = _stamp(os.lstat(f"{root}/{path}"))
+            except OSError:
+                present = None
+            if present != stamp or stamp.ctime >= settled:
+                suspects.append(path)
+        changed = [path for path in suspects if self._is_changed(path)]
+        self._restore(changed)
         self._verified = self._now()
         return tuple(sorted(changed))
+
+    def _restore(self, paths: Iterable[str]) -> None:
+        real = {self.root}
+        for path in paths:
+            self._write(path, self._files[path][0], real)
 
     def close(self) -> None:
         """Remove it."""
@@ -250,35 +263,46 @@ class ProvingTree:
             while (place := os.path.dirname(place)) != self.root:
                 os.rmdir(place)
 
-    def _sweep(self) -> int:
-        """Remove what is not in the tree, except caches. Return the newest time of modification of those."""
+    def _sweep(self) -> tuple[int, list[str]]:
+        """Remove what is not in the tree, except caches.
+
+        Return the newest time of modification of those, and the files of the tree that were changed or removed.
+        """
         folders = {path[:at] for path in self._files for at in _slashes(path)}
-        newest = 0
+        missing, suspects = dict.fromkeys(self._files), list[str]()
+        newest, settled = 0, self._verified - _RACY
         stack = [""]
         while stack:
             prefix = stack.pop()
             with os.scandir(os.path.join(self.root, prefix)) as entries:
                 for entry in list(entries):
                     path = prefix + entry.name
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if path in self._files or path == _GIT:
+                    known = self._files.get(path)
+                    if known is not None:
+                        del missing[path]
+                        if _stamp(entry.stat(follow_symlinks=False)) != known[1] or known[1].ctime >= settled:
+                            suspects.append(path)
+                    elif path == _GIT:
                         continue
-                    if is_folder and (path in folders or self._cached(f"{path}/") or self._cached(path)):
+                    elif not entry.is_dir(follow_symlinks=False):
+                        if self._cached(path):
+                            newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+                        else:
+                            os.unlink(entry.path)
+                    elif path in folders or self._cached(f"{path}/") or self._cached(path):
                         stack.append(f"{path}/")
-                    elif not is_folder and self._cached(path):
-                        newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
                     else:
                         clone.remove_tree(entry.path)
-        return newest
+        return newest, [*missing, *filter(self._is_changed, suspects)]
 
-    def _is_changed(self, path: str, item: Item, stamp: _Stamp) -> bool:
+    def _is_changed(self, path: str) -> bool:
+        """Return whether a file differs from the tree; if only its stamp differs, remember that."""
+        item, stamp = self._files[path]
         place = os.path.join(self.root, path)
         try:
             present = _stamp(os.lstat(place))
         except OSError:
             return True
-        if present == stamp and stamp.ctime < self._verified - _RACY:
-            return False
         if item.mode == tree_objects.SUBMODULE:
             return not stat.S_ISDIR(present.mode)
         if stat.S_IFMT(present.mode) != stat.S_IFMT(stamp.mode) or (present.mode ^ stamp.mode) & 0o100:
