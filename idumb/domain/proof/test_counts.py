@@ -37,7 +37,11 @@ _RAN = frozenset({"passed", "failed", "error", "errors", "xfailed", "xpassed", "
 # fmt: on
 _TEST_LIKE = re.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 _NO_GO_TEST = re.compile(r"-(?:test\.)?run[= ]['\"]?(?:\^\$|XXX|NONE|none|\^NONE|-)(?:['\"]|\s|$)")
+_TEXT_OPTION = re.compile(r"-[a-z]*[ce]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+
+
+_BUILDS = {"go test": "go build ./...", "cargo test": "cargo build"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ def find(command: str, output: str, *, truncated: bool = False) -> NoTests | Non
 def _words(summary: _Summary) -> str:
     if not summary.skipped:
         fix = "Add a test that it finds, or name the files of the tests in the command"
+        if summary.tool in _BUILDS:
+            fix = f"Add a test that it finds; to prove only a build, write `{_BUILDS[summary.tool]}`"
         return f"{summary.tool} ran no test, so the check proves nothing. {fix}"
     tests = "the only test" if summary.skipped == 1 else f"all {summary.skipped} tests"
     fix = "Remove the skip, or provide what the tests need"
@@ -127,6 +133,8 @@ def _started_by(texts: Sequence[str], names: Sequence[str]) -> Iterator[_Reader]
     script = next((text for text in texts[1:] if not text.startswith("-")), "")
     if names[0] in _LAUNCHERS:
         yield from _ALL
+    elif any(_TEXT_OPTION.fullmatch(text) for text in texts[1:2]):
+        return  # the script is in the command; a shell's is read on its own
     elif names[0] in _SHELLS or "/" in texts[0]:
         if _TEST_LIKE.search(script if names[0] in _SHELLS else texts[0]):
             yield from _ALL
@@ -223,24 +231,22 @@ def _mocha(text: str) -> Iterator[_Summary]:
 
 _JEST_END = re.compile(r"^Tests: +((?:\d+ [a-z]+, )*)\d+ total$", re.MULTILINE)
 _VITEST_END = re.compile(r"^ *Tests  +(?:no tests|((?:\d+ [a-z ]+?(?: \| )?)+) \(\d+\))$", re.MULTILINE)
-_NONE_FOUND = re.compile(r"^No test(?: files|s)? found, exiting with code 0$", re.MULTILINE)
+_JEST_NONE = re.compile(r"^No tests found, exiting with code 0$", re.MULTILINE)
+_VITEST_NONE = re.compile(r"^No test files found, exiting with code 0$", re.MULTILINE)
 
 
 def _jest(text: str) -> Iterator[_Summary]:
-    yield from _found_none("jest", text)
+    if _JEST_NONE.search(text):
+        yield _Summary("jest", 0)
     for counts in _JEST_END.findall(text):
         yield _counted("jest", counts)
 
 
 def _vitest(text: str) -> Iterator[_Summary]:
-    yield from _found_none("vitest", text)
+    if _VITEST_NONE.search(text):
+        yield _Summary("vitest", 0)
     for counts in _VITEST_END.findall(text):
         yield _counted("vitest", counts)
-
-
-def _found_none(tool: str, text: str) -> Iterator[_Summary]:
-    if _NONE_FOUND.search(text):
-        yield _Summary(tool, 0)
 
 
 def _counted(tool: str, counts: str) -> _Summary:
