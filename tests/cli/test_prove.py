@@ -334,6 +334,26 @@ def test_hooks_templates_and_git_settings_of_the_user_have_no_effect(project: Pr
     assert not (home / "ran").exists()
 
 
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("commit", ["task", "none"])
+def test_every_workspace_and_commit_policy_is_proven(project: Project, workspace: str, commit: str) -> None:
+    project.configure(f"run: {{workspace: {workspace}}}\ngit: {{commit: {commit}}}\n")
+    project.repo.write("README.md", "not committed\n")
+    both = "  - [ ] both — check: `cat a.txt b.txt && ! grep -q not README.md`\n"
+    done(project, making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01", criteria=both))
+    for arguments in ((), ("--each",), ("T1-02",)):
+        assert set(results(prove(project, *arguments)).values()) == {"proven"}
+
+
+def test_a_repository_that_git_cannot_clone_is_reported_and_leaves_nothing(project: Project, place: Path) -> None:
+    done(project, making("T1-01", "a.txt"))
+    blob = project.repo.git("rev-parse", "HEAD:README.md")
+    (project.repo.common_dir / "objects" / blob[:2] / blob[2:]).unlink()
+    refused = project.quick("prove", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "git.failed")
+    assert left(place) == []
+
+
 WAITS = 'test -s a.txt; case "$PWD" in */idumb-proofs-*) test -e {0}/note || {{ touch {0}/note; echo $$ > {0}/door; sleep 600; }};; esac'  # noqa: E501
 
 
