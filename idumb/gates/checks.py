@@ -235,7 +235,9 @@ def _spoiled(made: Evidence, changed: Sequence[str]) -> Evidence:
     """Return evidence that proves nothing: the check judged other bytes than those of the tree."""
     note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
     result = evidence.FAILED if made.passed else made.result
-    return dataclasses.replace(made, result=result, output=f"{made.output.rstrip()}\n{note}".lstrip())
+    return dataclasses.replace(
+        made, result=result, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed)
+    )
 
 
 def _result(finished: child_process.Finished) -> str:

@@ -336,6 +336,7 @@ def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSand
     assert "verify_phase" in tools_of(ended)
     assert tools_of(tools.call("next_task"))[0] == "verify_phase"
     put(project, "more.txt", "more\n")
+    project.repo.commit("more", "more.txt")
     judged = tools.call("verify_phase")
     assert (judged["ok"], judged["error"]["code"]) == (False, "verification.partial")
     question = project.json("decisions").data["decisions"][0]

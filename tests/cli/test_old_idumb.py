@@ -331,7 +331,7 @@ def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
 
     taken_over(project, home, content="no\n")
     with monkeypatch.context() as ended:
-        ended.setattr(adoption, "asked", killed)
+        ended.setattr(adoption, "question_events", killed)
         with pytest.raises(Killed):
             project.quick("execute-phase", "1", "--approve", project.approval())
     assert project.json("decisions").data["decisions"] == []

@@ -121,7 +121,8 @@ def test_a_stopped_run_waits_for_resume_and_shows_the_next_actions(halted: Proje
     assert (refused.code, refused.error["code"]) == (4, "run.paused")
     assert [c["id"] for c in refused.error["details"]["choices"]] == WAYS
     assert halted.idumb("next").out.startswith("Next: idumb resume 1  (paused by ")
-    (halted.folder / "later.txt").write_text("later\n")
+    halted.repo.write("later.txt", "later\n")
+    halted.repo.commit("later", "later.txt")
     assert halted.resume("--retry-failed").code == 0
 
 
@@ -145,7 +146,8 @@ def test_the_next_actions_of_a_paused_run_work(halted: Project) -> None:
 
 def test_a_run_that_cannot_be_paused_is_refused(halted: Project) -> None:
     """R-RUN-12: a completed phase, and one that does not exist."""
-    (halted.folder / "later.txt").write_text("later\n")
+    halted.repo.write("later.txt", "later\n")
+    halted.repo.commit("later", "later.txt")
     assert halted.resume("--retry-failed").code == 0
     assert pause(halted).error["code"] == "pause.done"
     assert halted.quick("pause", "7", "--json").code == 3

@@ -103,6 +103,8 @@ def test_a_check_that_changes_a_tracked_file_fails_and_the_next_one_judges_the_c
     rows = {row["payload"]["subject"]: row["payload"] for row in project.events("--kind", "evidence.recorded")}
     assert rows["verify 1"]["result"] == "failed"
     assert "the check changed a.txt" in rows["verify 1"]["output"]
+    assert rows["verify 1"]["changed"] == ["a.txt"]
+    assert "verify 1 changed a.txt, which it should judge" in answer.data["tasks"][0]["reason"]
     assert rows["verify 2"]["result"] == "passed"
     assert project.read("a.txt") == "made\n"
 

@@ -412,7 +412,7 @@ def test_a_person_is_asked_after_the_effect_of_checks_on_files_was_examined(proj
     assert code == 1, screen
     assert "it is pretty" not in screen
     (reason,) = {one["reason"] for one in project.json("show", "T1-01").data["attempts"]}
-    assert reason == "a check changed what it should judge: a.txt"
+    assert reason == "AC-1 changed a.txt, which it should judge"
 
 
 def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> None:

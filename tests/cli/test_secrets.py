@@ -90,10 +90,11 @@ def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Proje
 def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(project: Project) -> None:
     """R-LOG-3: values that are compared later, plans and contract, are unchanged."""
     first = task("T1-01", files="create `a.txt`", check=f"test -f a.txt # {VALUE}", steps=[write("a.txt", "a\n")])
-    second = task("T1-02", files="create `b.txt`", check="test -f ok.log", after="T1-01", steps=[write("b.txt", "b\n")])
+    second = task("T1-02", files="create `b.txt`", check="test -f ok.txt", after="T1-01", steps=[write("b.txt", "b\n")])
     plan = project.plan([first.replace("Task T1-01", f"Use {VALUE}"), second])
     assert project.execute().code == 1
-    (project.folder / "ok.log").write_text("")
+    project.repo.write("ok.txt", "")
+    project.repo.commit("ok", "ok.txt")
     resumed = project.resume("--retry-failed")
     assert resumed.code == 0, resumed.out
     assert any("Use [redacted:value:" in subject for subject in project.subjects())

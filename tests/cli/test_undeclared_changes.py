@@ -86,6 +86,7 @@ def test_a_check_that_changes_its_files_fails_the_task_and_residue_is_never_comm
     project: Project,
 ) -> None:
     """R-RUN-3."""
+    project.configure("checks: here\n")
     project.plan(
         [
             making("T1-01", "a.txt", fields="- **Verify:** `echo x > residue.txt`\n"),

@@ -402,6 +402,7 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
 def test_a_failing_check_makes_an_unfinished_run_failed(in_part: Project) -> None:
     """R-RUN-6."""
     (in_part.folder / "a.txt").unlink()
+    in_part.repo.commit("a is gone", "a.txt")
     answer = verify(in_part)
     assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "failed", "verification.failed")
     assert "AC-1 failed" in answer.data["reason"]

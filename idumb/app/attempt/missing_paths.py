@@ -34,7 +34,9 @@ class Candidate(NamedTuple):
 def explain(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> FailureMessage | None:
     """Return which path a failed check of this attempt needs; None if no path helps."""
     tree = attempt.proven
-    failed = next((e for e in checked if e.command and e.result in (evidence.FAILED, evidence.ERRORED)), None)
+    failed = next(
+        (e for e in checked if e.command and not e.changed and e.result in (evidence.FAILED, evidence.ERRORED)), None
+    )
     if tree is None or failed is None or failed.command is None:
         return None
     candidates = _candidates(context, attempt, tree)

@@ -61,7 +61,7 @@ def _failure_reason(gathered: Sequence[Evidence], spoiled: Sequence[str], mismat
     """Return what fails the phase, or ""."""
     bad = [e for e in gathered if e.result in evidence.BROKEN]
     if bad:
-        return wording.listed(f"{e.subject} {e.result}" for e in bad)
+        return wording.listed(e.words for e in bad)
     return f"a check changed {wording.listed(spoiled)}" if spoiled else wording.listed(mismatches, between="; ")
 
 

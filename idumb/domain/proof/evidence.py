@@ -41,6 +41,7 @@ class Evidence:
     - `weaker`: why it proves less than a check that sees only the commit, in words.
     - `locations`: the user's toolchains that the check saw. `entry_points`: paths that decide which program or package
       a check runs, and that changed during the run.
+    - `changed`: committed files that the check changed, so that its result proves nothing.
     """
 
     subject: str
@@ -60,10 +61,18 @@ class Evidence:
     weaker: tuple[str, ...] = ()
     locations: tuple[str, ...] = ()
     entry_points: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
         return self.result == PASSED
+
+    @property
+    def words(self) -> str:
+        """Return subject and result in words."""
+        if self.changed and self.exit_code == 0:
+            return f"{self.subject} changed {wording.listed(self.changed)}, which it should judge"
+        return f"{self.subject} {self.result}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields of `evidence.recorded`."""
@@ -73,7 +82,7 @@ class Evidence:
         del row["shown"]
         if self.shown:
             row["shown"] = [item.as_dict() for item in self.shown]
-        for name in ("weaker", "locations", "entry_points"):
+        for name in ("weaker", "locations", "entry_points", "changed"):
             row[name] = list(row[name])
             if not row[name]:
                 del row[name]
@@ -93,7 +102,7 @@ def verdict(compared: Ledger, proofs: Sequence[Evidence]) -> tuple[str, str]:
     tolerated = [e for e in proofs if e.result == TOLERATED]
     passed = [e for e in proofs if e.passed and not _proves_nothing(e.subject)] + tolerated
     if failed:
-        names = wording.listed(f"{e.subject} {e.result}" for e in failed)
+        names = wording.listed(e.words for e in failed)
         return (outcome.PARTIAL if passed else outcome.FAIL), names
     if any(e.result == WAITING for e in proofs):
         return WAITING, "waits for a person"
