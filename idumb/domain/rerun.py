@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import contract as contracts
-from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, Condition, Plan, Task
+from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, Condition, Criterion, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 
@@ -60,10 +60,10 @@ def checks_of_phase(plans: Sequence[Plan]) -> tuple[Check, ...]:
     return (*(c for c in criteria if c.command), *(i for i in invariants if first[i.command] is i))
 
 
-def proven_by_bytes(task: Task) -> tuple[tuple[str, str], ...]:
-    """Return (id, text) of the criteria that idumb proves by comparing files, without a command."""
+def proven_by_bytes(task: Task) -> tuple[Criterion, ...]:
+    """Return the criteria that idumb proves by comparing files, without a command."""
     proofs = contracts.proofs(task)
-    return tuple((c.id, c.text) for c in task.acceptance if proofs[c.id] in _BY_BYTES)
+    return tuple(c for c in task.acceptance if proofs[c.id] in _BY_BYTES)
 
 
 def last_of_each(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -89,7 +89,7 @@ def test_an_honest_phase_is_proven_at_its_newest_commit_and_each_task_at_its_own
     assert [row["commit"] for row in prove(project, "--each").data["tasks"]] == [first, last]
     one = prove(project, "t1-01")
     assert [(row["id"], row["commit"]) for row in one.data["tasks"]] == [("T1-01", first)]
-    text = project.quick("prove", "1").out
+    text = project.quick("prove", "01").out
     assert f"T1-02  proven  at {last[:7]}  1 as recorded" in text
 
 
@@ -332,6 +332,21 @@ def test_hooks_templates_and_git_settings_of_the_user_have_no_effect(project: Pr
     (home / "gitconfig").write_text(settings, encoding="ascii")
     assert checks(prove(project)) == {"AC-1": "same"}
     assert not (home / "ran").exists()
+
+
+def test_a_change_that_a_hook_rewrote_still_proves_that_something_changed(project: Project) -> None:
+    builder = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, 'echo Made > README.md']}\n"
+    project.configure(builder)
+    hook = project.repo.common_dir / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nsed -i s/Made/made/ README.md && git add README.md\n", encoding="ascii")
+    hook.chmod(0o755)
+    asked = project.quick("quick", "Say it", "--files", "README.md", "--json").error["details"]
+    made = project.json("quick", "Say it", "--files", "README.md", "--approve", asked["contract_hash"])
+    assert made.code == 0, made
+    assert project.repo.git("show", "HEAD:README.md") == "made"
+    answer = project.json("prove", made.data["phase"])
+    assert (answer.code, [*results(answer).values()]) == (0, ["proven"])
 
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])

@@ -23,7 +23,7 @@ from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import step_plan
-from idumb.domain.plans.plan import HUMAN, OPINION, Plan, Task
+from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
@@ -88,7 +88,10 @@ def prove(services: Services, phase: str, task: str | None, *, run: str | None, 
 
 
 def _run(services: Services, phase: str, run: str | None) -> RunState:
-    newest = run_lookup.require_run(services, step_plan.phase_of(phase) or phase)
+    name = step_plan.phase_of(phase) or phase
+    newest = run_lookup.latest_run(services, name)
+    if newest is None:  # perhaps the phase has another spelling, as 01 for 1
+        newest = run_lookup.require_run(services, loading.load_phase(services, name).phase)
     if run is None or run == newest.id:
         return newest
     state = run_lookup.run_of(services, run)
@@ -112,7 +115,7 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
         raise Refusal(
             "prove.nothing-done",
             f"{what}, so there is no evidence to rerun.",
-            hint=f"idumb resume {state.phase}",
+            hint=f"idumb show {task}" if task else f"idumb resume {state.phase}",
             details={"phase": state.phase},
         )
     return done
@@ -172,9 +175,10 @@ def _task(proof: _Proof, task: TaskState, place: Place, newest: Mapping[str, int
     recorded = rerun.last_of_each(_recorded(proof.services, proof.state, task))
     checks = rerun.checks_of_task(declared, proof.plans[task.id])
     rows = [_rerun(proof, check, recorded.pop(check.subject, None)) for check in checks]
-    for subject, text in rerun.proven_by_bytes(declared):
-        row = recorded.pop(subject, None)
-        rows.append(_by_bytes(proof, task, subject, text, row, newest))
+    rows += [
+        _by_bytes(proof, task, criterion, recorded.pop(criterion.id, None), newest)
+        for criterion in rerun.proven_by_bytes(declared)
+    ]
     rows += _not_rerun(declared, recorded)
     return _task_row(task, place, rows)
 
@@ -259,14 +263,14 @@ def _now(proof: _Proof, check: Check) -> Evidence:
 def _by_bytes(
     proof: _Proof,
     task: TaskState,
-    subject: str,
-    text: str,
+    criterion: Criterion,
     recorded: Mapping[str, Any] | None,
     newest: Mapping[str, int],
 ) -> Row:
-    """Compare the files that a task left with those of the commit, after git's filters."""
+    """Compare the files of the commit, after git's filters, with those that the task left, or had to change."""
     was = None if recorded is None else str(recorded["result"])
-    row: Row = {"subject": subject, "text": text, "command": None, "recorded": was, **_NOTHING_RAN, "why": ""}
+    shown = {"subject": criterion.id, "text": criterion.text, "command": None}
+    row: Row = {**shown, "recorded": was, **_NOTHING_RAN, "why": ""}
     kept = task.checkpoint
     if kept is None or was not in (evidence.PASSED, evidence.TOLERATED):
         return {**row, "result": rerun.NOT_RUN, "why": _NO_PROOF if was is None else _WORD}
@@ -275,11 +279,17 @@ def _by_bytes(
     later = [path for path in kept.files if newest.get(path, kept.seq) > kept.seq]
     if later:
         return {**row, "result": rerun.NOT_RUN, "why": _LATER.format(wording.listed(later))}
-    wrong = [path for path in kept.files if not _is_stored(proof, kept.tree, path)]
+    if criterion.proof == CHANGED:  # a hook may have rewritten what changed
+        base = task.work.base or ""
+        wrong = [] if any(not _is_stored(proof, base, path) for path in kept.files) else list(kept.files)
+        words = "the commit has the bytes from before the task"
+    else:
+        wrong = [path for path in kept.files if not _is_stored(proof, kept.tree, path)]
+        words = "the commit has other bytes than were judged"
     if not wrong:
         return {**row, "result": rerun.SAME, "now": was}
-    words = f"the commit has other bytes than were judged: {wording.listed(wrong)}"
-    return {**row, "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": words}
+    output = f"{words}: {wording.listed(wrong)}"
+    return {**row, "result": rerun.NOW_FAILS, "now": evidence.FAILED, "output": output}
 
 
 def _is_stored(proof: _Proof, tree: str, path: str) -> bool:

@@ -85,7 +85,7 @@ def _is_private(folder: str) -> bool:
         return (
             user_folders.unsafe(folder, folder=True) is None
             and os.access(folder, os.W_OK | os.X_OK)
-            and not os.statvfs(folder).f_flag & os.ST_NOEXEC
+            and not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)  # only Linux names the flag
         )
     except OSError:
         return False
