@@ -125,7 +125,7 @@ class GuardedFiles:
         """Ask git for its configuration, and where it includes, ignores, filters and runs hooks from."""
         root = self._place.root
         variables = git_program.environment(root)
-        home = variables.get("HOME", "")
+        home = _home(variables)
         xdg = os.path.join(variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
         # Stat before git reads them: a change during the read is noticed next time.
         stats = _stats((*self._repository_config(), *_user_config(variables, xdg)))
@@ -169,12 +169,17 @@ def of_repository(repository: Repository) -> GuardedFiles:
     return GuardedFiles(repository)
 
 
+def _home(variables: Mapping[str, str]) -> str:
+    """Return the user's folder; without HOME git reads none of its files, and none can be below `/dev/null`."""
+    return variables.get("HOME") or os.devnull
+
+
 def _user_config(variables: Mapping[str, str], xdg: str) -> Iterator[str]:
     """Yield the configuration of the user and of the system, also where git would read it if it existed."""
     if variables.get("GIT_CONFIG_GLOBAL"):
         yield variables["GIT_CONFIG_GLOBAL"]
     else:
-        yield os.path.join(variables.get("HOME", ""), ".gitconfig")
+        yield os.path.join(_home(variables), ".gitconfig")
         yield os.path.join(xdg, "config")
     if variables.get("GIT_CONFIG_SYSTEM"):
         yield variables["GIT_CONFIG_SYSTEM"]

@@ -226,3 +226,31 @@ def test_a_hook_in_the_tree_that_no_task_declares_stops_the_run(sandbox: GitSand
     answer = project.execute()
     assert answer.error["details"]["paths"] == [".husky/pre-commit"]
     assert answer.error["message"].endswith(".husky/pre-commit (new)")
+
+
+@pytest.mark.parametrize("number", ["INT", "KILL"])
+def test_a_filter_planted_before_an_interruption_does_not_run(sandbox: GitSandbox, number: str) -> None:
+    """The attempt's files are saved before anybody looks at git's own files, and resume compares those first."""
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    ran, pid = project.folder.parent / "ran", project.folder.parent / "pid"
+    script = f"echo more >> README.md; {FILTER.format(ran=ran)}\ntouch README.md; kill -{number} $(cat {pid}); sleep 60"
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(script)])])
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        pid.write_text(str(process.pid))
+        process.communicate(timeout=60)
+    assert project.json("resume", "1").error["code"] == "git.guarded-changed"
+    assert project.json("undo", "--yes").error["code"] == "git.guarded-changed"
+    assert not ran.exists()
+
+
+def test_configuration_in_the_tree_that_a_person_accepted_may_be_written_again(sandbox: GitSandbox) -> None:
+    """The task starts over after the refusal, and writes the same bytes."""
+    project = projects.create(sandbox, files={"shared.config": "[alias]\n\tx = y\n"})
+    project.repo.git("config", "include.path", "../shared.config")
+    steps = [write("shared.config", "[alias]\n\tx = z\n")]
+    project.plan([task("T1-01", files="modify `shared.config`", steps=steps), making("T1-02", "b.txt", after="T1-01")])
+    answer = project.execute()
+    assert answer.error["details"]["paths"] == ["shared.config"]
+    assert answer.error["message"].endswith("shared.config (alias.x)")
+    answer = project.json("resume", "1", "--accept-git", "shared.config")
+    assert answer.data["outcome"] == "complete", answer

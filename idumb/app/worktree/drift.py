@@ -206,12 +206,17 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
 def _undeclared(
     context: RunContext, attempt: Prepared, changed: Sequence[str], after: RepositoryState
 ) -> tuple[str, ...]:
-    """Return the names without the hooks in the tree that the task declares: they are work, and do not run."""
+    """Return the names without the work of the task in the tree.
+
+    That are hooks that it declares, which do not run, and files that a person accepted as they are now.
+    """
     within = [name for name in changed if guarded_names.in_tree(name)]
     if not within:
         return tuple(changed)
     covers, hooks = paths.cover(attempt.written), context.services.history.hooks_in_tree()
     work = {name for name in within if covers(name) and (name in hooks or name not in after.guarded)}
+    accepted = context.journal.state.guarded.accepted
+    work |= {name for name in within if (name, after.guarded.get(name)) in accepted}
     return tuple(name for name in changed if name not in work)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.domain import agent, failures, outcome
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, INTERRUPTED, GuardedFiles, RunState
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, INTERRUPTED, RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import AgentStatus, AttemptState, Checkpoint, TaskState
 
@@ -49,7 +49,7 @@ def apply(state: RunState, event: Event) -> None:
 def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     envelope = p.get("envelope", {})
-    state.guarded = GuardedFiles(p.get("guarded", state.guarded.digests), unchecked=True)
+    state.guarded = replace(state.guarded, digests=p.get("guarded", state.guarded.digests), unchecked=True)
     state.attempted.setdefault(task.id, event.seq)
     folders = tuple(dict.fromkeys((*task.work.folders, *p.get("folders", ()))))
     return replace(

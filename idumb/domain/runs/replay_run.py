@@ -53,7 +53,9 @@ def _envelope_changed(state: RunState, event: Event) -> None:
 
 
 def _guarded_accepted(state: RunState, event: Event) -> None:
-    state.guarded = GuardedFiles(event.payload["guarded"])
+    digests = event.payload["guarded"]
+    accepted = {(name, digests[name]) for name in event.payload["paths"] if name in digests}
+    state.guarded = GuardedFiles(digests, accepted=state.guarded.accepted | accepted)
 
 
 def _amendment_intended(state: RunState, event: Event) -> None:

@@ -71,10 +71,15 @@ class LockedContract:
 
 @dataclass(frozen=True, slots=True)
 class GuardedFiles:
-    """Git's own files: `digests` when the last attempt started (None: not recorded), `unchecked` until compared."""
+    """Git's own files: `digests` when the last attempt started (None: not recorded), `unchecked` until compared.
+
+    `accepted` are the names and digests that a person accepted: what a task writes into the tree may appear again when
+    the task is tried again.
+    """
 
     digests: Mapping[str, str] | None = None
     unchecked: bool = False
+    accepted: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(slots=True)

@@ -171,3 +171,11 @@ def test_git_is_not_asked_again_while_nothing_changes(
     (home / "hooks").mkdir()
     (home / "hooks/pre-commit").write_text("")
     assert guarded_names.changed(before, files.digests()) == ("~/hooks/pre-commit",)
+
+
+def test_without_a_home_the_user_has_no_files(sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(sandbox.root)
+    assert changed(sandbox, home, ".gitconfig") == []
+    assert changed(sandbox, home, ".config/git/ignore") == []
