@@ -12,7 +12,8 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
 LEAVES = (
-    "mkdir -p __pycache__ .venv/src; echo $$ > __pycache__/a.pyc; git init -q .venv/src/pkg; echo > .venv/src/pkg/x"
+    "mkdir -p __pycache__ .venv/src; echo $$ > __pycache__/a.pyc; test -e .venv/pipe || mkfifo .venv/pipe;"
+    " git init -q .venv/src/pkg; echo > .venv/src/pkg/x"
 )
 WORK = {
     "here": "run: {max_attempts: 1}\n",
@@ -54,6 +55,7 @@ def test_builders_and_checks_leave_them_and_the_run_ends_well(project: Project, 
     assert "__pycache__/ (Python: compiled modules)" in str(about_tools(ended))
     assert len(about_tools(ended)) == len(set(about_tools(ended))) <= 2  # the builder's, the check's
     assert not [words for words in ended.object["warnings"] if words.startswith("Changed since")], ended
+    assert not [words for words in ended.object["warnings"] if "is a pipe" in words], ended
     tracked = project.repo.git("ls-files").split()
     assert {"a.py", "b.py"} <= set(tracked)
     assert not [path for path in tracked if path.startswith(("__pycache__", ".venv", ".coverage"))]

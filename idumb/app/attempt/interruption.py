@@ -55,6 +55,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
     inner = _nested_changes(context, task.id, task_state.attempt.number) if theirs else ()
+    inner = tool_leftovers.work_only(services, context.journal.state, inner, snapshot.tree, declared)
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner

@@ -24,7 +24,7 @@ _EXECUTABLE = 0o100755
 def report(context: RunContext, attempt: Built, tree: str, inventory: Inventory, changes: Sequence[Change]) -> None:
     """Report special files, permissions, empty folders and similar names that the attempt left."""
     lines = (
-        *_special(context, attempt, inventory),
+        *_special(context, attempt, tree, inventory),
         *_modes(context.work, changes),
         *_empty(context.work, attempt, tree, inventory),
         *_twins(inventory, changes),
@@ -40,12 +40,13 @@ def _note_once(context: RunContext, task: str, lines: Iterable[str]) -> None:
             context.services.reporter.note(f"{task}: {line}")
 
 
-def _special(context: RunContext, attempt: Built, inventory: Inventory) -> Iterator[str]:
+def _special(context: RunContext, attempt: Built, tree: str, inventory: Inventory) -> Iterator[str]:
     if not inventory.special:
         return
     here = context.workspace.kind == "here"
     before = context.services.trees.special_at(attempt.snapshot.commit) if here else ()
-    new = [path for path in inventory.special if path not in before]
+    made = (path for path in inventory.special if path not in before)
+    new = tool_leftovers.work_only(context.services, context.journal.state, made, tree, trees=context.work)
     if new:
         yield (
             f"{wording.listed(new)} is a pipe, a socket or a device, so no commit and no clone has it."
