@@ -19,7 +19,7 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_t
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` exists."""
+    """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` is committed."""
     project = projects.create(sandbox)
     project.plan(
         [
@@ -66,7 +66,8 @@ def test_a_retry_is_a_new_attempt_of_that_task_alone_under_the_same_checks(proje
     """R-HAND-3."""
     assert dlq(project, "retry", "T1-01").code == 1
     assert parked(project) == ["T1-02", "T1-01", "run"]
-    (project.folder / "ready").touch()
+    project.repo.write("ready")
+    project.repo.commit("ready", "ready")
     assert dlq(project, "retry", "T1-01").code == 1  # T1-02 is as failed as before
     assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
     assert parked(project) == ["T1-02", "run"]
@@ -125,7 +126,8 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(proje
 def test_a_removed_letter_of_a_completed_task_is_settled_and_not_retried(project: Project) -> None:
     """R-HAND-3."""
     assert dlq(project, "remove", "T1-01").code == 0
-    (project.folder / "ready").touch()
+    project.repo.write("ready")
+    project.repo.commit("ready", "ready")
     assert dlq(project, "retry", "T1-01").code == 1  # T1-02 is as failed as before
     assert project.statuses()["T1-01"] == "completed"
     everything = dlq(project, "list", "--all").data["dead_letters"]

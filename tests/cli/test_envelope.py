@@ -161,7 +161,8 @@ def test_lock_in_survives_a_resume_and_is_repeated_for_a_new_contract(project: P
     """R-GATE-6: only the user can reverse it, and everything is checked again."""
     project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")])
     assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write_all({"ok.txt": ""})
+    project.repo.write("ok.txt")
+    project.repo.commit("ok", "ok.txt")
     assert project.resume("--retry-failed").code == 0
     assert len(kinds(project, "run.locked")) == 1
     project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt"), making("T1-03", "c.txt")])

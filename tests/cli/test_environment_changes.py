@@ -122,7 +122,7 @@ def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(pro
 
 @pytest.fixture
 def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program on PATH that checks two tasks; the second one fails until `ok.txt` exists."""
+    """A program on PATH that checks two tasks; the second one fails until `ok.txt` is committed."""
     executable = tmp_path / "bin" / "prove"
     executable.parent.mkdir()
     rewrite(executable, PROVE)
@@ -144,7 +144,8 @@ def halted_at_the_second_task(project: Project, mode: str) -> None:
         given = ("--mode", "strict")
     answer = project.quick("execute-phase", "1", *given, "--max-attempts", "1", "--json")
     assert answer.code == 1, answer
-    project.repo.write_all({"ok.txt": ""})
+    project.repo.write("ok.txt")
+    project.repo.commit("ok", "ok.txt")
 
 
 def test_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
@@ -207,7 +208,8 @@ def stopped(project: Project, program: Path) -> None:
     """A run of two tasks whose second one failed; then the builder is another version."""
     project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check="test -e ok.txt", after="T1-01")])
     assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write_all({"ok.txt": ""})
+    project.repo.write("ok.txt")
+    project.repo.commit("ok", "ok.txt")
     rewrite(program, BUILDER.replace("made for", "updated for"))
 
 

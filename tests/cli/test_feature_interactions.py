@@ -190,11 +190,12 @@ def test_after_a_rollback_uncommitted_user_changes_are_refused_again(project: Pr
 
 def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project: Project) -> None:
     """R-GATE-3."""
-    tests = "- **Tests:**\n  - `test -e a.txt -o -e done.log` — fails before, passes after: a is there\n"
+    tests = "- **Tests:**\n  - `test -e a.txt -o -e done.txt` — fails before, passes after: a is there\n"
     project.plan([making("T1-01", "a.txt", fields=tests)])
     assert project.execute().code == 0
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    project.repo.write("done.log", "")
+    project.repo.write("done.txt", "")
+    project.repo.commit("done", "done.txt")
     answer = project.resume()
     assert answer.code == 1
     assert "must fail before" in answer.data["tasks"][0]["reason"]

@@ -79,7 +79,7 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
 def test_a_timed_out_check_never_counts_as_passed(project: Project, tmp_path: Path) -> None:
     """R-GATE-6."""
     project.configure("run: {check_timeout: 1s}\n")
-    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it ends — check: `read line < ../fifo`\n")])
+    project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] it ends — check: `read line < {tmp_path}/fifo`\n")])
     os.mkfifo(tmp_path / "fifo")
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
