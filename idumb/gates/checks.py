@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -129,6 +130,11 @@ class ShellChecks:
     @property
     def apart(self) -> bool:
         return self._proving is not None
+
+    def on_top_of(self, commit: str) -> ShellChecks:
+        checks = copy.copy(self)
+        checks._head = lambda: commit  # noqa: SLF001 - its own class
+        return checks
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
         if condition.kind == "command":

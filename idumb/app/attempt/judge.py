@@ -58,9 +58,11 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     judged_tree = attempt.proven or tree
     if attempt.proven is not None and context.work.converted:
         clone_losses.report_line_endings(context, task.id, tree, attempt.proven, context.work.converted)
-    checked = list(check_after(context.checks, task, attempt.plan, services.settings, judged_tree, services.interrupts))
+    tip = _builder_s_commit(attempt)
+    checks = context.checks if tip is None else context.checks.on_top_of(tip)
+    checked = list(check_after(checks, task, attempt.plan, services.settings, judged_tree, services.interrupts))
     failed = attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked)
-    missing = missing_paths.explain(context, attempt, checked) if failed else None
+    missing = missing_paths.explain(context, checks, attempt, checked) if failed else None
     if missing is not None:
         attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
         return attempt.ended(outcome.ERRORED, missing.message)
@@ -95,12 +97,18 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
     """
     if not context.checks.apart or not contract.is_checked(attempt.plan, attempt.task):
         return None
-    if attempt.commits is not None and attempt.commits.has_commits and attempt.commits.tip is not None:
-        return context.services.history.tree_of(attempt.commits.tip)
+    tip = _builder_s_commit(attempt)
+    if tip is not None:
+        return context.services.history.tree_of(tip)
     head = context.services.history.head().commit
     return context.work.committed(
         head, attempt.candidate, (*_uncommitted(context.journal.state), *attempt.ledger.changed)
     )
+
+
+def _builder_s_commit(attempt: Measured) -> str | None:
+    """Return the last commit of a builder that commits itself."""
+    return attempt.commits.tip if attempt.commits is not None and attempt.commits.has_commits else None
 
 
 def tree_between_attempts(services: Services, state: RunState, present: str) -> str:

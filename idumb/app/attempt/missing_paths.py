@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import failures, paths, tool_files, wording
@@ -31,7 +32,9 @@ class Candidate(NamedTuple):
     ignored: bool
 
 
-def explain(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> FailureMessage | None:
+def explain(
+    context: RunContext, checks: Checks, attempt: Measured, checked: Sequence[Evidence]
+) -> FailureMessage | None:
     """Return which path a failed check of this attempt needs; None if no path helps."""
     tree = attempt.proven
     failed = next(
@@ -44,7 +47,7 @@ def explain(context: RunContext, attempt: Measured, checked: Sequence[Evidence])
     key = (attempt.task.id, failed.command, candidates)
     if not candidates or key in tried:
         return None
-    needed = _narrow(candidates, lambda some: _runs(context, attempt, failed, tree, some))
+    needed = _narrow(candidates, lambda some: _runs(context, checks, attempt, failed, tree, some))
     if needed is None:
         tried.add(key)
         return None
@@ -100,14 +103,16 @@ def _narrow(
     return candidates
 
 
-def _runs(context: RunContext, attempt: Measured, failed: Evidence, tree: str, candidates: Sequence[Candidate]) -> bool:
+def _runs(
+    context: RunContext, checks: Checks, attempt: Measured, failed: Evidence, tree: str, candidates: Sequence[Candidate]
+) -> bool:
     """Return whether the check passes with these paths."""
     uncommitted = [c.path for c in candidates if not c.ignored]
     with_changes = context.services.trees.overlay(tree, attempt.candidate, uncommitted) if uncommitted else tree
     lent = [c.path.rstrip("/") for c in candidates if c.ignored]
     with context.services.interrupts.armed():
         limit = float(context.services.settings.run.check_timeout)
-        again = context.checks.command(
+        again = checks.command(
             failed.subject, failed.text, failed.command or "", timeout=limit, tree=with_changes, lent=lent
         )
     return again.passed

@@ -37,6 +37,9 @@ class Checks(Protocol):
         `lent` are ignored paths of the workspace that a check apart may use this time.
         """
 
+    def on_top_of(self, commit: str) -> Checks:
+        """Return the same checks, except that HEAD is this commit where a check runs apart."""
+
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 
     def end_processes(self) -> tuple[int, ...]:
