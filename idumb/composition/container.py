@@ -392,6 +392,11 @@ class Container:
             head=lambda: self.history.head().commit,
         )
 
+    @property
+    def user_repository(self) -> discover.Repository:
+        """Return the repository with the user's ignored files; a dry run works in another one."""
+        return self.repository
+
     @cached_property
     def _proving_tree(self) -> ProvingTree:
         from idumb.domain import paths
@@ -399,8 +404,9 @@ class Container:
         from idumb.git import proving_tree
 
         chosen = self.settings.checks or CheckSettings()
-        top = proving_tree.place(self.repository)
-        return proving_tree.ProvingTree(self.repository, top, paths.cover(chosen.cache), chosen.provide)
+        top = proving_tree.place(self.user_repository)
+        lender = self.user_repository.root
+        return proving_tree.ProvingTree(self.repository, top, paths.cover(chosen.cache), chosen.provide, lender)
 
     def close_proving_tree(self) -> None:
         if "_proving_tree" in self.__dict__:

@@ -25,6 +25,7 @@ class RehearsalContainer(Container):
         from idumb.views.terminal import ask
 
         self.repository = repository
+        self._user_repository = user.repository
         self.root, self.worktree = repository.root, repository.worktree_id
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
         self.consent, self.signatures = user.consent, user.signatures
@@ -33,6 +34,10 @@ class RehearsalContainer(Container):
         self.files, self.adapters = user.files, user.adapters
         self.reporter, self.interrupts, self.toolchain = user.reporter, user.interrupts, user.toolchain
         self.asker = ask.Nobody()
+
+    @property
+    def user_repository(self) -> Repository:
+        return self._user_repository
 
     @cached_property
     def log(self) -> SqliteEventLog:

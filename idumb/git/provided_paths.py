@@ -3,6 +3,9 @@
 They are linked, not copied. Two kinds of links lead back into the user's own folder, where a check would judge other
 bytes than the commit's: workspace packages in `node_modules`, and editable installs in a virtual environment. The
 first are redirected here; for the second, `python_path` returns the folders that Python must search first.
+
+Node also searches `node_modules` in the folders above the working tree. No commit can hold those, so they are linked
+above the proving tree.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from idumb.domain.errors import Refusal
 
-_PACKAGES = "node_modules"
+PACKAGES = "node_modules"
+_PROGRAMS = ".bin"
 _VENV = "pyvenv.cfg"
 _SITE = ("lib/python*/site-packages", "Lib/site-packages")
 _MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
@@ -36,7 +40,7 @@ def link(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _link(source: str, target: str, user: str, root: str) -> None:
-    packages = os.path.basename(source) == _PACKAGES
+    packages = os.path.basename(source) == PACKAGES
     if packages and not os.path.lexists(target) and os.path.isdir(source):
         os.mkdir(target)
     if not os.path.lexists(target):
@@ -44,9 +48,38 @@ def _link(source: str, target: str, user: str, root: str) -> None:
     elif os.path.isdir(source) and os.path.isdir(target) and not os.path.islink(target):
         for name in os.listdir(source):
             below = os.path.join(source, name)
-            if packages and name.startswith("@") and os.path.isdir(below) and not os.path.islink(below):
+            if packages and _is_group(below):
                 os.makedirs(os.path.join(target, name), exist_ok=True)
             _link(below, os.path.join(target, name), user, root)
+
+
+def _is_group(path: str) -> bool:
+    """Return whether an entry of `node_modules` holds packages or their programs, which can be links themselves."""
+    name = os.path.basename(path)
+    return (name.startswith("@") or name == _PROGRAMS) and os.path.isdir(path) and not os.path.islink(path)
+
+
+def packages(folder: str) -> Iterator[str]:
+    """Yield the paths of what a folder `node_modules` has: packages, also those of a scope, and programs."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return
+    for path in (os.path.join(folder, name) for name in names):
+        if _is_group(path):
+            yield from packages(path)
+        else:
+            yield path
+
+
+def link_above(user: str, root: str, sources: Sequence[str]) -> None:
+    """Link packages from above the working tree `user` into the folder above `root`; the first of a name counts."""
+    for source in sources:
+        name = source.rpartition(f"/{PACKAGES}/")[2]
+        target = os.path.join(os.path.dirname(root), PACKAGES, name)
+        if not os.path.lexists(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(_redirected(source, user, root), target)
 
 
 def _redirected(source: str, user: str, root: str) -> str:
@@ -54,7 +87,7 @@ def _redirected(source: str, user: str, root: str) -> str:
     if os.path.islink(source):
         real = os.path.realpath(source)
         inside = os.path.relpath(real, os.path.realpath(user))
-        if not inside.startswith("..") and _PACKAGES not in inside.split(os.sep):
+        if not inside.startswith("..") and PACKAGES not in inside.split(os.sep):
             return os.path.join(root, inside)
     return source
 

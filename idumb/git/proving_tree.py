@@ -54,7 +54,8 @@ class ProvingTree:
     """`top` is the folder of this repository's proving trees.
 
     `cached` tells which untracked paths stay when the tree changes; everything else that is untracked is removed.
-    `provided` are ignored paths of the user's working tree that it borrows.
+    `provided` are ignored paths that it borrows from `lender`, the user's working tree (by default `repository`'s).
+    It also has the packages that Node finds in the folders above the lender, if they were there from the beginning.
     """
 
     def __init__(
@@ -63,8 +64,11 @@ class ProvingTree:
         top: str,
         cached: Callable[[str], bool] = lambda _: False,
         provided: Sequence[str] = (),
+        lender: str | None = None,
     ) -> None:
         self._place = repository
+        self._lender = lender or repository.root
+        self._packages_above = _packages_above(self._lender)
         self._top = top
         self._cached = cached
         self._provided = tuple(provided)
@@ -100,10 +104,10 @@ class ProvingTree:
             self._show(tree, head)
             self._lent = borrowed
             if borrowed:
-                provided_paths.link(self._place.root, self.root, borrowed)
+                provided_paths.link(self._lender, self.root, borrowed)
         if not borrowed:
             return {}
-        folders = provided_paths.python_path(self._place.root, self.root, borrowed)
+        folders = provided_paths.python_path(self._lender, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def _show(self, tree: str, head: str | None) -> None:
@@ -164,6 +168,8 @@ class ProvingTree:
             self._place.guard()
             locked_folders.remove(folder)
         self._folder = locked_folders.lock(self._top)
+        if self._packages_above:
+            provided_paths.link_above(self._lender, self.root, self._packages_above)
 
     def _rebuild(self, tree: str, head: str | None) -> None:
         """Write every file into an empty folder; the attributes first, because they decide how others are written."""
@@ -413,6 +419,18 @@ def place(repository: Repository) -> str:
 
 def _reader(repository: pygit2.Repository) -> Callable[[bytes], Mapping[str, Item]]:
     return functools.partial(tree_objects.rows, repository)
+
+
+def _packages_above(lender: str) -> tuple[str, ...]:
+    """Return the packages in `node_modules` of the folders above a working tree, the nearest folder first."""
+    sources = list[str]()
+    at = os.path.dirname(lender)
+    while at != os.path.dirname(at):
+        folder = os.path.join(at, provided_paths.PACKAGES)
+        if os.path.isdir(folder):
+            sources += provided_paths.packages(folder)
+        at = os.path.dirname(at)
+    return tuple(sources)
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

@@ -101,6 +101,7 @@ def test_modules_above_the_git_folder_are_found_from_a_clone(project: Project, t
     imports = "; ".join(UPWARDS.format(name) for name in ("far", "near"))
     check = f"set -e; {imports}; test -e $d/node_modules/near/index.js"
     steps = [shell("echo x > a.txt")]
+    project.configure("checks: {provide: [node_modules]}\n")
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=steps)])
     assert project.execute("--dry-run").code == 0
     answer = project.execute("--workspace", "clone")

@@ -159,6 +159,7 @@ def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
     )
     assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("go.txt", "go\n")
+    project.repo.commit("go", "go.txt")
     answer = rehearse(project, approve=False)
     assert statuses(answer) == {"T1-01": "done already", "T1-02": "completed"}
     assert [row["task"] for row in answer.data["dry_run"]["would_commit"]] == ["T1-02"]
@@ -213,12 +214,13 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Proje
     process.kill()
     process.wait(60)
     leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith("state/idumb-clones") for path in leftovers)
+    assert all(path.startswith(("state/idumb-clones", "state/idumb-proving")) for path in leftovers)
     project.plan([making("T1-01", "a.txt")], commit=False)
     answer = project.execute()
     assert answer.code == 0
     assert any("rehearsals" in warning for warning in answer.object["warnings"])
     assert not copies.exists()
+    assert {path for path in everything(project) if path.startswith("state/idumb-proving/")} == set()
 
 
 def rehearsals(folder: Path) -> list[str]:

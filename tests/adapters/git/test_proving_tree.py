@@ -244,6 +244,7 @@ def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
     sandbox.write_all({"node_modules/lib/index.js": "lib\n", "node_modules/@s/lib/index.js": "s\n", "data/x": "x\n"})
     sandbox.link("node_modules/own", "../packages/own")
     sandbox.link("node_modules/@s/own", "../../packages/own")
+    sandbox.link("node_modules/.bin/own", "../own/index.js")
     sandbox.write_all({"packages/own/index.js": "not committed\n"})
     proving = create(sandbox, provided=("node_modules", "data/", "missing"))
     root = show(proving, sandbox)
@@ -251,6 +252,7 @@ def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
     assert (root / "node_modules/@s/lib/index.js").read_text() == "s\n"
     assert (root / "node_modules/own/index.js").read_text() == "committed\n"
     assert (root / "node_modules/@s/own/index.js").read_text() == "committed\n"
+    assert (root / "node_modules/.bin/own").read_text() == "committed\n"
     assert (root / "data/x").read_text() == "x\n"
     sandbox.write_all({"a.txt": "b\n"})
     sandbox.git("commit", "-qm", "next", "a.txt")
@@ -259,6 +261,29 @@ def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
     proving.close()
     assert sandbox.read("data/x") == "x\n"
     assert sandbox.read("node_modules/lib/index.js") == "lib\n"
+
+
+def test_packages_above_the_repository_are_found_as_they_were_before_the_work(tmp_path: Path) -> None:
+    """Node searches the folders above; a builder that installs something there proves nothing with it."""
+    nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"
+    for folder, names in ((nearest, ("near", "@s/near")), (farther, ("near", "far", "@s/far"))):
+        for name in names:
+            (folder / name).mkdir(parents=True)
+            (folder / name / "index.js").write_text(f"{folder}\n")
+    sandbox = GitSandbox.create(nearest.parent / "repo")
+    sandbox.write_all({"packages/own/index.js": "committed\n"})
+    sandbox.commit()
+    (nearest / "own").symlink_to(sandbox.root / "packages/own")
+    proving = create(sandbox)
+    (nearest / "later").mkdir()
+    sandbox.write_all({"packages/own/index.js": "not committed\n"})
+    above = show(proving, sandbox).parent / "node_modules"
+    for name, folder in (("near", nearest), ("@s/near", nearest), ("far", farther), ("@s/far", farther)):
+        assert (above / name / "index.js").read_text() == f"{folder}\n"
+    assert (above / "own/index.js").read_text() == "committed\n"
+    assert not (above / "later").exists()
+    proving.close()
+    assert (nearest / "near/index.js").exists()
 
 
 def test_an_editable_install_leads_to_the_tree_not_to_the_user_s_folder(sandbox: GitSandbox) -> None:
