@@ -91,7 +91,8 @@ def _run(services: Services, phase: str, run: str | None) -> RunState:
     name = step_plan.phase_of(phase) or phase
     newest = run_lookup.latest_run(services, name)
     if newest is None:  # perhaps the phase has another spelling, as 01 for 1
-        newest = run_lookup.require_run(services, loading.load_phase(services, name).phase)
+        declared = loading.load_phase(services, name).contract
+        newest = run_lookup.require_run(services, name if declared is None else declared.phase)
     if run is None or run == newest.id:
         return newest
     state = run_lookup.run_of(services, run)
