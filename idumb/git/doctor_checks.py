@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ FIXED = ((2, 43, 7), (2, 44, 4), (2, 45, 4), (2, 46, 4), (2, 47, 3), (2, 48, 2),
 # CVE-2024-24575 and CVE-2024-24577: a crafted revision or path could hang or overwrite memory.
 FIXED_LIBRARY = ((1, 6, 5), (1, 7, 2))
 _REF = re.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
+_RUN_BY_GIT = re.compile(
+    r"filter\..*\.(clean|smudge|process)|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver"
+    r"|gpg\.(.*\.)?program|core\.(fsmonitor|sshcommand|editor|pager)|credential\.(.*\.)?helper"
+)
 SET_ASIDE = "set-aside"
 
 
@@ -43,6 +48,7 @@ def repository_checks(place: Repository, backups: FileBackupStore) -> tuple[Chec
         Check("git.locks", "no git lock is left over", checks.locks),
         Check("git.identity", "git knows who commits", checks.identity),
         Check("git.hooks", "hooks that run when idumb commits", checks.hooks),
+        Check("git.programs", "git runs no program of the working tree", checks.programs),
         Check("git.push", "no push publishes snapshots", checks.push),
         Check("git.nested", "the repository is not inside another one", checks.nested),
         Check("git.ignores", "git does not ignore idumb's reports", checks.ignores),
@@ -211,19 +217,46 @@ class _RepositoryChecks:
             yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
 
     def hooks(self) -> Iterator[Symptom]:
-        hooks = sorted(
-            name.removeprefix(".git/hooks/")
-            for name in guarded_files.of_repository(self.place).digests()
-            if "/hooks/" in name
-        )
-        elsewhere = self._settings().get("core.hookspath")
-        if elsewhere:
+        files = guarded_files.of_repository(self.place)
+        hooks = [name.removeprefix(".git/hooks/") for name in files.hooks()]
+        folders = {
+            (value, file)
+            for file, rows in files.settings.items()
+            for key, value in rows
+            if key == guarded_files.HOOKS_PATH
+        }
+        for folder, file in sorted(folders):
             yield health.warn(
-                f"core.hooksPath is {elsewhere}",
+                f"core.hooksPath is {folder}",
+                file,
                 means="hooks of that folder run when idumb commits for you",
                 mend="set git.hooks to false in .idumb/config.yaml to skip them",
             )
         yield health.passed(", ".join(hooks) or "none")
+
+    def programs(self) -> Iterator[Symptom]:
+        files = guarded_files.of_repository(self.place)
+        files.hooks()
+        rows = sorted((key, value, file) for file, settings in files.settings.items() for key, value in settings)
+        for key, value, file in rows:
+            program = self._program_in_tree(value) if _RUN_BY_GIT.fullmatch(key) else None
+            if program is not None:
+                yield health.warn(
+                    f"{key} runs {program}",
+                    file,
+                    means="idumb does not guard that file: an agent that changes it decides what git runs",
+                    mend=f"move {program} out of the working tree",
+                )
+
+    def _program_in_tree(self, command: str) -> str | None:
+        """Return the file of the working tree that a command of git's configuration names, if there is one."""
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            words = command.split()
+        top = self.place.root + os.sep
+        places = (os.path.normpath(os.path.join(top, os.path.expanduser(word))) for word in words)
+        return next((place[len(top) :] for place in places if place.startswith(top) and os.path.isfile(place)), None)
 
     def push(self) -> Iterator[Symptom]:
         for name, value in self._settings().items():

@@ -21,6 +21,7 @@ Settings = frozenset[tuple[str, str]]
 
 _SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
 _OWN = ("config.worktree", "commondir", "gitdir")
+HOOKS_PATH = "core.hookspath"
 _HOOKS = frozenset(
     (
         "applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit",
@@ -78,6 +79,12 @@ class GuardedFiles:
             # The user may change its bytes; without the file, everything that was staged is lost.
             by_name[guarded_names.INDEX] = "is there"
         return by_name
+
+    def hooks(self) -> tuple[str, ...]:
+        """Return the names of all hooks, and of what is in their folders outside the working tree."""
+        self._look()
+        below = (path for folder in self._hooks for path in _hooks_below(folder))
+        return tuple(sorted({*map(self._name, below), *self.hooks_in_tree()}))
 
     def hooks_in_tree(self) -> frozenset[str]:
         """Return the hooks that git runs from files of the working tree, as paths in it."""
@@ -148,7 +155,7 @@ class GuardedFiles:
             *paths_of("core.attributesfile"),
         )
         own = os.path.join(self._place.common_dir, "hooks")
-        folders = dict.fromkeys((own, *map(os.path.realpath, paths_of("core.hookspath"))))
+        folders = dict.fromkeys((own, *map(os.path.realpath, paths_of(HOOKS_PATH))))
         self.hooks_within = tuple(folder for folder in folders if self._is_in_tree(folder))
         self._hooks = tuple(folder for folder in folders if folder not in self.hooks_within)
         self.settings = {self._name(file): frozenset(rows) for file, rows in settings.items()}

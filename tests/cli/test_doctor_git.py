@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,26 @@ def test_an_ordinary_push_publishes_nothing(project: Project) -> None:
 def test_hooks_from_another_folder_are_named(project: Project) -> None:
     project.repo.git("config", "core.hooksPath", ".husky")
     assert ".husky" in symptoms_of(project, "git.hooks", "warn")[0]["found"]
+
+
+def test_hooks_that_the_user_s_own_configuration_names_are_listed(project: Project, home: Path) -> None:
+    (home / "gitconfig").write_text("[core]\n\thooksPath = ~/hooks\n")
+    (home / "hooks").mkdir()
+    (home / "hooks/pre-commit").write_text("")
+    (symptom,) = symptoms_of(project, "git.hooks", "warn")
+    assert (symptom["found"], symptom["path"]) == ("core.hooksPath is ~/hooks", "~/gitconfig")
+    checks = {check["code"]: check["symptoms"] for check in doctor(project).data["checks"]}
+    assert checks["git.hooks"][-1]["found"] == "~/hooks/pre-commit"
+
+
+def test_programs_of_the_working_tree_that_git_runs_are_named(project: Project) -> None:
+    project.repo.write("tools/clean.py", "")
+    assert problems(doctor(project), "git.programs") == []
+    project.repo.git("config", "filter.notes.clean", "python tools/clean.py %f")
+    project.repo.git("config", "filter.lfs.clean", "git-lfs clean -- %f")
+    project.repo.git("config", "alias.clean", "!tools/clean.py")
+    (symptom,) = symptoms_of(project, "git.programs", "warn")
+    assert (symptom["found"], symptom["path"]) == ("filter.notes.clean runs tools/clean.py", ".git/config")
 
 
 def test_an_ignore_rule_that_hides_the_record_from_git_is_named(project: Project) -> None:
