@@ -37,6 +37,7 @@ _RACY = 20_000_000
 
 _LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
 _LFS_POINTER = 1024
+_SMUDGE = re.compile(r"filter\.(.*)\.(?:smudge|process)\Z", re.DOTALL)
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
 
 
@@ -82,6 +83,7 @@ class ProvingTree:
         self._verified = 0
         self._converts = False
         self._opened: pygit2.Repository | None = None
+        self._configured: frozenset[str] | None = None
         self._submodules: dict[str, pygit2.Repository] = {}
         self._sparse: frozenset[str] | None = None
 
@@ -339,11 +341,35 @@ class ProvingTree:
             stored = os.path.join(self._place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
             with contextlib.suppress(OSError), open(stored, "rb") as stream:
                 return stream.read()
-        if self._converts and self._owner(path) is self._objects:
-            blob = self._repository[pygit2.Oid(item.oid)].peel(pygit2.Blob)
-            with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as stream:
-                return bytes(stream.read())
+        if pointer is None and self._converts and self._owner(path) is self._objects:
+            return self._checked_out(path, item, data)
         return data
+
+    def _checked_out(self, path: str, item: Item, data: bytes) -> bytes:
+        """Return the bytes that a checkout writes; if a filter of the user fails, those that the commit holds."""
+        filtered = self._repository.get_attr(os.fsencode(path), "filter")
+        # pygit2 refuses a name that is not UTF-8, in a thread of its own for which it then waits forever.
+        if filtered in self._filters or os.fsencode(path) != path.encode("utf-8", "replace"):
+            variables = {
+                "GIT_DIR": self._place.git_dir,
+                "GIT_COMMON_DIR": self._place.common_dir,
+                "GIT_WORK_TREE": self.root,
+                "GIT_INDEX_FILE": os.path.join(self.root, _GIT, "index"),
+            }
+            arguments = ["cat-file", "--filters", f"--path={path}", item.oid.hex()]
+            result = git_program.read(self.root, arguments, extra=variables)
+            return result.out if result.status == 0 else data
+        blob = self._repository[pygit2.Oid(item.oid)].peel(pygit2.Blob)
+        with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as stream:
+            return bytes(stream.read())
+
+    @property
+    def _filters(self) -> frozenset[str]:
+        """Return the names of the filters that the user configured."""
+        if self._configured is None:
+            matches = (_SMUDGE.match(entry.name) for entry in self._objects.config)
+            self._configured = frozenset(match[1] for match in matches if match)
+        return self._configured
 
     def _owner(self, path: str) -> pygit2.Repository:
         """Return the repository that stores a file: the user's, or that of a submodule."""

@@ -216,11 +216,14 @@ class GitTrees:
         if any(path.rpartition("/")[2] == ".gitattributes" for path in paths) or self._converts_all():
             return paths
         attribute = self.repository.get_attr
-        return [
-            path
-            for path in paths
-            if any(attribute(os.fsencode(path), name) not in (None, False) for name in _CONVERTING)
-        ]
+        try:
+            return [
+                path
+                for path in paths
+                if any(attribute(os.fsencode(path), name) not in (None, False) for name in _CONVERTING)
+            ]
+        except pygit2.GitError:  # libgit2 reads attributes from the index too, and no sparse one; git decides
+            return paths
 
     def _converts_all(self) -> bool:
         try:

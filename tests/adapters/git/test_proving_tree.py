@@ -170,6 +170,25 @@ def test_line_endings_are_those_of_a_checkout(sandbox: GitSandbox, proving: Prov
     assert shown(proving)["a.bat"] == b"x\ny\n"
 
 
+def test_a_name_that_is_not_utf_8_has_its_line_endings_too(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    name = os.fsdecode(b"a\xff.bat")
+    sandbox.write_all({".gitattributes": "*.bat eol=crlf\n", name: "x\ny\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert shown(proving)[name] == b"x\r\ny\r\n"
+
+
+def test_filters_of_the_user_apply_as_in_a_checkout(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    """Without the program of a filter, a file has the bytes that the commit holds."""
+    sandbox.write_all({".gitattributes": "*.up filter=up\n*.key filter=lock\n", "a.up": "A\n", "a.key": "locked\n"})
+    sandbox.commit()
+    sandbox.git("config", "filter.up.smudge", "tr A-Z a-z")
+    sandbox.git("config", "filter.lock.smudge", "no-such-program")
+    sandbox.git("config", "filter.lock.required", "true")
+    show(proving, sandbox)
+    assert (shown(proving)["a.up"], shown(proving)["a.key"]) == (b"a\n", b"locked\n")
+
+
 def test_a_large_file_comes_from_the_local_store(sandbox: GitSandbox, proving: ProvingTree) -> None:
     name = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{name}\nsize 5\n"
