@@ -1,7 +1,7 @@
 """T8: states of a repository x what can happen in it, with every byte of the user accounted for.
 
-The plan has two tasks. While the second is built, `../actor` runs, and its criterion runs `../judge`; so a case says
-what happens by what it writes into these two files.
+The plan has two tasks. While the second is built, `../actor` runs, and its criterion runs `judge` beside it; so a case
+says what happens by what it writes into these two files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Case:
             place,
             *arguments,
             "--json",
-            environment=self.state.environment,
+            environment={**self.state.environment, **self.scene.variables},
             hook="tests.states.matrix:begin",
             given=given,
         )

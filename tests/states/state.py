@@ -29,10 +29,17 @@ FILES: Mapping[str, str | bytes] = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The folder of one case. `repo` is in it; `actor` runs while the second task is built."""
+    """The folder of one case. `repo` is in it; `actor` runs while the second task is built, `judge` as its check.
+
+    Checks run elsewhere, so they find the folder by `variables`.
+    """
 
     case: Path
     repo: GitSandbox
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return {"CASE": str(self.case)}
 
     @property
     def outside(self) -> Path:
@@ -99,6 +106,7 @@ def template(place: Path) -> str:
     project.repo.git("update-index", "--chmod=+x", "tool.sh")
     (project.folder / "tool.sh").chmod(0o755)
     project.repo.git("commit", "--quiet", "-m", "a tool")
+    project.configure("environment: [CASE]\n")
     project.plan(
         [
             task(
@@ -110,7 +118,7 @@ def template(place: Path) -> str:
             task(
                 "T1-02",
                 files="delete `old.txt`, create `out/two.txt`",
-                check="test -s out/two.txt && sh ../judge",
+                check='test -s out/two.txt && sh "$CASE/judge"',
                 after="T1-01",
                 steps=[delete("old.txt"), write("out/two.txt", "two\n"), shell("sh ../actor")],
             ),

@@ -141,7 +141,7 @@ def test_bytes_that_an_agent_discarded_can_be_inspected_first(case: Case, repo: 
     case.say("actor", "git checkout -q .\n")
     answer = case.warm.run(
         repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
-        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""},
+        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""}, environment=case.scene.variables,
     )  # fmt: skip
     line_of_path = next(line for line in answer.err.splitlines() if "third.txt as it was before" in line)
     revision = line_of_path.rpartition("git show ")[2]
@@ -174,13 +174,11 @@ def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case,
     """F10, R-GIT-7: worktrees that were added in parallel raced for config.lock and left the repository bare."""
     other = case.scene.case / "linked"
     repo.git("worktree", "add", "--quiet", "-b", "linked", str(other))
-    for name in ("actor", "judge"):
-        place = repo.clones / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text("exit 0\n", encoding="ascii")
+    repo.clones.mkdir(parents=True, exist_ok=True)
+    (repo.clones / "actor").write_text("exit 0\n", encoding="ascii")
     config = (repo.common_dir / "config").read_bytes()
     flags = ("execute-phase", "1", "--approve", case.consent, "--workspace", "clone", "--json")
-    begun = [case.warm.start(root, *flags) for root in (repo.root, other)]
+    begun = [case.warm.start(root, *flags, environment=case.scene.variables) for root in (repo.root, other)]
     answers = [one.wait() for one in begun]
     assert [answer.code for answer in answers] == [0, 0], answers
     assert (repo.common_dir / "config").read_bytes() == config
@@ -318,7 +316,7 @@ def test_files_outside_all_snapshots_are_reported_before_a_run_and_when_deleted(
     case.say("actor", "rm -r build\n")
     answer = case.warm.run(
         repo.root, "execute-phase", "1", "--approve", case.consent, hook="tests.states.matrix:begin",
-        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""},
+        given={"pid": str(case.scene.case / "pid"), "crash": "", "plant": ""}, environment=case.scene.variables,
     )  # fmt: skip
     assert answer.code == 0, answer
     lines = answer.err.splitlines()
