@@ -67,3 +67,12 @@ def test_nothing_but_objects_is_written(sandbox: GitSandbox, trees: GitTrees) ->
     trees.committed(head, trees.scan(), ("a.txt",))
     assert sandbox.ledger() == before
     assert not list(Path(sandbox.common_dir).rglob("index-*"))
+
+
+def test_a_sparse_index_that_libgit2_cannot_read(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a.txt": "x\n", "in/a.txt": "x\n", "out/a.txt": "x\n", "out/deep/a.txt": "x\n"})
+    head = sandbox.commit()
+    sandbox.git("sparse-checkout", "set", "--cone", "--sparse-index", "in")
+    sandbox.write_all({"in/a.txt": "y\n"})
+    computed = trees.committed(head, trees.scan(), ("in/a.txt",))
+    assert computed == expected(sandbox, "in/a.txt")
