@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.support import project as projects
@@ -124,3 +126,34 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
     reasons = {row["id"]: row["reason"] for row in project.json("resume", "1").data["tasks"]}
     assert "nowhere.txt" in reasons["T1-02"]
     assert "INV-1" in reasons["T1-04"]
+
+
+SKIPPED = "import unittest\n\n@unittest.skip('later')\nclass A(unittest.TestCase):\n    def test_a(self): self.fail()\n"
+
+
+def test_a_check_whose_tests_are_all_skipped_fails_the_task_and_says_so(project: Project) -> None:
+    """R-RUN-3: Python 3.12 and later exit with another code in some cases."""
+    check = f"{sys.executable} -m unittest test_a"
+    project.plan([task("T1-01", files="create `test_a.py`", check=check, steps=[write("test_a.py", SKIPPED)])])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert project.statuses() == {"T1-01": "failed"}
+    (proof,) = project.json("show", "T1-01").data["attempts"][0]["evidence"]
+    assert proof["result"] == "failed"
+    if proof["exit_code"] == 0:
+        assert "unittest skipped the only test, so the check proves nothing" in proof["output"]
+
+
+def test_an_invariant_of_a_project_without_tests_stops_no_task_but_does_not_verify_the_phase(project: Project) -> None:
+    """R-RUN-3, R-RUN-13."""
+    project.repo.write("test.sh", "echo '==== no tests ran in 0.01s ===='\n")
+    project.repo.commit()
+    project.plan(
+        [making("T1-01", "a.txt")], head="invariants: [{id: INV-1, text: the tests pass, check: sh test.sh}]\n"
+    )
+    answer = project.execute()
+    assert project.statuses() == {"T1-01": "completed"}
+    assert (answer.code, answer.error["code"]) == (1, "verification.partial")
+    assert answer.error["message"].endswith("invariant INV-1 has no proof")
+    proofs = project.json("show", "T1-01").data["attempts"][0]["evidence"]
+    assert [(proof["subject"], proof["result"]) for proof in proofs][-1] == ("invariant INV-1", "unproven")
