@@ -180,3 +180,26 @@ def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(proje
     assert project.idumb("decide", verification["decision"], "yes").code == 0
     assert project.resume().code == 0
     assert project.events("--kind", "verification.recorded")[-1]["payload"]["status"] == "passed"
+
+
+def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox) -> None:
+    sandbox.write_all({".gitignore": "node_modules\nvendor\n", "package.json": "{}\n", "vendor.txt": "x\n"})
+    sandbox.write_all({"node_modules/a/index.js": "x\n"})
+    sandbox.commit()
+    project = Project(sandbox, sandbox.root)
+    answer = project.json("init")
+    assert answer.data["provided"] == ["node_modules"]
+    assert "  provide: [node_modules]" in project.read(".idumb/config.yaml")
+    assert project.json("init").data["provided"] == []
+    project.plan(
+        [
+            task(
+                "T1-01",
+                files="create `a.txt`",
+                check="test -s node_modules/a/index.js && echo x > node_modules/b",
+                steps=[write("a.txt", "x\n")],
+            )
+        ]
+    )
+    assert project.execute().code == 0
+    assert not project.exists("node_modules/b")

@@ -38,11 +38,21 @@ git:
   commit: task            # task: one commit per completed task; none: hidden refs only
 """
 
+PROVIDED = """
+checks:
+  provide: [{folders}]   # ignored folders that checks may use; otherwise they see only what is committed
+"""
+
+CONFIGURATION = ".idumb/config.yaml"
+DEPENDENCIES = ("node_modules", ".venv", "venv", "vendor")
+
 
 def init(services: Services, templates: Mapping[str, str]) -> Result:
     """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat."""
     preconditions.require_supported(services)
-    files = {".idumb/config.yaml": CONFIG, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
+    provided = _dependencies(services)
+    checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
+    files = {CONFIGURATION: CONFIG + checks, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
     created, kept = [], []
     for path, text in files.items():
         if services.reports.exists(path):
@@ -51,7 +61,15 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
             services.reports.write_source(path, text)
             created.append(path)
     report = import_files(services)
-    return Result({"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]})
+    data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
+    return Result({**data, "provided": list(provided) if CONFIGURATION in created else []})
+
+
+def _dependencies(services: Services) -> tuple[str, ...]:
+    """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
+    present = services.trees.present_folders(DEPENDENCIES)
+    ignored = services.history.ignored(present) if present else frozenset()
+    return tuple(folder for folder in DEPENDENCIES if folder in ignored)
 
 
 BRAIN = """\

@@ -11,6 +11,9 @@ from idumb.views import markup, phrases, quantities
 def init(data: phrases.Data) -> str:
     lines = [f"created {markup.one_line(path)}" for path in data["created"]]
     lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
+    if data.get("provided"):
+        folders = ", ".join(markup.one_line(path) for path in data["provided"])
+        lines.append(f"Checks may use {folders}, which git ignores (checks.provide in .idumb/config.yaml).")
     lines += _taken_over(data.get("taken_over"))
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
