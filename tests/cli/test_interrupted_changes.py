@@ -124,6 +124,39 @@ def test_an_option_decides(project: Project, flag: str, code: int) -> None:
     assert project.exists(STRAY)
 
 
+@pytest.mark.parametrize("way", ["look", "amend", "accept", "retry"])
+def test_every_offered_choice_does_what_it_says(project: Project, way: str) -> None:
+    """R-ASK-1."""
+    plan(project)
+    interrupt(project, "kill")
+    choices = {choice["id"]: choice for choice in project.resume().error["details"]["choices"]}
+    assert list(choices) == ["look", "amend", "accept", "retry"]
+    commands = [command.split()[1:] for command in choices[way]["command"].split(";")]
+    answers = [project.json(*command, *(["--yes"] if way == "amend" else [])) for command in commands]
+    assert [answer.code for answer in answers] == [0] * len(commands), answers
+    if way == "look":
+        assert STRAY in answers[0].out
+        return
+    if way == "amend":
+        approved = project.execute(command="resume") if project.resume().code else None
+        assert approved is None or approved.code == 0, approved
+    assert project.statuses()["T1-02"] == "completed"
+    assert committed(project, STRAY) == (way != "retry")
+    assert project.exists(STRAY)
+
+
+def test_what_nobody_decided_is_named_at_the_end(project: Project) -> None:
+    """A person accepts the task as it is, and with it only its declared files."""
+    plan(project)
+    interrupt(project, "kill")
+    waits(project.resume(), STRAY)
+    assert project.json("accept", "T1-02", "--why", "good enough").code == 0
+    warnings = project.resume().object["warnings"]
+    words = "Changed since an attempt began that was interrupted, by it, by a check or by you"
+    assert warnings == [f"{words}: {STRAY}"]
+    assert project.repo.status() == [f"?? {STRAY}"]
+
+
 def test_a_settled_change_is_not_asked_about(project: Project) -> None:
     plan(project)
     interrupt(project, "kill")

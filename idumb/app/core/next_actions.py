@@ -55,6 +55,7 @@ class UndeclaredChanges:
 
     `amend`: the plan can declare them. `accept`: an option accepts them for this task. `in_editor`: the builder calls
     idumb itself. `look`: the plan can be read. `back` are commands that restore files that no task may write.
+    `question` is the id of the open question about an interrupted attempt.
     """
 
     phase: str
@@ -65,6 +66,7 @@ class UndeclaredChanges:
     in_editor: bool = False
     look: bool = True
     back: Sequence[str] = ()
+    question: str = ""
 
 
 def for_undeclared_changes(undeclared: UndeclaredChanges) -> tuple[Choice, ...]:
@@ -87,7 +89,12 @@ def for_undeclared_changes(undeclared: UndeclaredChanges) -> tuple[Choice, ...]:
         taken if undeclared.in_editor else f"idumb resume {phase} --on-deviation accept",
     )
     retry = Choice("retry", "they are yours, or wrong", consequence_of_retry(undeclared.paths), again)
-    if undeclared.back:
+    if undeclared.question:
+        kept = "they stay as they are, and the task is retried on top of them"
+        retry = Choice(
+            "retry", "they are yours", kept, f"idumb decide {undeclared.question} retry; idumb resume {phase}"
+        )
+    elif undeclared.back:
         retry = Choice(
             "put-back",
             "no task may write them: restore what was there before",

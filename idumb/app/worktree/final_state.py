@@ -15,6 +15,7 @@ from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 SHOWN = 50
 
@@ -129,6 +130,11 @@ def _missing(
             yield f"{claim.path}, created by {task}, is missing"
 
 
+def _undeclared(task: TaskState) -> tuple[str, ...]:
+    """Return the undeclared changes of a task; nobody knows who made those since an interrupted attempt began."""
+    return () if task.attempt.outcome == outcome.CANCELLED else task.work.deviations
+
+
 def _unexpected(services: Services, state: RunState, contract: Contract, tree: str) -> Iterator[str]:
     """Yield changes since the base that no task, no check and not idumb made."""
     if state.workspace != "here" or not state.base.tree:
@@ -136,7 +142,7 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
     ours = {
         path
         for task in state.tasks.values()
-        for path in (*task.work.touched, *task.work.accepted_paths, *task.work.deviations)
+        for path in (*task.work.touched, *task.work.accepted_paths, *_undeclared(task))
     }
     named_paths = _named_paths(contract)  # the base lacks those that git ignores
     changed = [

@@ -82,13 +82,19 @@ def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
     return failed and _in_editor(context, task)
 
 
+def _own(task_state: TaskState) -> frozenset[str]:
+    """Return what the task's own attempts may have changed, declared or not."""
+    work = task_state.work
+    return frozenset() if work.base is None else frozenset((*work.touched, *work.deviations))
+
+
 def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return uncommitted declared paths, except those that the task's own attempts changed."""
     task_state = _task_state(context, task.id)
     declared = ledger.written_paths(task.files)
     if not declared:
         return ()
-    own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
+    own = _own(task_state)
     # A wide glob covers plans and projections too, which no task may write, and other repositories.
     foreign = (
         p
@@ -103,7 +109,7 @@ def _dirty(context: RunContext, task: Task) -> tuple[str, ...]:
 def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return files that the task must create but that already exist; git ignores them, so `git status` omits them."""
     task_state = _task_state(context, task.id)
-    own = frozenset(task_state.work.touched) if task_state.work.base is not None else frozenset()
+    own = _own(task_state)
     literal = frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in literal - own]
     if not new:
@@ -261,7 +267,8 @@ def left_by_interruption(context: RunContext, task: Task) -> tuple[str, ...]:
     base = task_state.work.base
     if base is None or context.workspace.kind != "here":
         return ()
-    trees, possible = context.services.trees, set(task_state.work.deviations) - set(task_state.work.accepted_paths)
+    declared = paths.cover((*ledger.written_paths(task.files), *task_state.work.accepted_paths))
+    trees, possible = context.services.trees, [path for path in task_state.work.deviations if not declared(path)]
     present = trees.scan(possible)
     changed = [path for path in _open_deviations(context, task_state, present) if path in possible]
     return tuple(path for path in changed if trees.entry(present, path) != trees.entry(base, path))
