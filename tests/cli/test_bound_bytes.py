@@ -32,7 +32,10 @@ FILES = {
     "tools/build.sh": "echo built > built.txt # by the agent\n",
     "tools/check.sh": "# is it there\ntest -s a.txt\n",
     "tools/stays.sh": "exit 0 # always\n",
-    "tests/test_a.py": '"""A test."""\nimport unittest  # one case\n',
+    "tests/test_a.py": (
+        '"""A test."""\nimport unittest  # one case\n\n\nclass Built(unittest.TestCase):\n'
+        "    def test_it(self):\n        self.assertTrue(open('built.txt').read())\n"
+    ),
     "Makefile": "there:\n\ttest -s a.txt\n",
 }
 SETTINGS = """\
