@@ -127,7 +127,7 @@ class BareServices(Container):
     def open_agents(self, workspace: Workspace, run: str) -> Agents:
         return ImmediateBuilder()
 
-    def open_checks(self, workspace: Workspace, run: str) -> Checks:
+    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
         return PassingChecks()
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.repository import History
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
-    from idumb.domain.settings import Policy, Settings
+    from idumb.domain.settings import CheckSettings, Policy, Settings
     from idumb.gates.check_environment import CheckEnvironment
     from idumb.git.proving_tree import ProvingTree
     from idumb.git.trees import GitTrees
@@ -306,14 +306,16 @@ class Container:
 
     @contextlib.contextmanager
     def open_fresh_clone(self) -> Iterator[tuple[FreshClone, Checks]]:
+        from idumb.composition import check_environments
+        from idumb.domain.settings import CheckSettings
         from idumb.gates.checks import ShellChecks
         from idumb.git.clones import fresh_clone
 
         settings = self.settings
-        provided = settings.checks.provide if settings.checks is not None else ()
+        chosen = settings.checks or CheckSettings()
         with (
-            fresh_clone.opened(self.repository, provided) as clone,
-            contextlib.closing(self._check_environment(provided)) as private,
+            fresh_clone.opened(self.repository, chosen.provide) as clone,
+            contextlib.closing(check_environments.build(self.repository, settings.environment, chosen)) as private,
         ):
             yield (
                 clone,
@@ -328,27 +330,6 @@ class Container:
                     proving=clone,
                 ),
             )
-
-    def _check_environment(self, provided: Sequence[str]) -> CheckEnvironment:
-        """Return the private environment of checks that run outside the working tree."""
-        from idumb.gates import check_environment, toolchains
-        from idumb.git.clones import dry_run_clone
-        from idumb.system.processes import child_process
-
-        allowed = self.settings.environment
-        inputs = check_environment.Inputs(
-            child_process.environment((*allowed, *toolchains.VARIABLES)),
-            allowed,
-            os.path.expanduser("~"),
-            (self.root, self.repository.common_dir),
-            provided,
-        )
-
-        def git_settings() -> Mapping[str, str]:
-            settings = dry_run_clone.settings(self.repository)
-            return {name: settings[name] for name in check_environment.GIT_SETTINGS if name in settings}
-
-        return check_environment.CheckEnvironment(inputs, git_settings)
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         from idumb.agents import registry
@@ -374,7 +355,7 @@ class Container:
         )
         return registry.build(equipment, aside=aside)
 
-    def open_checks(self, workspace: Workspace, run: str) -> Checks:
+    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
         from idumb.domain.settings import IN_COMMIT, CheckSettings
         from idumb.gates.checks import ShellChecks
 
@@ -388,6 +369,7 @@ class Container:
             idle_timeout=settings.run.check_idle_timeout,
             limits=settings.limits.chosen(),
             guard=self.owner.guard,
+            private=self._check_environment(run, chosen, continued=continued),
             proving=self._proving_tree if chosen.tree == IN_COMMIT else None,
             head=lambda: self.history.head().commit,
         )
@@ -412,9 +394,25 @@ class Container:
         if "_proving_tree" in self.__dict__:
             self._proving_tree.close()
 
+    @cached_property
+    def _check_environments(self) -> dict[str, CheckEnvironment]:
+        return {}
+
+    def _check_environment(self, run: str, chosen: CheckSettings, *, continued: bool) -> CheckEnvironment:
+        """Return the environment of the run's checks, one for all workspaces: builders may change what it reads."""
+        from idumb.composition import check_environments
+
+        if run not in self._check_environments:
+            self._check_environments[run] = check_environments.build(
+                self.repository, self.settings.environment, chosen, run, continued=continued
+            )
+        return self._check_environments[run]
+
     def close(self) -> None:
-        """Remove the working tree of the checks, and save the caches that speed up the next command."""
+        """Remove what only checks need, and save the caches that speed up the next command."""
         self.close_proving_tree()
+        for environment in self._check_environments.values():
+            environment.close()
         if "trees" in self.__dict__:
             self.trees.close()
 

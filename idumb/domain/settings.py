@@ -126,18 +126,23 @@ IN_COMMIT = "commit"
 IN_PLACE = "here"
 CHECKED_TREES = (IN_COMMIT, IN_PLACE)
 
+PRIVATE_HOME = "private"
+USER_HOME = "user"
+HOMES = (PRIVATE_HOME, USER_HOME)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
     """Where checks run: in a working tree of their own that holds what is committed (`commit`), or where tasks run.
 
     `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
-    the user's working tree that checks use there.
+    the user's working tree that checks use there. `home`: each check has a home of its own (`private`), or the user's.
     """
 
     tree: str = IN_COMMIT
     cache: tuple[str, ...] = ()
     provide: tuple[str, ...] = ()
+    home: str = PRIVATE_HOME
 
 
 @dataclass(frozen=True, slots=True)

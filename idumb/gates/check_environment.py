@@ -6,23 +6,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import entry_points, toolchains
+from idumb.system.files import atomic_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from idumb.system.files.private_folder import PrivateFolder
 
-PRIVATE = "private"
-USER = "user"
-HOMES = (PRIVATE, USER)
-
-USER_HOME = "HOME is the user's (checks.home: user)"
+_WEAKER = "HOME is the user's (checks.home: user)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Inputs:
     home: str
     inside: Sequence[str]
     provided: Sequence[str] = ()
-    home_of_checks: str = PRIVATE
+    home_of_checks: str = PRIVATE_HOME
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +47,15 @@ class Computed:
     """The environment of a run's checks, without the paths that differ for each check.
 
     - `kept`: variable to the location of a tool's data. `links`: path in the private home to its target.
-    - `search_path`: the folders of PATH; `omitted` are those inside the repository that no check gets.
+    - `search_path`: the folders of PATH; one of the repository begins with _REPOSITORY.
+    - `provided`: paths of the repository that the tree of a check has too. `home`: whose home a check gets.
     """
 
     variables: Mapping[str, str]
     kept: Mapping[str, str]
     links: Mapping[str, str]
     search_path: tuple[str, ...]
-    omitted: tuple[str, ...]
+    provided: tuple[str, ...]
     home: str
 
     @property
@@ -66,19 +66,43 @@ class Computed:
             *(f"~/{name} -> {path}" for name, path in self.links.items()),
         )
 
-    def variables_of(self, private: str, root: str) -> dict[str, str]:
+    def folders(self, root: str, lent: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+        """Return the folders of PATH for a check in `root`, and those that it does not get, as below the repository.
+
+        A folder of the repository is replaced by that of the check's own tree if it is provided or `lent`.
+        """
+        kept: list[str] = []
+        omitted: list[str] = []
+        for folder in self.search_path:
+            if not folder.startswith(_REPOSITORY):
+                kept.append(folder)
+                continue
+            inner = folder.removeprefix(_REPOSITORY)
+            if any(_is_below(inner, path.strip("/")) for path in (*self.provided, *lent)):
+                kept.append(f"{root}/{inner}")
+            else:
+                omitted.append(inner)
+        return kept, omitted
+
+    def variables_of(self, private: str, root: str, lent: Sequence[str] = ()) -> dict[str, str]:
         """Return the variables of one check in `root`, whose own folders are in `private`."""
         own = {"TMPDIR": f"{private}/t", "PYTHONPYCACHEPREFIX": f"{private}/p"}
-        if self.home == PRIVATE:
+        if self.home == PRIVATE_HOME:
             own["HOME"] = f"{private}/h"
-        path = os.pathsep.join(folder.replace(_TREE, root, 1) for folder in self.search_path)
+        path = os.pathsep.join(self.folders(root, lent)[0])
         others = {name: own["TMPDIR"] for name in ("TMP", "TEMP") if name in self.variables}
-        trusted = toolchains.trust({**self.variables, **self.kept}, root)
-        return {**self.variables, **self.kept, **trusted, "PATH": path, **own, **others}
+        return {**self.variables, **self.kept, **self._trust(root), "PATH": path, **own, **others}
+
+    def _trust(self, root: str) -> dict[str, str]:
+        """Return the variable by which mise trusts the files in `root`, if mise is in use."""
+        if "MISE_DATA_DIR" not in self.kept:
+            return {}
+        own = self.variables.get(toolchains.TRUSTED, "")
+        return {toolchains.TRUSTED: f"{own}:{root}" if own else root}
 
 
-_TREE = "\0"
-"""Marks the tree of a check in `Computed.search_path`."""
+_REPOSITORY = "\0/"
+"""Stands for the user's working tree in `Computed.search_path`."""
 
 
 def compute(
@@ -97,10 +121,10 @@ def compute(
         return not any(_is_below(path, root) or _is_below(real(path), root) for root in roots)
 
     variables = {name: inputs.environment[name] for name in inputs.allowed if name in inputs.environment}
-    search_path, omitted = _search_path(variables.get("PATH", os.defpath), inputs, outside)
+    search_path = _search_path(variables.get("PATH", os.defpath), inputs, outside)
     kept: dict[str, str] = {}
     links: dict[str, str] = {}
-    if inputs.home_of_checks == PRIVATE:
+    if inputs.home_of_checks == PRIVATE_HOME:
         found = toolchains.locations(inputs.environment, inputs.home, outside=outside, exists=exists, read=read)
         for variable, name, path in found:
             if name:
@@ -109,28 +133,16 @@ def compute(
                 kept[variable] = path
         # A project that passes a location on purpose decides; the evidence names it all the same.
         kept |= {name: variables[name] for name in toolchains.VARIABLES if variables.get(name)}
-    return Computed(variables, kept, links, search_path, omitted, inputs.home_of_checks)
+    return Computed(variables, kept, links, search_path, tuple(inputs.provided), inputs.home_of_checks)
 
 
-def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the folders of PATH that checks get, and those of the repository that they do not get.
-
-    A folder in one of the provided paths is replaced by the same folder of the proving tree.
-    """
-    kept: list[str] = []
-    omitted: list[str] = []
+def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> tuple[str, ...]:
+    folders: list[str] = []
     for folder in dict.fromkeys(path.split(os.pathsep)):
-        if not folder.startswith("/"):
-            continue
-        if outside(folder):
-            kept.append(folder)
-            continue
-        inner = next((folder[len(root) + 1 :] for root in inputs.inside if _is_below(folder, root)), None)
-        if inner and any(_is_below(inner, provided.strip("/")) for provided in inputs.provided):
-            kept.append(f"{_TREE}/{inner}")
-        else:
-            omitted.append(folder)
-    return tuple(kept), tuple(omitted)
+        if folder.startswith("/"):
+            inner = next((folder[len(root) + 1 :] for root in inputs.inside if _is_below(folder, root)), folder)
+            folders.append(folder if outside(folder) else _REPOSITORY + inner)
+    return tuple(folders)
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -147,7 +159,7 @@ def git_configuration(settings: Mapping[str, str]) -> str:
     return "\n".join((*lines, ""))
 
 
-GIT_SETTINGS = ("user.name", "user.email", "init.defaultBranch")
+GIT_SETTINGS = ("user.name", "user.email", "init.defaultbranch")
 """What a private home takes from the user's git configuration: tests may commit, and these settings start nothing."""
 
 
@@ -169,33 +181,63 @@ class Conditions:
 class CheckEnvironment:
     """Gives each check of a run an environment of its own. The state of the entry points is recorded when it is made.
 
-    Make it before the first builder starts. `git_settings` returns the settings GIT_SETTINGS of the user's git.
+    Make it before the first builder starts. `git_settings` returns the settings GIT_SETTINGS of the user's git. The
+    file `record` keeps the recorded state for a later process that continues an attempt of the same run (`continued`).
     """
 
-    def __init__(self, inputs: Inputs, git_settings: Callable[[], Mapping[str, str]] = dict) -> None:
+    def __init__(
+        self,
+        inputs: Inputs,
+        git_settings: Callable[[], Mapping[str, str]] = dict,
+        *,
+        record: str | None = None,
+        run: str = "",
+        continued: bool = False,
+    ) -> None:
         self._computed = compute(inputs, read=_text)
         self._git_settings = git_settings
         self._inside = tuple(inputs.inside)
         self._home = inputs.home
         self._session: PrivateFolder | None = None
         self._number = 0
-        self._weaker = (USER_HOME,) if inputs.home_of_checks == USER else ()
+        self._weaker = (_WEAKER,) if inputs.home_of_checks == USER_HOME else ()
         top = self._inside[0] if self._inside else ""
-        self._user_path = tuple(folder.replace(_TREE, top, 1) for folder in self._computed.search_path)
+        self._user_path = tuple(self._computed.folders(top)[0])
         environments = [f"{top}/{path.strip('/')}" for path in inputs.provided]
         self._entry_points = entry_points.EntryPoints(
             toolchains.configuration_files(inputs.environment, inputs.home, self._computed.kept),
             self._user_path,
             [self._computed.kept.get("PYTHONUSERBASE") or f"{inputs.home}/.local", *environments],
         )
+        if record is not None and not (continued and self._restore(record, run)):
+            self._save(record, run)
 
     def watch(self, commands: Iterable[str]) -> None:
         """Record the programs that these commands name."""
         self._entry_points.record(commands, self._user_path)
 
+    def _restore(self, record: str, run: str) -> bool:
+        """Return whether the file has the state of this run."""
+        try:
+            content = json.loads(_text(record, 1 << 22))
+            if content["run"] == run:
+                self._entry_points.restore(content)
+                return True
+        except (LookupError, TypeError, ValueError):
+            pass
+        return False
+
+    def _save(self, record: str, run: str) -> None:
+        with contextlib.suppress(OSError):  # without the file, a later process starts with what it finds
+            content = {"run": run, **self._entry_points.as_dict()}
+            atomic_write.write(record, json.dumps(content).encode("ascii"), durable=False, mode=0o600)
+
     @contextlib.contextmanager
-    def opened(self, command: str, root: str) -> Iterator[Conditions]:
-        """Make the environment of one check that runs in `root`; remove its folders afterwards. Raises OSError."""
+    def opened(self, command: str, root: str, lent: Sequence[str] = ()) -> Iterator[Conditions]:
+        """Make the environment of one check that runs in `root`; remove its folders afterwards. Raises OSError.
+
+        `lent` are paths of the user's working tree that it has, in addition to those that are provided.
+        """
         changed = self._entry_points.changed(command, self._user_path)
         from idumb.system.files import private_folder
 
@@ -206,9 +248,9 @@ class CheckEnvironment:
         try:
             self._make(private)
             yield Conditions(
-                self._computed.variables_of(private, root),
+                self._computed.variables_of(private, root, lent),
                 self._computed.locations,
-                self._computed.omitted,
+                tuple(self._computed.folders(root, lent)[1]),
                 (*self._weaker, *(f"{self._short(path)} changed during the run" for path in changed)),
                 changed,
             )
@@ -233,7 +275,7 @@ class CheckEnvironment:
         os.mkdir(private, 0o700)
         for name in "htp":
             os.mkdir(f"{private}/{name}", 0o700)
-        if self._computed.home != PRIVATE:
+        if self._computed.home != PRIVATE_HOME:
             return
         for name, target in self._computed.links.items():
             os.makedirs(os.path.dirname(f"{private}/h/{name}"), mode=0o700, exist_ok=True)
@@ -242,12 +284,12 @@ class CheckEnvironment:
             stream.write(git_configuration(self._user_git))
 
 
-def _text(path: str) -> str:
-    """Return the text of a small configuration file, "" without one."""
+def _text(path: str, most: int = 1 << 16) -> str:
+    """Return the start of a regular file, "" without one."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return ""
         with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.read(1 << 16)
+            return stream.read(most)
     except OSError:
         return ""

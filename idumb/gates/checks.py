@@ -36,8 +36,8 @@ class ShellChecks:
 
     A check may be silent for `idle_timeout` seconds and use what `limits` allow. `run_id` marks every process that
     builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
-    longer write, because the run's processes then belong to another owner. `private` gives each check an environment of
-    its own; without it, all checks share that of `allowed`.
+    longer write, because the run's processes then belong to another owner. `private` gives each check an environment
+    of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
     """
 
     def __init__(
@@ -79,35 +79,36 @@ class ShellChecks:
         lent: Sequence[str] = (),
     ) -> Evidence:
         self._guard()
-        if self._private is None:
-            return self._check(subject, text, command, self._environment, timeout=timeout, tree=tree, lent=lent)
+        root, variables = self._place(tree, lent)
+        if self._private is None or subject.startswith(_NO_PROOF):
+            environment = {**self._environment, **variables}
+            return self._check(subject, text, command, root, environment, timeout=timeout, tree=tree)
         try:
-            with self._private.opened(command, self._root) as surroundings:
-                variables = {**surroundings.variables, **self._cookies}
-                result = self._check(subject, text, command, variables, timeout=timeout, tree=tree, lent=lent)
+            with self._private.opened(command, root, lent) as surroundings:
+                environment = {**surroundings.variables, **variables, **self._cookies}
+                made = self._check(subject, text, command, root, environment, timeout=timeout, tree=tree)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
-        return _under(surroundings, result)
+        return _under(surroundings, made)
 
     def _check(
         self,
         subject: str,
         text: str,
         command: str,
+        root: str,
         environment: Mapping[str, str],
         *,
         timeout: float | None,
         tree: str | None,
-        lent: Sequence[str],
     ) -> Evidence:
-        root, variables = self._place(tree, lent)
         made = check(
             subject,
             text,
             command,
             root=root,
-            environment={**environment, **variables},
+            environment=environment,
             timeout=timeout,
             tree=tree,
             redact=self._redact,
@@ -227,7 +228,7 @@ def _under(surroundings: Conditions, result: Evidence) -> Evidence:
     output = result.output
     if result.exit_code == NOT_FOUND and surroundings.omitted:
         folders = ", ".join(surroundings.omitted)
-        output += f"\n[checks do not search folders of the repository, which PATH names: {folders}]"
+        output += f"\n[PATH names {folders} in your working tree, which checks do not search unless it is provided]"
     return dataclasses.replace(
         result,
         output=output,

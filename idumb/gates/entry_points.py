@@ -6,7 +6,8 @@ Each has a recorded state. A file whose size, times and inode are as recorded is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from idumb.domain.plans import shell
 from idumb.system.files import file_state
@@ -25,10 +26,25 @@ class EntryPoints:
 
     def __init__(self, files: Iterable[str], search_path: Sequence[str], python_prefixes: Iterable[str]) -> None:
         self._started = file_state.now()
-        self._listings: dict[str, tuple[file_state.Signature, tuple[str, ...]]] = {}
+        self._listed: dict[str, None] = {}
         self._prefixes = tuple(dict.fromkeys((*python_prefixes, *self._python_prefixes(search_path))))
         self._programs: dict[str, tuple[str, FileState]] = {}
         self._known = {path: file_state.state(path) for path in (*files, *self._python_files())}
+        self._folders = file_state.signatures(self._listed)
+        self._new: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recorded states, for a later process that continues the run."""
+        files = {path: state.as_list() for path, state in self._known.items()}
+        programs = {name: [path, *state.as_list()] for name, (path, state) in self._programs.items()}
+        return {"started": self._started, "files": files, "programs": programs}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Replace the recorded states by those of an earlier process. Raises LookupError, TypeError or ValueError."""
+        files = {str(path): FileState.from_list(row) for path, row in record["files"].items()}
+        programs = {str(n): (str(path), FileState.from_list(row)) for n, (path, *row) in record["programs"].items()}
+        self._started, self._known, self._programs = int(record["started"]), files, programs
+        self._folders = None
 
     def record(self, commands: Iterable[str], search_path: Sequence[str]) -> None:
         """Record the programs that these commands name first."""
@@ -39,25 +55,29 @@ class EntryPoints:
 
     def changed(self, command: str, search_path: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of entry points that differ from their recorded state, for one command."""
-        changed = [path for path in dict.fromkeys((*self._known, *self._python_files())) if self._differs(path)]
+        changed = list(file_state.differing(self._known))
+        changed += [path for path in self._new_python_files() if path not in changed]
         for name in _programs(command):
             path = _find(name, search_path)
             if path and self._is_other_program(name, path) and path not in changed:
                 changed.append(path)
         return tuple(changed)
 
-    def _differs(self, path: str) -> bool:
-        known = self._known.get(path)
-        if known is None:  # a file that did not exist when the run started
-            return True
-        return not file_state.is_same(path, known)
+    def _new_python_files(self) -> Iterable[str]:
+        """Return files that did not exist when the run started. Folders with the same times are not listed again."""
+        if self._folders is None or file_state.signatures(self._listed) != self._folders:
+            self._listed.clear()
+            present = tuple(dict.fromkeys(self._python_files()))
+            self._folders = file_state.signatures(self._listed)
+            self._new = tuple(path for path in present if path not in self._known)
+        return self._new
 
     def _is_other_program(self, name: str, path: str) -> bool:
         if name in self._programs:
             known_path, known = self._programs[name]
             return path != known_path or not file_state.is_same(path, known)
         state = file_state.state(path)
-        if state.signature and state.signature[-1] > self._started:
+        if file_state.changed_at(state) > self._started:
             return True
         self._programs[name] = (path, state)
         return False
@@ -105,20 +125,12 @@ class EntryPoints:
                 yield from (f"{path}/{each}" for each in inner) if inner else (path,)
 
     def _list(self, folder: str) -> tuple[str, ...]:
-        """Return the names in a folder that can matter. A folder with the same times is not listed again."""
-        signature = file_state.signature_of(folder)
-        known = self._listings.get(folder)
-        if known is not None and known[0] == signature:
-            return known[1]
+        """Return the names in a folder that can matter."""
+        self._listed[folder] = None
         try:
-            names = tuple(sorted(filter(_matters, os.listdir(folder)))) if signature else ()
+            return tuple(sorted(filter(_matters, os.listdir(folder))))
         except OSError:
-            names = ()
-        if file_state.is_settled(signature):
-            self._listings[folder] = (signature, names)
-        else:
-            self._listings.pop(folder, None)
-        return names
+            return ()
 
 
 def _matters(name: str) -> bool:

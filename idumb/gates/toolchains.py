@@ -136,7 +136,7 @@ LOCATIONS: tuple[Location, ...] = (
     ),
 )
 
-_TRUSTED = "MISE_TRUSTED_CONFIG_PATHS"
+TRUSTED = "MISE_TRUSTED_CONFIG_PATHS"
 """mise trusts configuration files by their path, and the tree in which a check runs has another one."""
 
 _ALIASES = ("NPM_CONFIG_",)
@@ -207,14 +207,6 @@ def _default(
             return ""
     paths = (place(name, home, environment) for name in row.places)
     return next((path for path in paths if exists(path) and outside(path)), "")
-
-
-def trust(variables: Mapping[str, str], root: str) -> dict[str, str]:
-    """Return the variable by which mise trusts the files in `root`, if mise is in use."""
-    if "MISE_DATA_DIR" not in variables:
-        return {}
-    own = variables.get(_TRUSTED, "")
-    return {_TRUSTED: f"{own}:{root}" if own else root}
 
 
 CONFIGURATION_FILES: tuple[str, ...] = (

@@ -109,7 +109,8 @@ class Services(Protocol):
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""
 
-    def open_checks(self, workspace: Workspace, run: str) -> Checks: ...
+    def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
+        """The checks of a run; `continued` if an attempt of it began in another process and has not ended."""
 
 
 class Rehearsals(Protocol):

@@ -34,7 +34,7 @@ def run_context(
         contract,
         place,
         services.open_agents(place, journal.state.id),
-        services.open_checks(place, journal.state.id),
+        services.open_checks(place, journal.state.id, continued=_has_open_attempt(journal.state)),
         policy,
         on_deviation,
         max_attempts or services.settings.run.max_attempts,
@@ -42,6 +42,10 @@ def run_context(
         deterministic=deterministic,
         commits=commits,
     )
+
+
+def _has_open_attempt(state: RunState) -> bool:
+    return any(task_state.status == outcome.RUNNING for task_state in state.tasks.values())
 
 
 def _workspace(services: Services, state: RunState, kind: str) -> Workspace:

@@ -18,6 +18,7 @@ from idumb.domain.settings import (
     COMMIT_POLICIES,
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
+    HOMES,
     NAMED,
     Binding,
     Ceiling,
@@ -364,6 +365,7 @@ _CHECKS: Mapping[str, values.Reader] = {
     "tree": values.one_of(CHECKED_TREES),
     "cache": values.list_of(values.glob),
     "provide": values.list_of(values.glob),
+    "home": values.one_of(HOMES),
 }
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,

@@ -12,8 +12,9 @@ import pytest
 
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import check_environment, toolchains
-from idumb.gates.check_environment import PRIVATE, USER, CheckEnvironment, Computed, Inputs
+from idumb.gates.check_environment import CheckEnvironment, Computed, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.system.files import private_folder
 
@@ -127,19 +128,25 @@ def test_data_without_a_variable_is_linked_into_the_private_home() -> None:
 def test_folders_of_the_repository_are_no_part_of_path() -> None:
     path = f"/src/bin:/src/.venv/bin:{SYSTEM_PATH}:relative::/srcs/bin:/usr/bin"
     found = computed({"PATH": path})
-    assert found.search_path == (*SYSTEM_PATH.split(":"), "/srcs/bin")
-    assert found.omitted == ("/src/bin", "/src/.venv/bin")
+    kept, omitted = found.folders("/proof")
+    assert kept == [*SYSTEM_PATH.split(":"), "/srcs/bin"]
+    assert omitted == ["bin", ".venv/bin"]
 
 
 def test_a_provided_folder_of_path_is_that_of_the_proving_tree() -> None:
     found = computed({"PATH": f"/src/.venv/bin:/src/tools:{SYSTEM_PATH}"}, provided=(".venv/",))
     assert found.variables_of("/private", "/proof")["PATH"] == f"/proof/.venv/bin:{SYSTEM_PATH}"
-    assert found.omitted == ("/src/tools",)
+    assert found.folders("/proof")[1] == ["tools"]
+
+
+def test_a_lent_folder_of_path_is_that_of_the_proving_tree() -> None:
+    found = computed({"PATH": f"/src/.venv/bin:{SYSTEM_PATH}"})
+    assert found.variables_of("/private", "/proof", [".venv"])["PATH"] == f"/proof/.venv/bin:{SYSTEM_PATH}"
 
 
 def test_tools_of_a_repository_around_the_home_are_kept() -> None:
     found = computed({"PATH": f"/home/pat/.local/bin:{SYSTEM_PATH}"}, "/home/pat/.cargo", inside=("/home/pat",))
-    assert (found.kept["CARGO_HOME"], found.omitted) == ("/home/pat/.cargo", ())
+    assert (found.kept["CARGO_HOME"], found.folders("/proof")[1]) == ("/home/pat/.cargo", [])
 
 
 def test_mise_trusts_the_tree_of_the_check() -> None:
@@ -149,7 +156,7 @@ def test_mise_trusts_the_tree_of_the_check() -> None:
 
 
 def test_the_user_s_home_is_a_choice() -> None:
-    found = computed({"TMPDIR": "/tmp"}, "/home/pat/.cargo", home_of_checks=USER)
+    found = computed({"TMPDIR": "/tmp"}, "/home/pat/.cargo", home_of_checks=USER_HOME)
     variables = found.variables_of("/private", "/proof")
     assert (variables["HOME"], variables["TMPDIR"]) == ("/home/pat", "/private/t")
     assert found.locations == ()
@@ -175,7 +182,7 @@ def start(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.delenv("PYENV_ROOT", raising=False)
     environments: list[CheckEnvironment] = []
 
-    def begin(home_of_checks: str = PRIVATE, git: Mapping[str, str] | None = None) -> ShellChecks:
+    def begin(home_of_checks: str = PRIVATE_HOME, git: Mapping[str, str] | None = None) -> ShellChecks:
         root = str(tmp_path / "repo")
         inputs = Inputs(dict(os.environ), ALLOWED, str(home), (root, f"{root}/.git"), home_of_checks=home_of_checks)
         environments.append(CheckEnvironment(inputs, lambda: git or {}))
@@ -252,11 +259,11 @@ def test_a_program_that_only_the_repository_s_path_entry_has_is_named(
     monkeypatch.setenv("PATH", f"{planted.parent}:{SYSTEM_PATH}")
     result = run(start(), "planted-pytest -q")
     assert result.result == evidence.ERRORED
-    assert str(planted.parent) in result.output
+    assert ".local/bin in your working tree" in result.output
 
 
 def test_the_user_s_home_is_recorded_as_weaker(start: Start, home: Path) -> None:
-    result = run(start(USER), "printf %s $HOME")
+    result = run(start(USER_HOME), "printf %s $HOME")
     assert (result.output, result.weaker) == (str(home), ("HOME is the user's (checks.home: user)",))
     assert run(start(), "true").weaker == ()
 

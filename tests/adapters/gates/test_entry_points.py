@@ -15,6 +15,7 @@ from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")
+TREE = "7" * 40
 
 
 class World:
@@ -53,7 +54,7 @@ class World:
         private = CheckEnvironment(Inputs(environment, ALLOWED, str(self.home), (root, f"{root}/.git")))
         private.watch(["tool --version", "python3 -c 1", "missing-tool"])
         checks = ShellChecks(root, ALLOWED, str, "run", private=private)
-        return lambda command: checks.command("AC-1", "", command, timeout=60, tree=None)
+        return lambda command: checks.command("AC-1", "", command, timeout=60, tree=TREE)
 
 
 @pytest.fixture
@@ -217,9 +218,9 @@ def test_hooks_of_a_virtual_environment_on_path_are_watched(world: World, tmp_pa
     private = CheckEnvironment(Inputs(variables, ALLOWED, str(world.home), (str(world.repository),)))
     checks = ShellChecks(str(world.repository), ALLOWED, str, "run", private=private)
     (packages,) = environment.glob("lib/python3*/site-packages")
-    assert checks.command("AC-1", "", "python3 -c 1", timeout=60, tree=None).entry_points == ()
+    assert checks.command("AC-1", "", "python3 -c 1", timeout=60, tree=TREE).entry_points == ()
     (packages / "sitecustomize.py").write_text("import os\nos._exit(0)\n")
-    cheated = checks.command("AC-1", "", "python3 -c 'raise SystemExit(1)'", timeout=60, tree=None)
+    cheated = checks.command("AC-1", "", "python3 -c 'raise SystemExit(1)'", timeout=60, tree=TREE)
     assert cheated.passed
     assert cheated.entry_points == (str(packages / "sitecustomize.py"),)
     private.close()

@@ -27,6 +27,7 @@ from idumb.gates.checks import ShellChecks
 Run = Callable[[str], Evidence]
 
 REAL_HOME = pwd.getpwuid(os.geteuid()).pw_dir
+TREE = "7" * 40
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -51,7 +52,7 @@ def run(tmp_path: Path, home: Path) -> Iterator[Run]:
                 CheckEnvironment(inputs, lambda: {"user.name": "Pat", "user.email": "p@example.invalid"})
             )
         checks = ShellChecks(str(root), DEFAULT_ENVIRONMENT, str, "run", private=environments[0])
-        return checks.command("AC-1", "", command, timeout=50, tree=None)
+        return checks.command("AC-1", "", command, timeout=50, tree=TREE)
 
     yield check
     for environment in environments:

@@ -1,0 +1,50 @@
+"""Build the environment of checks from the user's environment and settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from idumb.domain.settings import IN_COMMIT, CheckSettings
+from idumb.gates import toolchains
+from idumb.gates.check_environment import GIT_SETTINGS, CheckEnvironment, Inputs
+from idumb.git.discover import Repository
+from idumb.system.processes import child_process
+
+_RECORD = "entry-points.json"
+
+
+def build(
+    repository: Repository,
+    allowed: Sequence[str],
+    chosen: CheckSettings,
+    run: str | None = None,
+    *,
+    continued: bool = False,
+) -> CheckEnvironment:
+    """Build it before the first builder starts. `allowed` are the variables that checks may see.
+
+    `run` is None for checks of no run. `continued`: this process continues an attempt of the run.
+    """
+    here = run is not None and chosen.tree != IN_COMMIT
+    inputs = Inputs(
+        child_process.environment((*allowed, *toolchains.VARIABLES, "GIT_CONFIG_GLOBAL")),
+        allowed,
+        os.path.expanduser("~"),
+        () if here else (repository.root, repository.common_dir, repository.git_dir),
+        chosen.provide,
+        chosen.home,
+    )
+    record = None if run is None else os.path.join(repository.state_dir, _RECORD)
+    return CheckEnvironment(
+        inputs, partial(_git_settings, repository), record=record, run=run or "", continued=continued
+    )
+
+
+def _git_settings(repository: Repository) -> Mapping[str, str]:
+    """Return the settings of the user's git that a private home has."""
+    from idumb.git.clones import dry_run_clone
+
+    settings = dry_run_clone.settings(repository)
+    return {name: settings[name] for name in GIT_SETTINGS if name in settings}

@@ -1,0 +1,108 @@
+"""Checks have a private home; what decides which program they run must not change during a run (R-RUN-3, T12)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, shell, task
+
+SITE = f"$HOME/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+CHANGES = {
+    ".cargo/config.toml": "mkdir -p $HOME/.cargo; echo '[build]' > $HOME/.cargo/config.toml",
+    "sitecustomize.py": f"mkdir -p {SITE}; echo 'import os; os._exit(0)' > {SITE}/sitecustomize.py",
+    ".npmrc": "echo registry=http://127.0.0.1/ > $HOME/.npmrc",
+}
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def plan(project: Project, command: str, check: str = "test -s a.txt", **more: Any) -> None:
+    steps = [shell(f"echo made > a.txt; {command}")]
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=steps)], **more)
+
+
+def strict(project: Project) -> Answer:
+    approved = project.idumb("approve", "1", *project.answers(), "--hash", project.approval())
+    assert approved.code == 0, approved
+    return project.idumb("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
+
+
+def evidence(project: Project) -> dict[str, Any]:
+    (event,) = project.events("--kind", "evidence.recorded")
+    payload = event["payload"]
+    assert isinstance(payload, dict)
+    return payload
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_a_changed_entry_point_weakens_the_evidence_of_a_guided_run(project: Project, changed: str) -> None:
+    plan(project, CHANGES[changed])
+    assert project.execute().code == 0
+    (path,) = evidence(project)["entry_points"]
+    assert path.endswith(changed)
+    (report,) = project.folder.glob("**/checkpoint-T1-01*.md")
+    assert f"{changed} changed during the run" in report.read_text().replace("\\", "")
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_a_changed_entry_point_fails_a_task_of_a_strict_run(project: Project, changed: str) -> None:
+    plan(project, CHANGES[changed])
+    answer = strict(project)
+    assert answer.code == 1, answer
+    assert project.statuses() == {"T1-01": "failed"}
+    assert changed in answer.out
+    assert "changed during the run" in answer.out
+
+
+def test_a_strict_run_that_leaves_the_home_alone_completes(project: Project) -> None:
+    plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x")
+    assert strict(project).code == 0
+    assert "weaker" not in evidence(project)
+
+
+def test_a_check_gets_a_home_of_its_own_unless_the_project_asks_for_the_user_s(project: Project, home: Path) -> None:
+    check = f'test "$HOME" {{}} {home} && touch "$HOME/left" && test -d "$TMPDIR"'
+    plan(project, "true", check.format("!="))
+    assert project.execute().code == 0
+    assert not (home / "left").exists()
+    assert "weaker" not in evidence(project)
+
+
+def test_checks_with_the_user_s_home_are_recorded_as_weaker(project: Project, home: Path) -> None:
+    project.configure("checks: {home: user}\n")
+    plan(project, "true", f'test "$HOME" = {home}')
+    assert project.execute().code == 0
+    assert evidence(project)["weaker"] == ["HOME is the user's (checks.home: user)"]
+
+
+def test_what_a_builder_changes_in_another_process_is_seen(project: Project, home: Path) -> None:
+    """Between `start` and `submit`, and before a kill, idumb does not run."""
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
+    assert project.json("start", "T1-01", "--by", "an agent", "--approve", project.approval()).code == 0
+    (project.folder / "a.txt").write_text("made\n")
+    (home / ".npmrc").write_text("registry=http://127.0.0.1/\n")
+    assert project.json("submit", "T1-01").code == 0
+    assert evidence(project)["entry_points"] == [str(home / ".npmrc")]
+
+
+def test_no_private_folder_is_left(project: Project) -> None:
+    plan(project, "true")
+    before = _private_folders()
+    assert project.execute().code == 0
+    assert _private_folders() <= before
+
+
+def _private_folders() -> set[str]:
+    place = f"/tmp/idumb-{os.geteuid()}"
+    return set(os.listdir(place)) if os.path.isdir(place) else set()
