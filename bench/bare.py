@@ -110,6 +110,9 @@ class PassingChecks:
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
         return Evidence(subject, condition.subject, PASSED, tree=tree)
 
+    def watch(self, programs: Iterable[str]) -> None:
+        pass
+
     def end_processes(self) -> tuple[int, ...]:
         return ()
 

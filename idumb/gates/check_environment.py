@@ -209,27 +209,26 @@ class CheckEnvironment:
             self._user_path,
             [self._computed.kept.get("PYTHONUSERBASE") or f"{inputs.home}/.local", *environments],
         )
-        if record is not None and not (continued and self._restore(record, run)):
-            self._save(record, run)
+        self._record, self._run = record, run
+        if continued and record is not None:
+            self._restore(record)
 
-    def watch(self, commands: Iterable[str]) -> None:
-        """Record the programs that these commands name."""
-        self._entry_points.record(commands, self._user_path)
+    def watch(self, programs: Iterable[str]) -> None:
+        """Record which programs these names start."""
+        self._entry_points.record(programs, self._user_path)
+        if self._record is not None:
+            self._save(self._record)
 
-    def _restore(self, record: str, run: str) -> bool:
-        """Return whether the file has the state of this run."""
-        try:
+    def _restore(self, record: str) -> None:
+        """Use the state that an earlier process recorded; without one, that of now."""
+        with contextlib.suppress(LookupError, TypeError, ValueError):
             content = json.loads(_text(record, 1 << 22))
-            if content["run"] == run:
+            if content["run"] == self._run:
                 self._entry_points.restore(content)
-                return True
-        except (LookupError, TypeError, ValueError):
-            pass
-        return False
 
-    def _save(self, record: str, run: str) -> None:
+    def _save(self, record: str) -> None:
         with contextlib.suppress(OSError):  # without the file, a later process starts with what it finds
-            content = {"run": run, **self._entry_points.as_dict()}
+            content = {"run": self._run, **self._entry_points.as_dict()}
             atomic_write.write(record, json.dumps(content).encode("ascii"), durable=False, mode=0o600)
 
     @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.domain import wording
@@ -143,6 +143,10 @@ class ShellChecks:
         # `env NAME` asks what the user provides, whether or not checks can see it.
         variables = child_process.environment([condition.subject]) if condition.kind == "env" else {}
         return conditions.check(subject, condition, root=self._place(tree)[0], environment=variables, tree=tree)
+
+    def watch(self, programs: Iterable[str]) -> None:
+        if self._private is not None:
+            self._private.watch(programs)
 
     def end_processes(self) -> tuple[int, ...]:
         """End processes that builders and checks of this run left behind. Return their ids.

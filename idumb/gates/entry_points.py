@@ -46,10 +46,10 @@ class EntryPoints:
         self._started, self._known, self._programs = int(record["started"]), files, programs
         self._folders = None
 
-    def record(self, commands: Iterable[str], search_path: Sequence[str]) -> None:
-        """Record the programs that these commands name first."""
-        for name in dict.fromkeys(name for command in commands for name in _programs(command)):
-            if name not in self._programs:
+    def record(self, programs: Iterable[str], search_path: Sequence[str]) -> None:
+        """Record which programs these names start, unless they are recorded."""
+        for name in sorted(programs):
+            if _is_outside(name) and name not in self._programs:
                 path = _find(name, search_path)
                 self._programs[name] = (path, file_state.state(path))
 
@@ -145,7 +145,11 @@ def _matters(name: str) -> bool:
 
 def _programs(command: str) -> tuple[str, ...]:
     """Return the programs that a command names, without those relative to the tree, which is judged itself."""
-    return tuple(name for name in shell.read(command).programs if "/" not in name or name.startswith("/"))
+    return tuple(filter(_is_outside, shell.read(command).programs))
+
+
+def _is_outside(program: str) -> bool:
+    return "/" not in program or program.startswith("/")
 
 
 def _find(name: str, search_path: Sequence[str]) -> str:

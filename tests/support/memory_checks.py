@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
@@ -63,6 +63,9 @@ class MemoryChecks:
         holds = {"file-exists": exists, "file-absent": not exists}[condition.kind]
         result = evidence.PASSED if holds else evidence.FAILED
         return Evidence(subject, f"{condition.kind.replace('-', ' ')} {condition.subject}", result, tree=tree)
+
+    def watch(self, programs: Iterable[str]) -> None:
+        pass
 
     def end_processes(self) -> tuple[int, ...]:
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.domain.plans.plan import Condition, Plan, Task
@@ -41,6 +41,9 @@ class Checks(Protocol):
         """Return the same checks, except that HEAD is this commit where a check runs apart."""
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
+
+    def watch(self, programs: Iterable[str]) -> None:
+        """Record which programs these names start, before the first builder can replace them."""
 
     def end_processes(self) -> tuple[int, ...]:
         """Kill the processes that builders and checks left; return their ids."""

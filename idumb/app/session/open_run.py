@@ -10,6 +10,7 @@ from idumb.app.ports.workspace import Workspace
 from idumb.app.worktree import abandoned_clones
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
+from idumb.domain.intake import ground
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
 
@@ -28,13 +29,15 @@ def run_context(
     kind = workspace or builder_commits.workspace_of(policy, journal.state.workspace)
     place = _workspace(services, journal.state, kind)
     commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
+    checks = services.open_checks(place, journal.state.id, continued=_has_open_attempt(journal.state))
+    checks.watch(ground.named_programs(contract))
     return RunContext(
         services,
         journal,
         contract,
         place,
         services.open_agents(place, journal.state.id),
-        services.open_checks(place, journal.state.id, continued=_has_open_attempt(journal.state)),
+        checks,
         policy,
         on_deviation,
         max_attempts or services.settings.run.max_attempts,

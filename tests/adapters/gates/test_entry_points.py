@@ -52,7 +52,7 @@ class World:
         root = str(self.repository)
         environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home)}
         private = CheckEnvironment(Inputs(environment, ALLOWED, str(self.home), (root, f"{root}/.git")))
-        private.watch(["tool --version", "python3 -c 1", "missing-tool"])
+        private.watch(["tool", "python3", "missing-tool"])
         checks = ShellChecks(root, ALLOWED, str, "run", private=private)
         return lambda command: checks.command("AC-1", "", command, timeout=60, tree=TREE)
 
