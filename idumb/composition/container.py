@@ -383,10 +383,10 @@ class Container:
     def _proving_tree(self) -> ProvingTree:
         from idumb.domain import paths
         from idumb.domain.settings import CheckSettings
-        from idumb.git import proving_tree
+        from idumb.git import proving_folders, proving_tree
 
         chosen = self.settings.checks or CheckSettings()
-        top = proving_tree.place(self.user_repository)
+        top = proving_folders.place(self.user_repository)
         lender = self.user_repository.root
         return proving_tree.ProvingTree(self.repository, top, paths.cover(chosen.cache), chosen.provide, lender)
 

@@ -15,7 +15,7 @@ from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
-from idumb.git import branch, git_program, guarded_files, index_file, open_repository, stale_locks
+from idumb.git import branch, git_program, guarded_files, index_file, open_repository, proving_folders, stale_locks
 from idumb.git import refs as own_refs
 from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Repository
@@ -269,6 +269,7 @@ class GitHistory:
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
         removed = stale_locks.clear(self._place, self.head().branch, since)
+        proving_folders.clear()
         return (*removed, *dry_run_clone.clear(self._place), *fresh_clone.clear())
 
     def _branch_ref(self) -> str | None:

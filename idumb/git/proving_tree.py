@@ -24,14 +24,11 @@ from idumb.git.clones import clone, locked_folders
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
-from idumb.system.files import outside_folders, user_folders
 
-_PLACE = "idumb-proving"
 _WORK = "work"
 _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
-_SHORT = 16
 _RACY = 20_000_000
 """Nanoseconds: some kernels stamp files only every few milliseconds, so a young file may have changed unseen."""
 
@@ -151,7 +148,8 @@ class ProvingTree:
         """Remove it."""
         if self._folder is not None:
             (folder, lock), self._folder = self._folder, None
-            locked_folders.unlock(folder, lock)
+            with contextlib.suppress(OSError):  # the next command removes what is left
+                locked_folders.unlock(folder, lock)
             for above in (self._top, os.path.dirname(self._top)):
                 locked_folders.remove_empty(above)
         self._tree, self._files, self._opened = None, {}, None
@@ -428,19 +426,6 @@ class ProvingTree:
             reference = self._objects.references[name]
             if isinstance(reference.target, pygit2.Oid):
                 yield f"{reference.target} {name}\n"
-
-
-def place(repository: Repository) -> str:
-    """Return the folder of a repository's proving trees: outside the working tree, and with no manifest above it."""
-    own = f"{_PLACE}-{os.geteuid()}"
-    candidates = (os.path.join(user_folders.beside_state(), _PLACE), os.path.join("/var/tmp", own))  # noqa: S108
-    free = (
-        folder
-        for folder in map(os.path.realpath, candidates)
-        if not f"{folder}/".startswith(f"{repository.root.rstrip('/')}/")
-        and outside_folders.manifest_above(folder) is None
-    )
-    return os.path.join(next(free, candidates[0]), user_folders.repository_id(repository.common_dir)[:_SHORT])
 
 
 def _reader(repository: pygit2.Repository) -> Callable[[bytes], Mapping[str, Item]]:

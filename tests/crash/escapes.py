@@ -1,8 +1,8 @@
 """More than thirty ways to leave a process behind, all at once. Run `python escapes.py` in a workspace.
 
-Files in the folder above the workspace report progress: each process adds a line `NAME PID START` to `pids`. The named
-pipe `door` receives a word when all processes have started. `main` says what this program does next: wait, deaf,
-stopped or exit. If the program is started again in the same workspace, it writes `a.txt` and exits.
+Files in the folder that the variable CASE names report progress: each process adds a line `NAME PID START` to `pids`.
+The named pipe `door` receives a word when all processes have started. `main` says what this program does next: wait,
+deaf, stopped or exit. If the program is started again for the same case, it writes `a.txt` and exits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-HERE = os.path.dirname(os.getcwd())
+HERE = os.environ.get("CASE", "")
 PYTHON = sys.executable
 _LONGEST = 40.0
 MOVING = "moves from process to process"

@@ -39,6 +39,7 @@ NOT_FOUND_AFTER_KILL = {
 }
 
 CONFIG = """\
+environment: [CASE]
 bindings:
   escaping:
     adapter: command
@@ -146,9 +147,13 @@ def _begin(warm: Warm, template: Template, place: Path, case: Case, plant: str) 
     consent = template.consents[case.host]
     argv = ["execute-phase", PHASES[case.host], "--approve", consent, "--max-attempts", "1", "--json"]
     hook = "tests.crash.leftover_processes:planted" if plant else ""
-    environment = {"TMPDIR": str(place / "tmp")}
-    started = warm.start(place / "repo", *argv, environment=environment, hook=hook, given=plant)
+    started = warm.start(place / "repo", *argv, environment=_environment(place), hook=hook, given=plant)
     return Begun(case, place, consent, door, started)
+
+
+def _environment(place: Path) -> dict[str, str]:
+    """Return variables with which everything is below the case's folder, also the working tree of the checks."""
+    return {"CASE": str(place), "TMPDIR": str(place / "tmp"), "XDG_STATE_HOME": str(place / "state")}
 
 
 def planted(fault: str) -> None:
@@ -172,7 +177,7 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
     words = f"{case}: {answer}"
     if case.end == KILL:
         argv = ["resume", PHASES[case.host], "--approve", begun.consent, "--json"]
-        again = warm.run(place / "repo", *argv, environment={"TMPDIR": str(place / "tmp")})
+        again = warm.run(place / "repo", *argv, environment=_environment(place))
         words += f" {again}"
         with tally.case(f"{case}: the next command"):
             assert again.code == 0, words
@@ -180,6 +185,7 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
         assert answer.code == CODES[case.end], words
     with tally.case(f"{case}: temporary files"):
         assert os.listdir(place / "tmp") == [], words
+        assert not (place / "state/idumb-proving").exists(), words
         assert [str(path) for path in (place / "repo/.git/idumb").rglob("idumb-*")] == [], words
     pids = _noted(place)
     for name in escapes.NAMES:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, proving_tree
+from idumb.git import discover, proving_folders
+from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
 from tests.support.gitrepo import GitSandbox
 
@@ -26,7 +27,7 @@ def proving(sandbox: GitSandbox) -> Iterator[ProvingTree]:
 
 def create(sandbox: GitSandbox, **options: Any) -> ProvingTree:
     repository = discover.find(str(sandbox.root))
-    return ProvingTree(repository, proving_tree.place(repository), **options)
+    return ProvingTree(repository, proving_folders.place(repository), **options)
 
 
 def tree(sandbox: GitSandbox, revision: str = "HEAD") -> str:
@@ -224,33 +225,38 @@ def test_it_is_outside_the_repository_and_below_no_manifest(
     """Node, pytest and cargo search the folders above."""
     state, repository = tmp_path / "state", discover.find(str(sandbox.root))
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    assert proving_tree.place(repository).startswith(f"{state}/idumb-proving/")
+    assert proving_folders.place(repository).startswith(f"{state}/idumb-proving/")
     (tmp_path / "package.json").write_text("{}\n")
-    assert proving_tree.place(repository).startswith("/var/tmp/idumb-proving-")
+    assert proving_folders.place(repository).startswith("/var/tmp/idumb-proving-")
     (tmp_path / "package.json").unlink()
     monkeypatch.setenv("XDG_STATE_HOME", str(sandbox.root / "state"))
-    assert proving_tree.place(repository).startswith("/var/tmp/idumb-proving-")
+    assert proving_folders.place(repository).startswith("/var/tmp/idumb-proving-")
 
 
-def test_closing_removes_it_and_a_killed_one_is_removed_by_the_next(
+def test_closing_removes_it_and_the_next_command_removes_that_of_a_killed_one(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     sandbox.write_all({"a.txt": "a\n"})
     sandbox.commit()
     code = (
-        "import sys; from idumb.git import discover, proving_tree\n"
+        "import sys; from idumb.git import discover, proving_folders, proving_tree\n"
         "place = discover.find(sys.argv[1])\n"
-        "made = proving_tree.ProvingTree(place, proving_tree.place(place)); made.show(sys.argv[2], None)\n"
+        "made = proving_tree.ProvingTree(place, proving_folders.place(place)); made.show(sys.argv[2], None)\n"
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(sandbox.root), tree(sandbox)], check=False)
-    left = list((tmp_path / "state").rglob("a.txt"))
-    assert len(left) == 1
+    killed = [sys.executable, "-c", code, str(sandbox.root), tree(sandbox)]
+    subprocess.run(killed, check=False)
+    assert len(list((tmp_path / "state").rglob("a.txt"))) == 1
+    GitHistory(discover.find(str(sandbox.root))).remove_stale_files(None)
+    assert not (tmp_path / "state" / "idumb-proving").exists()
+    subprocess.run(killed, check=False)
     first, second = (create(sandbox) for _ in range(2))
     show(first, sandbox)
     show(second, sandbox)
     assert first.root != second.root
+    assert len(list((tmp_path / "state").rglob("a.txt"))) == 2
+    proving_folders.clear()
     assert len(list((tmp_path / "state").rglob("a.txt"))) == 2
     first.close()
     second.close()
