@@ -24,7 +24,7 @@ def proofs() -> list[str]:
 
 
 def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
-    """The builder's real work is in an ignored file: a clone of the commit does not do it."""
+    """R-RUN-3: the builder's real work is in an ignored file, so a clone of the commit does not do it."""
     command = "echo 'echo done' > hidden.log; echo '. ./hidden.log' > app.sh"
     project.plan([task("T1-01", files="create `app.sh`", check="sh app.sh", steps=[shell(command)])])
     answer = project.execute("--max-attempts", "1")
@@ -118,7 +118,7 @@ def test_what_a_check_leaves_never_enters_the_user_s_folder(project: Project) ->
 
 @pytest.mark.parametrize(("hook", "code"), [("a.txt", 0), ("bad", 1)])
 def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hook: str, code: int) -> None:
-    """A formatter is welcome; one that breaks the work is found, although the commit exists."""
+    """R-RUN-3: a formatter is welcome; one that breaks the work is found, although the commit exists."""
     text = "grep -q formatted a.txt || echo formatted >> a.txt" if hook == "a.txt" else "echo broken > a.txt"
     hook_text = f"#!/bin/sh\n{text}\ngit add a.txt\n"
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt", steps=[write("a.txt", "made\n")])])
