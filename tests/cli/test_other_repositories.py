@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -195,12 +197,31 @@ def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Projec
     assert "path.other-repository" in answer.out
 
 
-def test_changes_of_a_killed_attempt_in_a_submodule_are_reported_and_left(project: Project) -> None:
-    """R-GIT-7: the next attempt starts from it."""
+def test_changes_of_a_killed_attempt_in_a_submodule_are_decided_and_left(project: Project) -> None:
+    """R-GIT-7: no task may take them, and the next attempt starts from it."""
     command(project, f"test -e ../once || echo gone > {SUB}/lib.txt; touch ../once; echo a > vendor/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
     run_killed_before(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
     answer = project.resume()
     assert f"T1-01 was interrupted; also changed since then, left as it is: {SUB}/lib.txt" in answer.out, answer
-    assert answer.code == 0, answer
+    assert answer.code == 5, answer
+    (question,) = answer.data["decisions"]
+    assert (question["evidence"], [c["id"] for c in question["choices"]]) == ([f"{SUB}/lib.txt"], ["retry", "halt"])
+    assert project.json("decide", question["id"], "retry").code == 0
+    assert project.resume().code == 0
     assert files(project)["lib.txt"] == "gone\n"
+
+
+def test_what_a_cancelled_attempt_changed_in_a_submodule_is_decided(project: Project, tmp_path: Path) -> None:
+    """R-GIT-7: the command that resumes has seen no repository yet."""
+    door = tmp_path / "door"
+    os.mkfifo(door)
+    command(project, f"test -e ../once || {{ touch ../once; echo gone > {SUB}/lib.txt; echo > {door}; sleep 600; }}")
+    project.plan([projects.task("T1-01", files="create `a.txt`")])
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        door.read_text()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    answer = project.resume()
+    assert answer.code == 5, answer
+    assert answer.data["decisions"][0]["evidence"] == [f"{SUB}/lib.txt"]

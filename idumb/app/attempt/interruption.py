@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from idumb.app.attempt import projections, questions
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import attempt_ref
-from idumb.app.ports.repository import Snapshot
+from idumb.app.ports.repository import NestedChange, Snapshot
 from idumb.app.worktree import abandoned_clones, preconditions, task_base, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import paths, wording
@@ -54,12 +54,14 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     tampered = preconditions.changed_guarded(services, context.journal.state)
     theirs = services.trees.repositories() if here else ()
     touched = [c.path for c in changed if covers(c.path) and paths.repository_of(c.path, theirs) is None]
-    inner = _nested_changes(context, task.id, task_state.attempt.number) if theirs else ()
+    nested = task_base.nested_changes(context, task_state) if theirs else ()
+    inner = tuple(change.path for change in nested)
     inner = tool_leftovers.work_only(services, context.journal.state, inner, snapshot.tree, declared)
     attributed = {*touched, *inner}
     others = [c.path for c in changed if c.path not in attributed and not paths.matches_any(c.path, paths.OWN_FILES)]
     others += inner
-    strays = _strays(context, task, changed, others) if others and here else ()
+    counted_nested = [change for change in nested if change.path in inner]
+    strays = _strays(context, task, changed, others, counted_nested) if others and here else ()
     context.journal.write(
         context.journal.event(
             "attempt.interrupted",
@@ -98,7 +100,11 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
 
 
 def _strays(
-    context: RunContext, task: Task, changed: Sequence[ledger.Change], others: Sequence[str]
+    context: RunContext,
+    task: Task,
+    changed: Sequence[ledger.Change],
+    others: Sequence[str],
+    nested: Sequence[NestedChange],
 ) -> tuple[ledger.Line, ...]:
     """Return the lines of undeclared changes that the attempt may have made. A person decides about them.
 
@@ -115,16 +121,13 @@ def _strays(
         possible &= {change.path for change in context.services.trees.changes(task_state.work.base, frozen)}
     outside = [change for change in changed if change.path in possible]
     lines = ledger.compare(None, outside, context.protected(plan)).lines
-    return tuple(line for line in lines if line.status in (ledger.UNDECLARED, ledger.PROTECTED))
-
-
-def _nested_changes(context: RunContext, task: str, attempt: int) -> tuple[str, ...]:
-    """Return paths in nested repositories that changed since an interrupted attempt began."""
-    ref = attempt_ref(context.services, context.run, task, attempt, "base")
-    commit = context.services.history.refs(ref).get(ref)
-    if commit is None:
-        return ()
-    return tuple(change.path for change in context.services.trees.nested_changes(Snapshot(commit, "", ref)))
+    strays = [line for line in lines if line.status in (ledger.UNDECLARED, ledger.PROTECTED)]
+    if frozen is None:
+        strays += [
+            ledger.Line(c.path, ledger.PROTECTED, ledger.MODIFIED, None, c.repository, within=c.repository, kept=c.kept)
+            for c in nested
+        ]
+    return tuple(strays)
 
 
 def _note_others(context: RunContext, task: Task, others: list[str]) -> None:

@@ -20,12 +20,13 @@ from idumb.domain.plans.plan import (
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import ANSWERED, RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
 
 DEVIATION_MARK = ".deviation."
 DEVIATION = "deviation"
 ACCEPT, RETRY, HALT = "accept", "retry", "halt"
+WAITS = "waits"
 YES, NO = "yes", "no"
 DONE, NOT_DONE = "done", "not-done"
 SKIP, FAIL, AGAIN = "skip", "fail", "again"
@@ -53,21 +54,18 @@ def ask_about_strays(
         return ()
     if contracts.in_editor(plan, task, context.services.settings) or exposed_secrets.any_in(context.services, strays):
         return ()
-    interrupted = context.journal.state.tasks[task.id].attempt.outcome == outcome.CANCELLED
-    question = (interrupted_question if interrupted else _strays_question)(task, attempt, strays)
+    question = _strays_question(task, attempt, strays)
     return (
         context.journal.question_event(question, task.id, attempt),
         event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
     )
 
 
-def ask_about_recorded_strays(
-    context: RunContext, task: Task, task_state: TaskState, reason: str = ""
-) -> tuple[NewEvent, ...]:
-    """Return the same events for an attempt that was recorded before idumb was killed, or as interrupted."""
+def ask_about_recorded_strays(context: RunContext, task: Task, task_state: TaskState) -> tuple[NewEvent, ...]:
+    """Return the same events for an attempt that was recorded before idumb was killed."""
     lines = run_lookup.last_ledger(context.services, context.run, task.id)
     statuses = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(context, task, task_state.attempt.number, reason or task_state.reason, statuses)
+    return ask_about_strays(context, task, task_state.attempt.number, task_state.reason, statuses)
 
 
 def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
@@ -103,8 +101,43 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
     )
 
 
-def interrupted_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
-    """Return the question about files that changed outside the task since an attempt began that was interrupted."""
+def ask_about_interrupted(
+    context: RunContext, task: Task, strays: Sequence[str], reason: str
+) -> tuple[tuple[NewEvent, ...], str]:
+    """Ask what happens with undeclared changes since an attempt began that was interrupted.
+
+    Return the events and the answer: `WAITS` if it comes later, `HALT` also if nobody may be asked.
+    """
+    state, event = context.journal.state, context.journal.event
+    number, plan = state.tasks[task.id].attempt.number, context.plans[task.id]
+    if STRICT in (plan.mode, state.mode) or context.on_deviation is not None:
+        return (), HALT
+    if exposed_secrets.any_in(context.services, strays):
+        return (), HALT
+    question = _interrupted_question(task, number, strays, protected=_protected(context, task, strays))
+    asked = context.journal.question_event(question, task.id, number)
+    if not context.services.asker.interactive:
+        return (asked, event("task.waiting", task.id, number, decisions=[question.id], reason=reason)), WAITS
+    answer = context.services.asker.ask(question)
+    if answer is None or answer.choice == HALT:
+        return (), HALT
+    answered = context.journal.answer_event(answer, task.id, number)
+    yours = is_yours(context, task, answer.choice)
+    return (asked, answered, event("task.reset", task.id, reason=ANSWERED, **yours)), answer.choice
+
+
+def accepts_interrupted(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
+    """Return whether such changes belong to the task without a question. No task may take a protected path."""
+    return accepts_strays(context, task, strays) and not _protected(context, task, strays)
+
+
+def _protected(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
+    lines = run_lookup.last_ledger(context.services, context.run, task.id)
+    return any(line["status"] == ledger.PROTECTED and line["path"] in strays for line in lines)
+
+
+def _interrupted_question(task: Task, attempt: int, strays: Sequence[str], *, protected: bool) -> Decision:
+    accept = Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it")
     return Decision(
         id=f"{task.id}{DEVIATION_MARK}{attempt}",
         kind=DEVIATION,
@@ -114,7 +147,7 @@ def interrupted_question(task: Task, attempt: int, strays: Sequence[str]) -> Dec
         why="The attempt may have changed them, or you did; idumb cannot tell and reverts nothing.",
         evidence=tuple(strays),
         choices=(
-            Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it"),
+            *(() if protected else (accept,)),
             Choice(RETRY, "they are mine", "they stay as they are, and the task is retried on top of them"),
             Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
         ),

@@ -28,7 +28,6 @@ from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
-from idumb.domain.runs.run import ANSWERED
 
 EDITOR = agent.EDITOR
 
@@ -145,26 +144,16 @@ def _undecided(context: RunContext, task: Task) -> Ending | None:
     None if there are none, or if they were accepted or are yours.
     """
     strays = task_base.left_by_interruption(context, task)
-    if not strays or questions.accepts_strays(context, task, strays):
+    if not strays or questions.accepts_interrupted(context, task, strays):
         return None
-    task_state, event = context.journal.state.tasks[task.id], context.journal.event
     reason = f"was interrupted; since it began, files changed that it does not declare: {wording.listed(strays)}"
-    number = task_state.attempt.number
-    waits = questions.ask_about_recorded_strays(context, task, task_state, reason)
-    if waits:
-        context.journal.write(*waits)
-        return Ending("waiting", f"{task.id} {reason}", task.id)
-    if context.on_deviation is None and context.services.asker.interactive and not context.strict:
-        question = questions.interrupted_question(task, number, strays)
-        answer = context.services.asker.ask(question)
-        if answer is not None and answer.choice != questions.HALT:
-            yours = questions.is_yours(context, task, answer.choice)
-            asked = context.journal.question_event(question, task.id, number)
-            answered = context.journal.answer_event(answer, task.id, number)
-            context.journal.write(asked, answered, event("task.reset", task.id, reason=ANSWERED, **yours))
-            return None
-    context.journal.write(task_failure.failed(context, task, number, reason))
-    return Ending("halted", f"{task.id} {reason}", task.id)
+    events, answer = questions.ask_about_interrupted(context, task, strays, reason)
+    if answer == questions.HALT:
+        number = context.journal.state.tasks[task.id].attempt.number
+        events = (task_failure.failed(context, task, number, reason),)
+    context.journal.write(*events)
+    ends = {questions.WAITS: "waiting", questions.HALT: "halted"}
+    return Ending(ends[answer], f"{task.id} {reason}", task.id) if answer in ends else None
 
 
 def adopt(context: RunContext, task: Task) -> Ending | None:

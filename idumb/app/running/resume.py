@@ -81,19 +81,33 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
         preconditions.accept_guarded(services, journal, request.accept_git)
         restore.finish_interrupted(services, journal, contract)
         journal.write(journal.event("run.resumed", reason="resume"))
-        _reset(journal, again, deviations=request.on_deviation is not None)
+        _reset(services, journal, again, deviations=request.on_deviation is not None)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))
         result = run_lifecycle.run_to_end(services, journal, contract, request)
     return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
-def _reset(journal: Journal, again: Retry, *, deviations: bool) -> None:
+def _reset(services: Services, journal: Journal, again: Retry, *, deviations: bool) -> None:
     """Reset the tasks to retry: failed ones, and those stopped by an undeclared change if a policy for it is given."""
     for task, task_state in list(journal.state.tasks.items()):
         selected = again.selects(task_state) or (deviations and task_state.work.deviations)
         if selected and (task_state.status == outcome.FAILED or questions.waits_about_strays(task_state)):
-            journal.write(journal.event("task.reset", task, reason="retry", **({"once": True} if again.once else {})))
+            once = {"once": True} if again.once else {}
+            nested = _seen_in_repositories(services, journal, task_state)
+            journal.write(journal.event("task.reset", task, reason="retry", **once, **nested))
+
+
+def _seen_in_repositories(services: Services, journal: Journal, task_state: TaskState) -> dict[str, list[str]]:
+    """Return which changes of an interrupted attempt were in nested repositories; who retries the task has seen them.
+
+    Nothing but that can settle them, because idumb saves no commits of other repositories.
+    """
+    if task_state.attempt.outcome != outcome.CANCELLED or not task_state.work.deviations:
+        return {}
+    rows = run_lookup.last_ledger(services, journal.state.id, task_state.id)
+    nested = [row["path"] for row in rows if "within" in row]
+    return {"yours": nested} if nested else {}
 
 
 def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref, kept_at
-from idumb.app.ports.repository import Trees
+from idumb.app.ports.repository import NestedChange, Snapshot, Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
@@ -268,10 +268,20 @@ def left_by_interruption(context: RunContext, task: Task) -> tuple[str, ...]:
     if base is None or context.workspace.kind != "here":
         return ()
     declared = paths.cover((*ledger.written_paths(task.files), *task_state.work.accepted_paths))
-    trees, possible = context.services.trees, [path for path in task_state.work.deviations if not declared(path)]
-    present = trees.scan(possible)
+    trees, strays = context.services.trees, task_state.work.deviations
+    present = trees.scan(strays)  # first, because it finds the nested repositories
+    inner = {change.path for change in nested_changes(context, task_state)} if trees.repositories() else set()
+    possible = [path for path in strays if path in inner or not declared(path)]
     changed = [path for path in _open_deviations(context, task_state, present) if path in possible]
-    return tuple(path for path in changed if trees.entry(present, path) != trees.entry(base, path))
+    differing = {path for path in changed if trees.entry(present, path) != trees.entry(base, path)}
+    return tuple(path for path in possible if path in differing or path in inner)
+
+
+def nested_changes(context: RunContext, task_state: TaskState) -> tuple[NestedChange, ...]:
+    """Return what changed in nested repositories since the last attempt of a task began."""
+    ref = attempt_ref(context.services, context.run, task_state.id, task_state.attempt.number, "base")
+    commit = context.services.history.refs(ref).get(ref)
+    return () if commit is None else context.services.trees.nested_changes(Snapshot(commit, "", ref))
 
 
 @dataclass(frozen=True, slots=True)
