@@ -174,6 +174,16 @@ def test_a_dry_run_works_from_other_folders_too(project: Project, kind: str) -> 
     assert statuses(rehearse(project, "--workspace", kind)) == {"T1-01": "completed", "T1-02": "completed"}
 
 
+def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Project) -> None:
+    """R-RUN-3: git ignores it, so the copy of the repository does not have it."""
+    project.repo.write_all({".gitignore": "data/\n", "data/x": "x\n"})
+    project.repo.commit("ignore", ".gitignore")
+    project.configure("checks: {provide: [data]}\n")
+    needing = task("T1-01", files="create `a.txt`", check="test -s data/x", steps=[write("a.txt", "a\n")])
+    project.plan([needing])
+    assert statuses(rehearse(project)) == {"T1-01": "completed"}
+
+
 def test_a_repository_without_commits_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     project = projects.create(sandbox, commit=False)
