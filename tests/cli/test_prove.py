@@ -318,6 +318,16 @@ def test_checks_get_a_private_home_and_no_prompt(project: Project, home: Path) -
     assert checks(prove(project)) == {"AC-1": "same", "AC-2": "same"}
 
 
+def test_a_home_that_is_not_private_is_named(project: Project) -> None:
+    project.configure("checks: {home: user}\n")
+    done(
+        project,
+        making("T1-01", "a.txt", criteria='  - [ ] home — check: `test -e "$HOME/gitconfig" && test -s a.txt`\n'),
+    )
+    answer = prove(project)
+    assert (checks(answer), answer.object["warnings"]) == ({"AC-1": "same"}, ["HOME is the user's (checks.home: user)"])
+
+
 def test_hooks_templates_and_git_settings_of_the_user_have_no_effect(project: Project, home: Path) -> None:
     in_clone = 'case "$PWD" in */idumb-proofs-*) test ! -e .git/hooks && test $(wc -c < a.txt) = 2; esac'
     done(project, making("T1-01", "a.txt", "a\n", criteria=f"  - [ ] plain — check: `{in_clone}`\n"))

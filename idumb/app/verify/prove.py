@@ -258,6 +258,7 @@ def _now(proof: _Proof, check: Check) -> Evidence:
     if key not in proof.ran:
         proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
         proof.checks.end_processes()
+        proof.notes += proof.ran[key].weaker
     return proof.ran[key]
 
 
