@@ -35,6 +35,7 @@ def build(
         () if here else (repository.root, repository.common_dir, repository.git_dir),
         chosen.provide,
         chosen.home,
+        here,
     )
     record = None if run is None else os.path.join(repository.state_dir, _RECORD)
     return CheckEnvironment(

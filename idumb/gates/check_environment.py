@@ -21,7 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from idumb.system.files.private_folder import PrivateFolder
 
-_WEAKER = "HOME is the user's (checks.home: user)"
+_IN_PLACE = "it judges the files of the working tree, not the commit (checks: here)"
+_HOME = "HOME is the user's (checks.home: user)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Inputs:
     - `environment`: the user's, as far as `allowed` and the toolchains name it. `home` is absolute.
     - `inside`: absolute folders of the repository: its working tree first, then its git folder; empty if checks may see
       them.
+    - `in_place`: checks judge the files of the working tree.
     - `provided`: paths below the working tree that the proving tree has too.
     """
 
@@ -40,6 +42,7 @@ class Inputs:
     inside: Sequence[str]
     provided: Sequence[str] = ()
     home_of_checks: str = PRIVATE_HOME
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,10 @@ class CheckEnvironment:
         self._home = inputs.home
         self._session: PrivateFolder | None = None
         self._number = 0
-        self._weaker = (_WEAKER,) if inputs.home_of_checks == USER_HOME else ()
+        self._weaker = (
+            *((_IN_PLACE,) if inputs.in_place else ()),
+            *((_HOME,) if inputs.home_of_checks == USER_HOME else ()),
+        )
         top = self._inside[0] if self._inside else ""
         self._user_path = tuple(self._computed.folders(top)[0])
         environments = [f"{top}/{path.strip('/')}" for path in inputs.provided]

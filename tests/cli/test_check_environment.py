@@ -65,6 +65,21 @@ def test_a_changed_entry_point_fails_a_task_of_a_strict_run(project: Project, ch
     assert "changed during the run" in answer.out
 
 
+def test_a_change_by_the_last_check_leaves_a_strict_phase_unverified(project: Project, home: Path) -> None:
+    plan(project, "true", f"test -s a.txt && echo x=1 > {home}/.npmrc")
+    answer = strict(project)
+    assert answer.code != 0
+    assert project.statuses() == {"T1-01": "completed"}
+    assert ".npmrc changed during the run" in answer.out
+
+
+def test_checks_in_the_working_tree_are_recorded_as_weaker(project: Project) -> None:
+    project.configure("checks: here\n")
+    plan(project, "true")
+    assert project.execute().code == 0
+    assert evidence(project)["weaker"] == ["it judges the files of the working tree, not the commit (checks: here)"]
+
+
 def test_a_strict_run_that_leaves_the_home_alone_completes(project: Project) -> None:
     plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x")
     assert strict(project).code == 0

@@ -81,6 +81,12 @@ def regressed(regressions: Sequence[Evidence]) -> list[str]:
     ]
 
 
+def changed_entry_points(checked: Sequence[Evidence]) -> list[str]:
+    """Return what decides which programs the checks ran, and changed during the run."""
+    paths = dict.fromkeys(path for e in checked for path in e.entry_points)
+    return [f"{path} changed during the run, so the checks after the change prove less" for path in paths]
+
+
 def roles_not_asked(roles: Sequence[str]) -> list[str]:
     """Return a reason that names bound roles which the caller did not want to ask."""
     words = f"the {' and the '.join(roles)} {'was' if len(roles) == 1 else 'were'} not asked"

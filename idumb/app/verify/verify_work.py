@@ -22,6 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
+from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, levels
 from idumb.domain.runs.run import RunState
 
@@ -117,6 +118,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
     ]
     missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
+    if STRICT in (contract.mode, journal.state.mode):
+        missing += tuple(verdict.changed_entry_points([*gathered, *regressions]))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
