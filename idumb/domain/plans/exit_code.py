@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from idumb.domain.plans import shell
 from idumb.domain.plans.shell import Word
+from idumb.domain.plans.simple_command import SimpleCommand, without_prefixes
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND, CONDITION, LOOP = (
     "pipe",
@@ -26,39 +27,6 @@ PIPE, FALLBACK, SEQUENCE, BACKGROUND, CONDITION, LOOP = (
 )
 
 # fmt: off
-_TOOLS = frozenset({
-    "ava", "ctest", "eslint", "flake8", "golangci-lint", "gradlew", "jasmine", "jest", "karma", "mocha", "mvnw",
-    "mypy", "nox", "phpunit", "py.test", "pylint", "pyright", "pytest", "rspec", "ruff", "shellcheck", "tap", "tape",
-    "tox", "tsc", "unittest", "vitest",
-})
-"""Programs that judge work."""
-_BUILDERS = frozenset({"bazel", "gmake", "gradle", "just", "make", "mvn", "ninja", "rake"})
-_SUBCOMMANDS = frozenset({
-    ("bun", "test"), ("cargo", "build"), ("cargo", "check"), ("cargo", "clippy"), ("cargo", "nextest"),
-    ("cargo", "test"), ("dotnet", "build"), ("dotnet", "test"), ("go", "build"), ("go", "test"), ("go", "vet"),
-    ("npm", "run"), ("npm", "t"), ("npm", "test"), ("playwright", "test"), ("pnpm", "run"),
-    ("pnpm", "test"),
-    ("react-scripts", "test"), ("swift", "test"), ("yarn", "run"), ("yarn", "test"),
-})
-_TESTS = frozenset({"check", "t", "test", "tests", "unittest"})
-_TEST_TOOLS = _TOOLS - {"eslint", "flake8", "golangci-lint", "gradlew", "mvnw", "mypy", "pylint", "pyright", "ruff",
-                        "shellcheck", "tsc"}
-_JUDGES = frozenset({"[", "[[", "cmp", "diff", "egrep", "fgrep", "grep", "rg", "test"})
-_FILTERS = frozenset({
-    "base64", "cat", "column", "cut", "fmt", "fold", "head", "iconv", "less", "more", "nl", "od", "rev", "sed", "sort",
-    "strings", "tac", "tail", "tee", "tr", "ts", "uniq", "wc", "xxd",
-})
-"""Programs that succeed whatever they read."""
-_SURE = frozenset({":", "echo", "printf", "seq", "sleep", "true", "yes"})
-_SETUP = frozenset({
-    ".", "alias", "cd", "chmod", "command", "cp", "declare", "export", "kill", "killall", "ln", "local", "ls", "mkdir",
-    "mv", "pkill", "popd", "pushd", "pwd", "read", "readonly", "rm", "rmdir", "set", "shopt", "source", "stty", "touch",
-    "ulimit", "umask", "unset", "wait",
-})
-_PREFIXES = frozenset({"command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run"})
-_RUNS_NOTHING = frozenset({
-    "--co", "--collect-only", "--dry-run", "--help", "--list", "--listTests", "--version", "-V", "-h",
-})
 _OPAQUE = frozenset({"break", "case", "continue", "eval", "function", "return", "select", "trap"})
 _ENDS = frozenset({"}", ")", "fi", "done", "then", "elif", "else", "do", "esac"})
 # fmt: on
@@ -78,42 +46,6 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class _Simple:
-    """A simple command: its words, without assignments and prefixes such as `timeout 60`."""
-
-    words: tuple[str, ...]
-
-    @property
-    def program(self) -> str:
-        return self.words[0].rpartition("/")[2] if self.words else ""
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
-
-    @property
-    def is_filter(self) -> bool:
-        judges = self.program == "sed" or any("exit" in word for word in self.words[1:])
-        return self.program in _FILTERS or (self.program == "awk" and not judges)
-
-    @property
-    def decides(self) -> bool:
-        """Whether the author of a check would expect it to fail."""
-        return not (self.is_filter or self.program in _SETUP or self.program in _SURE or not self.words)
-
-    def is_among(self, tools: frozenset[str], *, builds: bool) -> bool:
-        names = [word.rpartition("/")[2] for word in self.words]
-        if not _RUNS_NOTHING.isdisjoint(names) or self.program in _JUDGES or self.is_filter or not self.decides:
-            return False
-        pairs = {pair for pair in itertools.pairwise(names) if pair in _SUBCOMMANDS}
-        if self.program in {"pip", "pip3", "which", "type", "man"} or {"install", "add"} & set(names[1:3]):
-            return False
-        makes = self.program in _BUILDERS and "-n" not in names and (builds or not _TESTS.isdisjoint(names))
-        tests = {pair for pair in pairs if builds or pair[1] in _TESTS or not _TESTS.isdisjoint(names)}
-        return not tools.isdisjoint(names) or makes or bool(tests) or ("node" in names and "--test" in names)
-
-
-@dataclass(frozen=True, slots=True)
 class _Status:
     """How a part of the script can end.
 
@@ -121,9 +53,9 @@ class _Status:
     that never varies. `last` is the command whose exit code it has.
     """
 
-    decisive: tuple[_Simple, ...] = ()
-    fatal: tuple[_Simple, ...] = ()
-    hidden: tuple[tuple[_Simple, str, str], ...] = ()
+    decisive: tuple[SimpleCommand, ...] = ()
+    fatal: tuple[SimpleCommand, ...] = ()
+    hidden: tuple[tuple[SimpleCommand, str, str], ...] = ()
     constant: bool | None = None
     exits: bool = False
     last: str = ""
@@ -153,11 +85,11 @@ def hidden_failures(command: str) -> tuple[Hidden, ...]:
     )
 
 
-def _matters(simple: _Simple, way: str) -> bool:
+def _matters(simple: SimpleCommand, way: str) -> bool:
     """Whether the failure of a program matters although something else in the check can fail."""
-    if simple.is_among(_TOOLS, builds=True):
+    if simple.is_tool:
         return True
-    return way in (SEQUENCE, LOOP) and simple.program in _JUDGES
+    return way in (SEQUENCE, LOOP) and simple.compares
 
 
 def _read(text: str, *, bash: bool, errexit: bool, pipefail: bool) -> _Status:
@@ -336,7 +268,7 @@ class _Parser:
 
     def _status(self, words: Sequence[Word]) -> _Status:
         commands = [word.text for word in words]
-        simple = _Simple(tuple(_without_prefixes(commands)))
+        simple = SimpleCommand(tuple(without_prefixes(commands)))
         if simple.program not in ("echo", "printf") and any("$?" in c or "PIPESTATUS" in c for c in commands):
             raise _Unreadable
         if simple.program == "wait" and len(simple.words) > 1:
@@ -344,7 +276,7 @@ class _Parser:
         if simple.program == "set":
             self._set(simple.words[1:])
         script = shell.inner_script(words)
-        if script is not None and simple.program not in _FILTERS:
+        if script is not None and not simple.is_filter:
             options = " ".join(commands[: commands.index(script)])
             bash = simple.program in ("bash", "zsh", "ksh")
             flags = [word for word in simple.words if word[:1] == "-" and word[1:2] != "-"]
@@ -354,7 +286,7 @@ class _Parser:
             return _exit(simple)
         if simple.program == "false":
             return _Status(constant=False, last="false")
-        if simple.program in _SURE or not simple.words:
+        if simple.is_sure:
             return _Status(constant=True, last=simple.text)
         return _Status((simple,), last=simple.text)
 
@@ -368,24 +300,7 @@ class _Parser:
                 self._errexit = on if value == "errexit" else self._errexit
 
 
-def _without_prefixes(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without assignments, and without `env`, `timeout 60` and similar."""
-    rest = list(words)
-    while rest:
-        if "=" in rest[0] and rest[0].partition("=")[0].isidentifier():
-            rest.pop(0)
-        elif rest[:2] in (["command", "-v"], ["command", "-V"]):
-            return rest[:1]
-        elif rest[0].rpartition("/")[2] in _PREFIXES:
-            rest.pop(0)
-            while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
-                rest.pop(0)
-        else:
-            break
-    return rest
-
-
-def _exit(simple: _Simple) -> _Status:
+def _exit(simple: SimpleCommand) -> _Status:
     code = simple.words[1] if len(simple.words) > 1 else ""
     if not code.isdigit():
         raise _Unreadable  # the exit code of an earlier command
@@ -446,11 +361,7 @@ def _piped(parts: Sequence[_Status], *, pipefail: bool) -> _Status:
     if pipefail:
         return _Status((*before, *last.decisive, *last.fatal), (), hidden, last.constant, last=last.last)
     passive = all(simple.is_filter for simple in last.decisive)
-    lost = (
-        simple
-        for simple in before
-        if (passive and (not simple.is_filter or simple.decides)) or simple.is_among(_TEST_TOOLS, builds=False)
-    )
+    lost = (simple for simple in before if (passive and (not simple.is_filter or simple.decides)) or simple.tests)
     hidden = (*hidden, *((simple, PIPE, last.last) for simple in lost))
     return _Status((*last.decisive, *last.fatal), (), hidden, last.constant, last=last.last)
 
@@ -469,5 +380,5 @@ def _branched(tests: Sequence[_Status], branches: Sequence[_Status], otherwise: 
     if any(status.constant is False for status in results) or (otherwise is not None and otherwise.decisive):
         exits = any(status.exits for status in results)
         return _Status((*conditions, *decisive), (*fatal, *(conditions if exits else ())), hidden, last=last)
-    lost = tuple((simple, CONDITION, last) for simple in conditions if simple.is_among(_TOOLS, builds=True))
+    lost = tuple((simple, CONDITION, last) for simple in conditions if simple.is_tool)
     return _Status(decisive, fatal, (*hidden, *lost), last=last)
