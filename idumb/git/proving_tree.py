@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -34,6 +35,7 @@ _RACY = 20_000_000
 
 _LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
 _LFS_POINTER = 1024
+_LFS_FILTER = "lfs"
 _SMUDGE = re.compile(r"filter\.(.*)\.(?:smudge|process)\Z", re.DOTALL)
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
 
@@ -77,12 +79,14 @@ class ProvingTree:
         self._tree: str | None = None
         self._head: str | None = None
         self._files: dict[str, tuple[Item, _Stamp]] = {}
+        self._digests: dict[str, bytes] = {}
         self._verified = 0
         self._converts = False
         self._opened: pygit2.Repository | None = None
         self._configured: frozenset[str] | None = None
         self._submodules: dict[str, pygit2.Repository] = {}
         self._sparse: frozenset[str] | None = None
+        self._identity: tuple[tuple[int, int], ...] = ()
 
     @property
     def root(self) -> str:
@@ -112,19 +116,35 @@ class ProvingTree:
     def _show(self, tree: str, head: str | None) -> None:
         self._place.guard()
         before, self._tree = self._tree, None  # until everything is written, no tree is shown
-        changes = None if before is None else self._difference(before, tree)
-        if changes is None or any(_is_attributes(path) for path, _ in changes):
+        if self._identities()[:2] != self._identity[:2]:
+            self._leave()
+            self._create()
+        self._clear_above()
+        if before is None or self._is_replaced() or not self._follow(before, tree, head):
             self._rebuild(tree, head)
-        else:
-            newest, changed = self._sweep()
-            self._restore(changed)
-            self._apply(changes, newest)
-            self._make_git_folder(tree, head)
         self._tree, self._head = tree, head
         self._verified = self._now()
 
+    def _follow(self, before: str, tree: str, head: str | None) -> bool:
+        """Change the files by the difference; return False if they have to be written anew."""
+        try:
+            newest, changed = self._sweep()
+            if not self._restore(changed):
+                return False
+            changes = self._difference(before, tree)
+            if any(_is_attributes(path) for path, _ in changes):
+                return False
+            self._apply(changes, newest)
+            self._make_git_folder(tree, head)
+        except OSError:  # a check removed permissions from folders
+            return False
+        return True
+
     def restore(self) -> tuple[str, ...]:
         """Restore the files of the tree that a check changed or removed; return their paths."""
+        if self._is_replaced():
+            self._tree = None
+            return tuple(sorted(self._files))
         root, settled = self.root, self._verified - _RACY
         suspects = []
         for path, (_, stamp) in self._files.items():
@@ -135,48 +155,92 @@ class ProvingTree:
             if present != stamp or stamp.ctime >= settled:
                 suspects.append(path)
         changed = [path for path in suspects if self._is_changed(path)]
-        self._restore(changed)
+        if not self._restore(changed):
+            self._tree = None  # the next check gets all files anew
         self._verified = self._now()
         return tuple(sorted(changed))
 
-    def _restore(self, paths: Iterable[str]) -> None:
+    def _restore(self, paths: Iterable[str]) -> bool:
+        """Write files again; return False if that failed, or if attributes of a check converted them."""
         real = {self.root}
-        for path in paths:
-            self._write(path, self._files[path][0], real)
+        try:
+            for path in paths:
+                digest = self._digests.get(path)
+                self._write(path, self._files[path][0], real)
+                if self._digests.get(path) != digest:
+                    return False
+        except OSError:  # a check removed permissions from folders
+            return False
+        return True
 
     def close(self) -> None:
         """Remove it."""
         if self._folder is not None:
-            (folder, lock), self._folder = self._folder, None
-            with contextlib.suppress(OSError):  # the next command removes what is left
-                locked_folders.unlock(folder, lock)
-            for above in (self._top, os.path.dirname(self._top)):
-                locked_folders.remove_empty(above)
-        self._tree, self._files, self._opened = None, {}, None
+            self._leave()
+        self._tree, self._files, self._digests, self._opened = None, {}, {}, None
+
+    def _leave(self) -> None:
+        """Remove the folder, unless a check moved it or the folder above: another may be at its path."""
+        if self._folder is None:
+            return
+        own = self._identities()[:2] == self._identity[:2]
+        (folder, lock), self._folder = self._folder, None
+        if not own:
+            os.close(lock)
+            return
+        with contextlib.suppress(OSError):  # the next command removes what is left
+            locked_folders.unlock(folder, lock)
+        for above in (self._top, os.path.dirname(self._top)):
+            locked_folders.remove_empty(above)
 
     def _now(self) -> int:
         """Return the file system's own time in nanoseconds, with which it stamps changes."""
         marker = os.path.join(os.path.dirname(self.root), _MARKER)
-        with open(marker, "wb"):
-            pass
-        os.utime(marker)
+        if os.path.lexists(marker):
+            clone.remove_tree(marker)  # a check may have put a link there
+        os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return os.lstat(marker).st_ctime_ns
+
+    def _identities(self) -> tuple[tuple[int, int], ...]:
+        """Return device and inode of the working tree and of the folders above it that idumb made."""
+        folder = os.path.dirname(self.root)
+        statuses = [os.lstat(place) for place in (self._top, folder, self.root) if os.path.lexists(place)]
+        return tuple((status.st_dev, status.st_ino) for status in statuses)
+
+    def _is_replaced(self) -> bool:
+        """Return whether a check moved the working tree, so that its path may now lead to files of the user."""
+        return self._identities() != self._identity
+
+    def _clear_above(self) -> None:
+        """Remove what checks left beside the working tree, where tools that search upward would find it."""
+        above = os.path.dirname(self.root)
+        for name in sorted(os.listdir(above)):
+            if name not in {_WORK, _MARKER}:
+                clone.remove_tree(os.path.join(above, name))
+        if self._packages_above:
+            provided_paths.link_above(self._lender, self.root, self._packages_above)
 
     def _create(self) -> None:
         self._place.guard()
+        if os.path.islink(self._top):
+            os.unlink(self._top)
         for folder in locked_folders.abandoned(self._top):
             self._place.guard()
             locked_folders.remove(folder)
         self._folder = locked_folders.lock(self._top)
-        if self._packages_above:
-            provided_paths.link_above(self._lender, self.root, self._packages_above)
+        folder = self._folder[0]
+        if os.path.lexists(folder):
+            clone.remove_tree(folder)
+        os.mkdir(folder, 0o700)
+        self._identity = self._identities()
 
     def _rebuild(self, tree: str, head: str | None) -> None:
         """Write every file into an empty folder; the attributes first, because they decide how others are written."""
         if os.path.lexists(self.root):
             clone.remove_tree(self.root)
-        os.makedirs(self.root, mode=0o700)
-        self._files, self._converts, self._opened = {}, False, None
+        os.mkdir(self.root, 0o700)
+        self._identity = self._identities()
+        self._files, self._digests, self._submodules, self._converts, self._opened = {}, {}, {}, False, None
         self._make_git_folder(tree, head)
         self._apply(self._difference(tree_objects.EMPTY_TREE, tree), 0)
 
@@ -188,6 +252,7 @@ class ProvingTree:
             if path.endswith("/") or self._is_left_out(path):
                 continue
             if before is not None and before.mode == tree_objects.SUBMODULE:
+                self._submodules.pop(path, None)
                 changes += [(known, None) for known in self._files if known.startswith(f"{path}/")]
             files = self._submodule(path, item) if item is not None and item.mode == tree_objects.SUBMODULE else None
             changes += [(path, item)] if files is None else [(path, None), *files]
@@ -222,6 +287,7 @@ class ProvingTree:
         for path, item in changes:
             if item is None:
                 self._files.pop(path, None)
+                self._digests.pop(path, None)
                 self._remove(path)
             else:
                 self._converts = self._converts or _is_attributes(path)
@@ -232,16 +298,20 @@ class ProvingTree:
         place = os.path.join(self.root, path)
         self._clear_way(path, real)
         if item.mode == tree_objects.SUBMODULE:
+            data = b""
             os.mkdir(place)
         elif item.mode == tree_objects.LINK:
-            os.symlink(self._blob(path, item), os.fsencode(place))
+            data = self._blob(path, item)
+            os.symlink(data, os.fsencode(place))
         else:
+            data = self._content(path, item)
             bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
             with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, bits), "wb") as stream:
-                stream.write(self._content(path, item))
+                stream.write(data)
         if newest and os.lstat(place).st_mtime_ns <= newest:
             os.utime(place, ns=(newest + 1_000_000, newest + 1_000_000), follow_symlinks=False)
         self._files[path] = item, _stamp(os.lstat(place))
+        self._digests[path] = _digest(data)
 
     def _clear_way(self, path: str, real: set[str]) -> None:
         """Make the folders above a path, and remove whatever is at it."""
@@ -288,6 +358,8 @@ class ProvingTree:
                         del missing[path]
                         if _stamp(entry.stat(follow_symlinks=False)) != known[1] or known[1].ctime >= settled:
                             suspects.append(path)
+                        if known[0].mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
+                            stack.append(f"{path}/")
                     elif path == _GIT:
                         continue
                     elif not entry.is_dir(follow_symlinks=False):
@@ -313,7 +385,9 @@ class ProvingTree:
             return not stat.S_ISDIR(present.mode)
         if stat.S_IFMT(present.mode) != stat.S_IFMT(stamp.mode) or (present.mode ^ stamp.mode) & 0o100:
             return True
-        if self._present(place, item) != self._content(path, item):
+        # What was written counts: a check may have changed the attributes by which a checkout converts it.
+        data = self._present(place, item)
+        if data is None or _digest(data) != self._digests[path]:
             return True
         self._files[path] = item, present
         return False
@@ -331,17 +405,22 @@ class ProvingTree:
     def _content(self, path: str, item: Item) -> bytes:
         """Return a file's bytes as git checks them out: line endings converted, and a large file from the LFS store."""
         data = self._blob(path, item)
-        if item.mode == tree_objects.LINK:
-            return data
         pointer = _LFS.match(data) if len(data) < _LFS_POINTER else None
-        if pointer is not None:
-            name = pointer[1].decode("ascii")
-            stored = os.path.join(self._place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
-            with contextlib.suppress(OSError), open(stored, "rb") as stream:
-                return stream.read()
+        if pointer is not None and self._repository.get_attr(os.fsencode(path), "filter") == _LFS_FILTER:
+            return self._large_file(pointer[1].decode("ascii")) or data
         if pointer is None and self._converts and self._owner(path) is self._objects:
             return self._checked_out(path, item, data)
         return data
+
+    def _large_file(self, name: str) -> bytes | None:
+        """Return a file of the local LFS store; None if it is missing, or is not what its name says."""
+        stored = os.path.join(self._place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
+        try:
+            with open(stored, "rb") as stream:
+                data = stream.read()
+        except OSError:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == name else None
 
     def _checked_out(self, path: str, item: Item, data: bytes) -> bytes:
         """Return the bytes that a checkout writes; if a filter of the user fails, those that the commit holds."""
@@ -446,6 +525,10 @@ def _packages_above(lender: str) -> tuple[str, ...]:
 
 def _stamp(status: os.stat_result) -> _Stamp:
     return _Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _is_attributes(path: str) -> bool:

@@ -39,7 +39,7 @@ def abandoned(top: str) -> Iterator[str]:
     except OSError:
         return
     held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
-    for name in sorted(held | set(names) - {name + _LOCK for name in held}):
+    for name in sorted(name for name in held | set(names) if name.isdecimal()):
         descriptor = _taken(os.path.join(top, name + _LOCK), create=False) if name in held else None
         if name in held and descriptor is None:
             continue

@@ -191,11 +191,12 @@ def test_filters_of_the_user_apply_as_in_a_checkout(sandbox: GitSandbox, proving
 
 
 def test_a_large_file_comes_from_the_local_store(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    name = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393"
+    name = "d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f473728a9"
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{name}\nsize 5\n"
-    sandbox.write_all({"big.bin": pointer, "other.bin": pointer.replace(name, "0" * 64)})
+    attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
+    sandbox.write_all({"big.bin": pointer, "other.bin": pointer.replace(name, "0" * 64), ".gitattributes": attributes})
     sandbox.commit()
-    sandbox.write(f".git/lfs/objects/4d/7a/{name}", "large")
+    sandbox.write(f".git/lfs/objects/d3/5c/{name}", "large")
     show(proving, sandbox)
     assert shown(proving)["big.bin"] == b"large"
     assert shown(proving)["other.bin"].startswith(b"version https://git-lfs")
@@ -380,3 +381,104 @@ def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proving: Provin
     show(proving, sandbox)
     assert set(shown(proving)) == {"in/a.txt", "top.txt"}
     assert proving.restore() == ()
+
+
+def test_a_check_that_replaces_it_by_a_link_leads_idumb_nowhere(
+    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
+) -> None:
+    """Otherwise idumb would remove there what the tree does not hold."""
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    own = {"a.txt": "mine\n", "precious.txt": "mine\n", ".git/config": "mine\n"}
+    for depth in range(3):
+        users = tmp_path / f"user{depth}"
+        root = show(proving, sandbox)
+        at = [root, root.parent, root.parent.parent][depth]
+        below = root.relative_to(at)
+        for path, text in own.items():
+            (users / below / path).parent.mkdir(parents=True, exist_ok=True)
+            (users / below / path).write_text(text)
+        at.rename(tmp_path / f"moved{depth}")
+        at.symlink_to(users)
+        assert proving.restore() == ("a.txt",)
+        show(proving, sandbox)
+        assert shown(proving) == {"a.txt": b"a\n"}
+        assert {path: (users / below / path).read_text() for path in own} == own
+
+
+def test_what_a_check_puts_beside_it_is_removed_and_never_followed(
+    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine\n")
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    (root.parent / "verified").unlink()
+    (root.parent / "verified").symlink_to(precious)
+    (root.parent / "node_modules/helper").mkdir(parents=True)
+    (root.parent / "conftest.py").write_text("")
+    assert proving.restore() == ()
+    sandbox.write_all({"a.txt": "b\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert precious.read_text() == "mine\n"
+    assert sorted(os.listdir(root.parent)) == ["verified", "work"]
+
+
+def test_a_pointer_stands_for_a_large_file_only_where_a_clone_fetches_it(
+    sandbox: GitSandbox, proving: ProvingTree
+) -> None:
+    """A builder can write a pointer and a stored file; without the attribute, a clone has the pointer."""
+    name = "d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f473728a9"
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{name}\nsize 5\n"
+    sandbox.write_all(
+        {"app.py": pointer, "big.bin": pointer.replace("d35c", "5d5c"), ".gitattributes": "*.bin filter=lfs"}
+    )
+    sandbox.commit()
+    sandbox.write(f".git/lfs/objects/d3/5c/{name}", "large")
+    sandbox.write(f".git/lfs/objects/5d/5c/5d{name[2:]}", "other bytes than the name says")
+    show(proving, sandbox)
+    assert shown(proving)["app.py"] == pointer.encode()
+    assert shown(proving)["big.bin"].startswith(b"version https://git-lfs")
+
+
+def test_files_may_replace_a_submodule(sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path) -> None:
+    inner = GitSandbox.create(tmp_path / "inner")
+    inner.write_all({"lib.txt": "one\n"})
+    inner.commit()
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
+    sandbox.commit()
+    show(proving, sandbox)
+    sandbox.git("rm", "-qf", "sub")
+    sandbox.write_all({"sub/lib.txt": "vendored\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    assert shown(proving)["sub/lib.txt"] == b"vendored\n"
+
+
+def test_attributes_that_a_check_writes_decide_nothing(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"d/a.txt": "a\nb\n", "d/b.txt": "a\n", ".gitattributes": "*.md text\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
+    (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
+    assert proving.restore() == ("d/a.txt",)
+    show(proving, sandbox)
+    assert shown(proving)["d/a.txt"] == b"a\nb\n"
+
+
+def test_what_a_check_leaves_in_a_submodule_s_empty_folder_is_removed(
+    sandbox: GitSandbox, proving: ProvingTree
+) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.git("add", "a.txt")
+    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+    sandbox.git("commit", "-qm", "with a submodule")
+    root = show(proving, sandbox)
+    (root / "sub/left").write_text("by a check\n")
+    assert proving.restore() == ()
+    sandbox.git("commit", "-qm", "next", "--allow-empty")
+    show(proving, sandbox)
+    assert list((root / "sub").iterdir()) == []
