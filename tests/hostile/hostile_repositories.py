@@ -58,6 +58,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "quick": ("quick", "Fix it", "--files", "a.txt"),
     "resume": ("resume", "1"),
     "verify-work": ("verify-work", "1"),
+    "prove": ("prove", "1"),
     "research": ("research", "1"),
     "plan-phase": ("plan-phase", "1"),
     "approve": ("approve", "1"),
@@ -141,7 +142,7 @@ def problems(
         if scene.marker.exists():
             scene.marker.unlink()
             yield FOREIGN, f"idumb {' '.join(COMMANDS[command])} ran what the repository brought"
-        if answer.code == 0 and command in ("execute-phase", "execute", "resume", "verify-work"):
+        if answer.code == 0 and command in ("execute-phase", "execute", "resume", "verify-work", "prove"):
             yield FOREIGN, f"idumb {command} went on without consent: {answer.out}"
     after = _ledger(scene)
     # What a look at the work tree found may be kept for the next one: new objects, and the ref that names them.
