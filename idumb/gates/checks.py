@@ -28,6 +28,9 @@ class Proving(Protocol):
 
     def restore(self) -> tuple[str, ...]: ...
 
+    @property
+    def borrowed(self) -> Sequence[str]: ...
+
 
 class ShellChecks:
     """Checks in `root`, an absolute path, with only the variables of `allowed`.
@@ -117,6 +120,9 @@ class ShellChecks:
         )
         if tree is None or self._proving is None:
             return made
+        if borrowed := self._proving.borrowed:
+            words = f"may use {wording.listed(borrowed)}, which the commit does not hold (checks.provide)"
+            made = dataclasses.replace(made, weaker=(words,))
         made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
         changed = self._proving.restore()
         return _spoiled(made, changed) if changed else made
@@ -236,7 +242,7 @@ def _under(surroundings: Conditions, result: Evidence) -> Evidence:
     return dataclasses.replace(
         result,
         output=output,
-        weaker=surroundings.weaker,
+        weaker=(*result.weaker, *surroundings.weaker),
         locations=surroundings.locations,
         entry_points=surroundings.changed,
     )

@@ -140,6 +140,11 @@ class ProvingTree:
             return False
         return True
 
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """Return the user's paths that the files shown include."""
+        return self._lent
+
     def restore(self) -> tuple[str, ...]:
         """Restore the files of the tree that a check changed or removed; return their paths."""
         if self._is_replaced():

@@ -73,6 +73,8 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     assert "checks: {provide: [data.log]}" in answer.out
     project.configure("checks: {provide: [data.log]}\n")
     assert project.execute().code == 0
+    proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
+    assert proof["weaker"] == ["may use data.log, which the commit does not hold (checks.provide)"]
     assert project.read("data.log") == "needed\n"
 
 
@@ -93,6 +95,8 @@ def test_checks_here_judge_the_folder(project: Project) -> None:
     project.repo.write_all({"data.log": "needed\n"})
     project.plan([task("T1-01", files="create `a.txt`", check="test -s data.log", steps=[write("a.txt", "x\n")])])
     assert project.execute().code == 0
+    proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
+    assert proof["weaker"] == ["it judges the files of the working tree, not the commit (checks: here)"]
 
 
 def test_a_check_that_changes_a_tracked_file_fails_and_the_next_one_judges_the_commit(project: Project) -> None:

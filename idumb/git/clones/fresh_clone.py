@@ -138,6 +138,10 @@ class FreshClone:
         folders = provided_paths.python_path(self._user.root, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        return self._provided
+
     def restore(self) -> tuple[str, ...]:
         changed = [path for path in self._changed() if path not in self._differing]
         if changed:
