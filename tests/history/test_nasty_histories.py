@@ -87,10 +87,21 @@ def test_a_clone_as_workspace_gives_the_same_trees(tmp_path: Path) -> None:
 
 
 def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
-    rerun = _rerun(tmp_path, nasty.modes)
+    rerun = _rerun(tmp_path, nasty.names_one_by_one)
     rerun.idumb("init")
     approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
     rerun.idumb("execute-phase", "1", "--approve", approved)
+    assert rerun.wrong_tasks() == []
+
+
+def test_verification_names_what_a_later_commit_of_the_history_rewrote(tmp_path: Path) -> None:
+    rerun = _rerun(tmp_path, nasty.modes)
+    rerun.idumb("init")
+    approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
+    answer = rerun.idumb("execute-phase", "1", "--approve", approved, expect=1)
+    assert answer["data"]["outcome"] == "complete"
+    reason = "T1-01 AC-2 passed when its task was done and fails on the final tree"
+    assert answer["data"]["verification"]["reason"] == reason
     assert rerun.wrong_tasks() == []
 
 
