@@ -215,3 +215,23 @@ def test_a_task_still_asks_about_its_failure_after_a_kill_before_the_question(
         assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
         answer = warm.run(project.folder, "resume", "1", "--approve", consent, "--json")
         assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
+
+
+def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(tmp_path: Path) -> None:
+    """The kill comes after the commit and before its checkpoint: nobody saw yet what the hook committed."""
+    project = projects.create(GitSandbox.create(tmp_path / "repo"))
+    project.plan([task("T1-01", files="create `a.txt`", check="test ! -e extra.txt", steps=[shell("echo a > a.txt")])])
+    project.commit_own()
+    hook = "#!/bin/sh\necho x > extra.txt\ngit add extra.txt\n"
+    project.repo.write(".git/hooks/pre-commit", hook, mode=0o755)
+    with Warm(tmp_path / "out") as warm:
+        say = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
+        count = tmp_path / "points"
+        other = harness.copy(project.folder, tmp_path / "undisturbed")
+        assert warm.run(other.folder, *say, hook=ARM, given={"count": str(count)}).code == 1
+        names = enumerate(count.read_text(encoding="utf-8").splitlines())
+        at = next(number for number, name in names if name.startswith("after GitHistory.commit"))
+        assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
+        assert project.repo.git("ls-tree", "--name-only", "HEAD", "extra.txt")
+        warm.run(project.folder, "resume", "1", "--approve", project.approval(), "--json")
+    assert project.statuses() == {"T1-01": "failed"}

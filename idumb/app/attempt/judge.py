@@ -102,7 +102,7 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
         return context.services.history.tree_of(tip)
     head = context.services.history.head().commit
     return context.work.committed(
-        head, attempt.candidate, (*_uncommitted(context.journal.state), *attempt.ledger.changed)
+        head, attempt.candidate, (*uncommitted(context.journal.state), *attempt.ledger.changed)
     )
 
 
@@ -113,10 +113,10 @@ def _builder_s_commit(attempt: Measured) -> str | None:
 
 def tree_between_attempts(services: Services, state: RunState, present: str) -> str:
     """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree."""
-    return services.trees.committed(services.history.head().commit, present, _uncommitted(state))
+    return services.trees.committed(services.history.head().commit, present, uncommitted(state))
 
 
-def _uncommitted(state: RunState) -> tuple[str, ...]:
+def uncommitted(state: RunState) -> tuple[str, ...]:
     """Return the paths of finished tasks without a commit."""
     done = (task for task in state.tasks.values() if task.status in outcome.DONE)
     without = (task for task in done if task.checkpoint is None or task.checkpoint.commit is None)

@@ -90,6 +90,7 @@ def _intention(context: RunContext, attempt: Judged, message: str, head: str | N
         head=head,
         tree=attempt.candidate,
         base=attempt.base,
+        **({"proven": attempt.proven} if attempt.proven is not None else {}),
         **({"tip": own.tip} if own is not None and own.has_commits else {}),
     )
 
@@ -139,7 +140,7 @@ def finish_checkpoint(
     context: RunContext, attempt: Judged, kept: Snapshot, commit: str, parent: str | None
 ) -> Recorded:
     """Record the checkpoint of a commit, once the bytes that it holds are proven. Recovery uses this too."""
-    left_tree = _changed_while_committing(context, attempt, parent)
+    left_tree = _changed_while_committing(context, attempt, commit, parent)
     if left_tree is not None:
         attempt = _prove_again(context, attempt, left_tree)
     context.journal.write(*completion_events(context, attempt, kept, commit, left_tree))
@@ -167,12 +168,13 @@ def _planted(context: RunContext, attempt: Judged, changed: tuple[str, ...]) -> 
     return refusal
 
 
-def _changed_while_committing(context: RunContext, attempt: Judged, parent: str | None) -> str | None:
+def _changed_while_committing(context: RunContext, attempt: Judged, commit: str, parent: str | None) -> str | None:
     """Return the present tree if the commit does not hold what was proven: a hook, a filter or the user changed it."""
     trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
-    head = context.services.history.head_tree()
     if attempt.proven is not None:
-        return None if head == trees.committed(parent, candidate, changed) else trees.scan(changed)
+        tree = context.services.history.tree_of(commit)
+        return None if tree == attempt.proven or _is_without(context, attempt, tree, parent) else trees.scan(changed)
+    head = context.services.history.head_tree()
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
     present = trees.scan(changed)  # filters change the bytes that git stores, so compare the files themselves
@@ -180,6 +182,17 @@ def _changed_while_committing(context: RunContext, attempt: Judged, parent: str 
         return present
     clone_losses.report_line_endings(context, attempt.task.id, candidate, head, changed)
     return None
+
+
+def _is_without(context: RunContext, attempt: Judged, tree: str, parent: str | None) -> bool:
+    """Return whether the commit differs from what was proven only by finished tasks that nobody committed."""
+    trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
+    uncommitted = judge.uncommitted(context.journal.state)
+    return (
+        bool(uncommitted)
+        and tree == trees.committed(parent, candidate, changed)
+        and attempt.proven == trees.committed(parent, candidate, (*uncommitted, *changed))
+    )
 
 
 def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:

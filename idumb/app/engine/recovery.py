@@ -331,7 +331,7 @@ def _record(context: RunContext, task: Task, task_state: TaskState, commit: str 
     attempt = _rebuilt(context, task, task_state)
     intended = task_state.intended or {}
     kept = record.keep_candidate(context, attempt, intended.get("tree") or task_state.work.left_tree or "")
-    if commit is not None and attempt.proven is not None and context.services.history.head().commit == commit:
+    if commit is not None and attempt.proven is not None and attempt.commits is None:
         record.finish_checkpoint(context, attempt, kept, commit, intended["head"])
     else:
         context.journal.write(*record.completion_events(context, attempt, kept, commit))
