@@ -21,6 +21,7 @@ from idumb.domain.errors import Refusal
 
 PACKAGES = "node_modules"
 _PROGRAMS = ".bin"
+_GIT = ".git"
 _VENV = "pyvenv.cfg"
 _SITE = ("lib/python*/site-packages", "Lib/site-packages")
 _MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
@@ -31,12 +32,19 @@ def link(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
     linked = []
     for path in (path.rstrip("/") for path in paths):
         source, target = os.path.join(user, path), os.path.join(root, path)
-        if not os.path.lexists(source):
+        if not os.path.lexists(source) or _leads_away(path, root):
             continue
         os.makedirs(os.path.dirname(target), exist_ok=True)
         _link(source, target, user, root)
         linked.append(path)
     return tuple(linked)
+
+
+def _leads_away(path: str, root: str) -> bool:
+    """Return whether a link of the tree leads what is linked at `path` out of `root`, or into a git folder."""
+    real = os.path.realpath(os.path.join(root, os.path.dirname(path)))
+    parts = [*path.split("/"), *os.path.relpath(real, os.path.realpath(root)).split(os.sep)]
+    return any(name == ".." or name.lower() == _GIT for name in parts)
 
 
 def _link(source: str, target: str, user: str, root: str) -> None:

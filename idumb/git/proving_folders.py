@@ -15,13 +15,15 @@ _SHORT = 16
 
 def place(repository: Repository) -> str:
     """Return the folder of a repository's proving trees: outside the working tree, and with no manifest above it."""
-    free = (
+    outside = [
         folder
         for folder in map(os.path.realpath, _candidates())
         if not f"{folder}/".startswith(f"{repository.root.rstrip('/')}/")
-        and outside_folders.manifest_above(folder) is None
-    )
-    return os.path.join(next(free, _candidates()[0]), user_folders.repository_id(repository.common_dir)[:_SHORT])
+        and user_folders.unsafe(folder, folder=True) is None
+    ]
+    free = (folder for folder in outside if outside_folders.manifest_above(folder) is None)
+    chosen = next(free, outside[0] if outside else _candidates()[0])
+    return os.path.join(chosen, user_folders.repository_id(repository.common_dir)[:_SHORT])
 
 
 def clear() -> None:
@@ -31,6 +33,8 @@ def clear() -> None:
             continue
         with contextlib.suppress(OSError):  # the next command tries again
             for top in (os.path.join(above, name) for name in os.listdir(above)):
+                if os.path.islink(top):  # a check may have put it there, and it may lead to files of the user
+                    os.unlink(top)
                 for folder in locked_folders.abandoned(top):
                     locked_folders.remove(folder)
                 locked_folders.remove_empty(top)

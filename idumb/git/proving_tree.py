@@ -275,14 +275,16 @@ class ProvingTree:
         return [(f"{path}/{below}", inner) for below, _, inner in rows if not below.endswith("/")]
 
     def _is_left_out(self, path: str) -> bool:
-        """Return whether the user's sparse checkout leaves a path out."""
+        """Return whether the user's sparse checkout leaves a path out, and so the user's files lack it."""
         if self._sparse is None:
             is_sparse = os.path.lexists(os.path.join(self._place.git_dir, "info", "sparse-checkout"))
             listed = git_program.output(self._place.root, ["ls-files", "-t", "-z"]) if is_sparse else b""
             rows = (os.fsdecode(row) for row in listed.split(b"\0"))
             self._sparse = frozenset(row[2:] for row in rows if row.startswith("S "))
-        return bool(self._sparse) and (
-            path in self._sparse or any(f"{path[:at]}/" in self._sparse for at in _slashes(path))
+        return (
+            bool(self._sparse)
+            and (path in self._sparse or any(f"{path[:at]}/" in self._sparse for at in _slashes(path)))
+            and not os.path.lexists(os.path.join(self._place.root, path))
         )
 
     def _apply(self, changes: Iterable[tuple[str, Item | None]], newest: int) -> None:

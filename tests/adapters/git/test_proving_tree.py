@@ -230,6 +230,9 @@ def test_it_is_outside_the_repository_and_below_no_manifest(
     (tmp_path / "package.json").write_text("{}\n")
     assert proving_folders.place(repository).startswith("/var/tmp/idumb-proving-")
     (tmp_path / "package.json").unlink()
+    (state / "idumb-proving").mkdir(parents=True)
+    (state / "idumb-proving").chmod(0o777)  # another user could write there
+    assert proving_folders.place(repository).startswith("/var/tmp/idumb-proving-")
     monkeypatch.setenv("XDG_STATE_HOME", str(sandbox.root / "state"))
     assert proving_folders.place(repository).startswith("/var/tmp/idumb-proving-")
 
@@ -383,6 +386,33 @@ def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proving: Provin
     assert proving.restore() == ()
 
 
+def test_a_file_that_the_user_s_folder_has_is_not_left_out(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    """A builder could hide a failing test from checks with one bit of the index."""
+    sandbox.write_all({"a.txt": "a\n", "test_a.py": "assert False\n"})
+    sandbox.commit()
+    sandbox.write(".git/info/sparse-checkout", "/*\n")
+    sandbox.git("update-index", "--skip-worktree", "test_a.py")
+    show(proving, sandbox)
+    assert set(shown(proving)) == {"a.txt", "test_a.py"}
+
+
+def test_links_of_the_tree_lead_no_provided_path_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    sandbox.write_all({"web/node_modules/pkg/index.js": "x\n", "other/data/x": "x\n"})
+    sandbox.write(".gitignore", "node_modules\n/other/data\n")
+    made = create(sandbox, provided=("web/node_modules", ".git/hooks", "other/data"))
+    blob = sandbox.git("hash-object", "-w", "--stdin", given=os.fsencode(tmp_path / "elsewhere")).strip()
+    sandbox.git("update-index", "--add", "--cacheinfo", f"120000,{blob},web")
+    sandbox.git("add", ".gitignore")
+    sandbox.git("commit", "-qm", "a link")
+    root = show(made, sandbox)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert not (root / ".git/hooks").exists()
+    assert (root / "other/data/x").read_text() == "x\n"
+    made.close()
+    assert sandbox.read("other/data/x") == "x\n"
+
+
 def test_a_check_that_replaces_it_by_a_link_leads_idumb_nowhere(
     sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
 ) -> None:
@@ -482,3 +512,14 @@ def test_what_a_check_leaves_in_a_submodule_s_empty_folder_is_removed(
     sandbox.git("commit", "-qm", "next", "--allow-empty")
     show(proving, sandbox)
     assert list((root / "sub").iterdir()) == []
+
+
+def test_a_link_among_the_folders_of_proving_trees_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "mine/1").mkdir(parents=True)
+    (tmp_path / "state/idumb-proving").mkdir(parents=True, mode=0o700)
+    (tmp_path / "state/idumb-proving/x").symlink_to(tmp_path / "mine")
+    proving_folders.clear()
+    assert (tmp_path / "mine/1").exists()
