@@ -26,6 +26,8 @@ class Proving(Protocol):
 
     def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]: ...
 
+    def renew(self) -> None: ...
+
     def restore(self) -> tuple[str, ...]: ...
 
     @property
@@ -137,6 +139,10 @@ class ShellChecks:
     @property
     def apart(self) -> bool:
         return self._proving is not None
+
+    def renew(self) -> None:
+        if self._proving is not None:
+            self._proving.renew()
 
     def on_top_of(self, commit: str) -> ShellChecks:
         checks = copy.copy(self)

@@ -81,6 +81,7 @@ class ProvingTree:
         self._files: dict[str, tuple[Item, _Stamp]] = {}
         self._digests: dict[str, bytes] = {}
         self._verified = 0
+        self._is_used = False
         self._converts = False
         self._opened: pygit2.Repository | None = None
         self._configured: frozenset[str] | None = None
@@ -103,8 +104,9 @@ class ProvingTree:
         if self._folder is None:
             self._create()
         borrowed = (*self._provided, *lent)
-        if (tree, head, borrowed) != (self._tree, self._head, self._lent):
+        if self._is_used or (tree, head, borrowed) != (self._tree, self._head, self._lent):
             self._show(tree, head)
+            self._is_used = False
             self._lent = borrowed
             if borrowed:
                 provided_paths.link(self._lender, self.root, borrowed)
@@ -112,6 +114,10 @@ class ProvingTree:
             return {}
         folders = provided_paths.python_path(self._lender, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+
+    def renew(self) -> None:
+        """Make the next `show` remove what earlier checks left, even if it shows the same tree."""
+        self._is_used = True
 
     def _show(self, tree: str, head: str | None) -> None:
         self._place.guard()

@@ -207,3 +207,21 @@ def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox
     )
     assert project.execute().code == 0
     assert not project.exists("node_modules/b")
+
+
+@pytest.mark.parametrize("commit", ["task", "none"])
+def test_what_checks_of_one_task_leave_is_not_seen_by_those_of_another(project: Project, commit: str) -> None:
+    """Neither when the task is done, nor when all checks run again on the final tree."""
+    project.configure(f"git: {{commit: {commit}}}\n")
+    first = task("T1-01", files="create `a.txt`", check="touch made && test -s a.txt", steps=[write("a.txt", "a\n")])
+    project.plan([first, task("T1-02", files="none", check="test ! -e made", after="T1-01", steps=[shell("true")])])
+    assert project.execute("--max-attempts", "1").code == 0
+
+
+def test_a_failure_by_what_an_earlier_check_left_blames_no_ignored_path(project: Project) -> None:
+    project.repo.write_all({"data.log": "x\n"})
+    both = "  - [ ] one — check: `touch made && test -s a.txt`\n  - [ ] two — check: `test ! -e made`\n"
+    project.plan([task("T1-01", files="create `a.txt`", criteria=both, steps=[write("a.txt", "a\n")])])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "provide" not in answer.out

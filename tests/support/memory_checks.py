@@ -21,6 +21,9 @@ class MemoryChecks:
         self._repository = repository
         self.ran: list[str] = []
 
+    def renew(self) -> None:
+        pass
+
     def on_top_of(self, commit: str) -> MemoryChecks:
         return self
 

@@ -143,6 +143,7 @@ def check_after(
     """Run criteria, Verify, tests, postconditions and invariants, each once, on the frozen files."""
     limit = float(settings.run.check_timeout)
     effective = contract.proofs(task)
+    checks.renew()
     for criterion in task.acceptance:
         with interrupts.armed():
             yield from _of_criterion(checks, criterion, effective[criterion.id], limit, tree)

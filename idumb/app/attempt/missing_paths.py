@@ -48,8 +48,8 @@ def explain(
     if not candidates or key in tried:
         return None
     needed = _narrow(candidates, lambda some: _runs(context, checks, attempt, failed, tree, some))
-    if needed is None:
-        tried.add(key)
+    if needed is None or _runs(context, checks, attempt, failed, tree, ()):
+        tried.add(key)  # nothing helps, or it is enough that an earlier check left nothing
         return None
     return _message(context, failed, needed)
 
@@ -57,6 +57,7 @@ def explain(
 def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Candidate, ...]:
     trees, task_paths = context.services.trees, frozenset(attempt.ledger.changed)
     ignored = [p for p in trees.ignored_before() if p.rstrip("/").rpartition("/")[2] not in _NEVER]
+    ignored = [p for p in ignored if not paths.matches_any(p, paths.OWN_FILES)]
     differing: list[str] = []
     if context.workspace.kind == "here":
         changes = trees.changes(tree, attempt.candidate)

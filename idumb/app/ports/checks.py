@@ -37,6 +37,9 @@ class Checks(Protocol):
         `lent` are ignored paths of the workspace that a check apart may use this time.
         """
 
+    def renew(self) -> None:
+        """Make the next check apart not see what earlier ones left."""
+
     def on_top_of(self, commit: str) -> Checks:
         """Return the same checks, except that HEAD is this commit where a check runs apart."""
 

@@ -138,6 +138,9 @@ class FreshClone:
         folders = provided_paths.python_path(self._user.root, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
+    def renew(self) -> None:
+        """Keep what earlier checks left."""
+
     @property
     def borrowed(self) -> tuple[str, ...]:
         return self._provided
