@@ -64,7 +64,8 @@ def test_two_tasks_are_compared_part_by_part_with_both_values(project: Project, 
 
 def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) -> None:
     """R-ENV-1: a task whose first attempt failed ran twice under the same."""
-    project.plan([task("T1-01", files="create `T1-01.txt`", check="test -e ../again || ! touch ../again")])
+    again = project.folder.parent / "again"
+    project.plan([task("T1-01", files="create `T1-01.txt`", check=f"test -e {again} || ! touch {again}")])
     assert project.execute().code == 0
     difference = shown(project, "diff", "T1-01", "--attempt", "1", "--with", "2")
     assert difference["same"] is True

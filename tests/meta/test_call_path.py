@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench import call_path
 
 FILES = 70
-SWITCHES = 378
+SWITCHES = 369
 
 
 def test_an_attempt_enters_no_more_files_and_switches_than_before() -> None:

@@ -24,6 +24,7 @@ ROADMAP = ".planning/ROADMAP.md"
 
 def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
     limit = float(services.settings.run.check_timeout)
+    checks.renew()  # nothing that the last task's checks left
     commands: dict[str, tuple[str, str]] = {}
     gathered: list[Evidence] = []
     for plan in contract.plans:
