@@ -132,7 +132,7 @@ class ProvingTree:
         self._verified = self._now()
 
     def _follow(self, before: str, tree: str, head: str | None) -> bool:
-        """Change the files by the difference; return False if they have to be written anew."""
+        """Change the files by the difference; return False if all have to be written again."""
         try:
             newest, changed = self._sweep()
             if not self._restore(changed):
@@ -167,7 +167,7 @@ class ProvingTree:
                 suspects.append(path)
         changed = [path for path in suspects if self._is_changed(path)]
         if not self._restore(changed):
-            self._tree = None  # the next check gets all files anew
+            self._tree = None  # before the next check, all files are written again
         self._verified = self._now()
         return tuple(sorted(changed))
 
@@ -484,7 +484,7 @@ class ProvingTree:
         return self._opened
 
     def _make_git_folder(self, tree: str, head: str | None) -> None:
-        """Write the git folder anew, because a check may have changed it: HEAD, an index of `tree`, and the tags.
+        """Rebuild the git folder, because a check may have changed it: HEAD, an index of `tree`, and the tags.
 
         It reads the user's objects, and shares no ref, hook or setting.
         """
