@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb import __version__
@@ -40,13 +39,7 @@ _STOPS: Mapping[str, tuple[str, str, str | None]] = {
     "refusal": (outcome.FAILED, "it declined", agent.DECLINED),
     "cancelled": (outcome.FAILED, "it reported that it was cancelled", None),
 }
-_KINDS = (
-    (re.compile(r"log.?in|authenticat|unauthori[sz]ed|api key|\b401\b", re.IGNORECASE), agent.NOT_LOGGED_IN),
-    (re.compile(r"rate.?limit|too many requests|\b429\b", re.IGNORECASE), agent.RATE_LIMITED),
-    (re.compile(r"context.?(length|window)|too (long|many tokens)", re.IGNORECASE), agent.CONTEXT_EXHAUSTED),
-    (re.compile(r"quota|billing|credit", re.IGNORECASE), agent.OVER_BUDGET),
-    (re.compile(r"connect|network|timed? ?out|unavailable|\b5\d\d\b|ECONN|ENOTFOUND", re.IGNORECASE), agent.NETWORK),
-)
+_OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLINED})
 
 
 class AcpAgent(ProgramAgent):
@@ -211,11 +204,11 @@ def _ending(client: Client, finished: child_process.Finished, last: str) -> tupl
         message = client.error
         if client.code == AUTH_REQUIRED:
             return outcome.ERRORED, f"{message}; {_LOGIN}", agent.NOT_LOGGED_IN
-        if client.refuses_model or answers.kind_of(message) == agent.UNKNOWN_MODEL:
+        kind = agent.UNKNOWN_MODEL if client.refuses_model else answers.kind_of(message) or agent.MALFORMED
+        if kind == agent.UNKNOWN_MODEL:
             accepted = model_server.described_models(model_server.plain_ids(client.offered))
             return outcome.ERRORED, f"{message}; {accepted}", agent.UNKNOWN_MODEL
-        kind = next((kind for pattern, kind in _KINDS if pattern.search(message)), agent.MALFORMED)
-        ended = outcome.FAILED if kind in {agent.MALFORMED, agent.CONTEXT_EXHAUSTED} else outcome.ERRORED
+        ended = outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED
         return ended, message, kind
     words = finished.words() or f"exit {finished.exit_code}"
     message = f"{words} before its answer was complete" + (f": {last}" if last else "")

@@ -196,7 +196,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     agent.NETWORK: (
         r"econn(refused|reset|aborted)|enotfound|etimedout|eai_again|fetch failed|socket hang up",
         r"connection (error|refused|reset|closed)|(unable to|could not) connect|error sending request|network",
-        r"incomplete|premature close|terminated",
+        r"incomplete|premature close|terminated|timed? ?out|unavailable",
         r"stream (disconnected|closed|ended)|\b50[0234]\b|internal (server )?error|server had an error",
     ),
     agent.DECLINED: (r"refus|declin|content.?filter|safety|usage policy",),
@@ -205,10 +205,14 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 _KINDS = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in _WORDS.items()}
 
+# `/srv/builds/529/quota/run.sh:401` holds the numbers and words of failures and reports none.
+_PATH = re.compile(r"(?:/[\w.@+-]+){2,}(?::\d+)*")
+
 
 def kind_of(words: str) -> str | None:
-    """Return the kind of failure that an agent's words describe, or None."""
-    return next((kind for kind, pattern in _KINDS.items() if pattern.search(words)), None)
+    """Return the kind of failure that an agent's words describe, or None. Paths in them describe none."""
+    without_paths = _PATH.sub("/", words)
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(without_paths)), None)
 
 
 _UNKNOWN_SESSION = re.compile(
