@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.app.consent import checked_tree
 from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals
 from tests.support import project as projects
@@ -365,3 +366,42 @@ def test_the_executed_plan_bytes_are_kept_with_the_run(project: Project) -> None
     place = ".planning/phases/1/01-PLAN.md"
     kept = [line for line in project.repo.git("for-each-ref", "--format=%(refname)").split() if line.endswith("/plans")]
     assert project.repo.git("rev-parse", f"{kept[0]}:01-PLAN.md") == project.repo.git("hash-object", place)
+
+
+def test_strict_mode_refuses_checks_in_the_user_s_folder(project: Project) -> None:
+    """The refusal names the line of the configuration and the next command."""
+    project.configure("# ours\nchecks: here\n")
+    details = refused(project.quick("approve", "1", "--json"), "checks.here")
+    assert details["place"] == ".idumb/config.yaml:2"
+    answer = run(project)
+    refused(answer, "checks.here")
+    assert answer.error["message"].startswith(".idumb/config.yaml:2: strict mode refuses `checks: here`")
+    assert answer.error["hint"] == "Replace `here` with `commit` in .idumb/config.yaml:2, then idumb approve 1"
+    finding = project.quick("check-plan", "1", "--json").data["findings"][0]
+    assert (finding["code"], finding["path"], finding["line"]) == ("checks.here", ".idumb/config.yaml", 2)
+
+
+def test_a_guided_phase_with_checks_here_runs_in_guided_mode_only(project: Project) -> None:
+    project.configure("checks: {tree: here, home: user}\n")
+    project.plan([making("T1-01", "a.txt")])
+    assert project.quick("check-plan", "1", "--json").code == 0
+    assert project.quick("check-plan", "1", "--mode", "strict", "--json").code != 0
+    approve(project)
+    refused(run(project, "--mode", "strict"), "checks.here")
+    assert run(project).code == 0
+
+
+def test_an_earlier_strict_approval_of_checks_here_keeps_its_rules(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts a run, and the run resumes."""
+    project.configure("checks: here\n")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(checked_tree, "refused_at", lambda *_: None)
+        approve(project)
+    project.repo.write_all({"b.txt": "in the way\n"})
+    refused(run(project), "task.dirty-path")
+    (project.folder / "b.txt").unlink()
+    assert project.quick("approve", "1", "--revoke", "--json").code == 0
+    approve(project)
+    assert project.quick("resume", "1", "--json").code == 0

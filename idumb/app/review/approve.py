@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, irreversible
+from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, irreversible
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
@@ -52,6 +52,8 @@ def approve(services: Services, request: Request) -> Result:
     """Record an approval of the current contract. Runs nothing, and writes nothing in the working tree."""
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
+    if contract.mode == STRICT:
+        checked_tree.require(services, contract)
     expires = _expires(services, request)
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)

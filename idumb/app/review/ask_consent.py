@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, irreversible, pending_consent
+from idumb.app.consent import (
+    agent_programs,
+    approval_parts,
+    approvals,
+    checked_tree,
+    irreversible,
+    pending_consent,
+)
 from idumb.app.consent.agent_programs import ProgramChange
 from idumb.app.consent.approvals import InvalidApproval
 from idumb.app.consent.pending_consent import PendingQuestion
@@ -59,6 +66,7 @@ def ensure(
     command = again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}"
     strict = STRICT in (contract.mode, mode)
     if strict:
+        checked_tree.require(services, contract)
         approvals.require(services, contract)
         _ensure_judges(services, judges, approve, command)
     else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs, approval_parts, approvals
+from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree
 from idumb.app.contract import loading, plan_checks, run_lock
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
@@ -40,6 +40,7 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     data["untracked"] = untracked
     _require_hash(expected, phase, data, loaded.contract)
     unsorted = [*plan_checks.findings(services, loaded, mode), *_unusable_agents(services, loaded.contract)]
+    unsorted += _weak_checks(services, loaded.contract, mode)
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
         case = plan_checks.case(services, loaded, loaded.contract, mode)
@@ -72,6 +73,25 @@ def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[
                     problem.message,
                     problem.hint or "",
                 )
+
+
+def _weak_checks(services: Services, contract: Contract | None, mode: str | None) -> Iterator[Finding]:
+    """Yield a finding if strict mode refuses where checks run."""
+    if contract is None or STRICT not in (contract.mode, mode):
+        return
+    place = checked_tree.refused_at(services, contract)
+    if place is not None:
+        yield Finding(
+            checked_tree.CODE,
+            ERROR,
+            run_lock.CONFIGURATION,
+            *place,
+            "checks",
+            "here",
+            "checks: commit",
+            checked_tree.WORDS.capitalize(),
+            "Replace `here` with `commit`.",
+        )
 
 
 def _require_hash(expected: str | None, phase: str, data: dict[str, Any], contract: Contract | None) -> None:

@@ -43,6 +43,15 @@ ROWS: Mapping[str, Row] = {
             "checks run in your working tree; the evidence is weaker",
         ),
     ),
+    "checks.here": row(
+        "Run the phase in strict mode",
+        way("commit", "set `checks: commit` in .idumb/config.yaml", "then approve the phase", "idumb approve {phase}"),
+        way(
+            "guided",
+            "run the phase in guided mode: without --mode strict, and without `mode: strict` in the plan",
+            "checks run in your working tree, and the evidence says that it is weaker",
+        ),
+    ),
     "clones.unusable": row(
         "Clone the repository privately",
         way("elsewhere", "set IDUMB_CLONES to a folder that you own, outside the repository", "clones are made there"),
