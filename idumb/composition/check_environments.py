@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from idumb.domain.settings import IN_COMMIT, CheckSettings
 from idumb.gates import toolchains
-from idumb.gates.check_environment import GIT_SETTINGS, CheckEnvironment, Inputs
+from idumb.gates.check_environment import CheckEnvironment, Inputs
+from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.system.processes import child_process
 
@@ -38,14 +39,5 @@ def build(
         here,
     )
     record = None if run is None else os.path.join(repository.state_dir, _RECORD)
-    return CheckEnvironment(
-        inputs, partial(_git_settings, repository), record=record, run=run or "", continued=continued
-    )
-
-
-def _git_settings(repository: Repository) -> Mapping[str, str]:
-    """Return the settings of the user's git that a private home has."""
-    from idumb.git.clones import dry_run_clone
-
-    settings = dry_run_clone.settings(repository)
-    return {name: settings[name] for name in GIT_SETTINGS if name in settings}
+    settings = partial(git_program.settings, repository.root)
+    return CheckEnvironment(inputs, settings, record=record, run=run or "", continued=continued)

@@ -184,8 +184,8 @@ class Conditions:
 class CheckEnvironment:
     """Gives each check of a run an environment of its own. The state of the entry points is recorded when it is made.
 
-    Make it before the first builder starts. `git_settings` returns the settings GIT_SETTINGS of the user's git. The
-    file `record` keeps the recorded state for a later process that continues an attempt of the same run (`continued`).
+    Make it before the first builder starts. `git_settings` returns the settings of the user's git. The file `record`
+    keeps the recorded state for a later process that continues an attempt of the same run (`continued`).
     """
 
     def __init__(
@@ -219,9 +219,9 @@ class CheckEnvironment:
         if continued and record is not None:
             self._restore(record)
 
-    def watch(self, programs: Iterable[str]) -> None:
-        """Record which programs these names start."""
-        self._entry_points.record(programs, self._user_path)
+    def watch(self, commands: Iterable[str]) -> None:
+        """Record which programs these commands start."""
+        self._entry_points.record(commands, self._user_path)
         if self._record is not None:
             self._save(self._record)
 
@@ -264,7 +264,8 @@ class CheckEnvironment:
 
     @cached_property
     def _user_git(self) -> Mapping[str, str]:
-        return self._git_settings()
+        settings = self._git_settings()
+        return {name: settings[name] for name in GIT_SETTINGS if name in settings}
 
     def _short(self, path: str) -> str:
         """Return a path without the user's name, because reports are committed."""

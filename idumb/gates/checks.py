@@ -156,9 +156,9 @@ class ShellChecks:
         variables = child_process.environment([condition.subject]) if condition.kind == "env" else {}
         return conditions.check(subject, condition, root=self._place(tree)[0], environment=variables, tree=tree)
 
-    def watch(self, programs: Iterable[str]) -> None:
+    def watch(self, commands: Iterable[str]) -> None:
         if self._private is not None:
-            self._private.watch(programs)
+            self._private.watch(commands)
 
     def end_processes(self) -> tuple[int, ...]:
         """End processes that builders and checks of this run left behind. Return their ids.

@@ -29,6 +29,7 @@ class EntryPoints:
         self._listed: dict[str, None] = {}
         self._prefixes = tuple(dict.fromkeys((*python_prefixes, *self._python_prefixes(search_path))))
         self._programs: dict[str, tuple[str, FileState]] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
         self._known = {path: file_state.state(path) for path in (*files, *self._python_files())}
         self._folders = file_state.signatures(self._listed)
         self._new: tuple[str, ...] = ()
@@ -46,18 +47,18 @@ class EntryPoints:
         self._started, self._known, self._programs = int(record["started"]), files, programs
         self._folders = None
 
-    def record(self, programs: Iterable[str], search_path: Sequence[str]) -> None:
-        """Record which programs these names start, unless they are recorded."""
-        for name in sorted(programs):
-            if _is_outside(name) and name not in self._programs:
-                path = _find(name, search_path)
-                self._programs[name] = (path, file_state.state(path))
+    def record(self, commands: Iterable[str], search_path: Sequence[str]) -> None:
+        """Record which programs these commands start, unless they are recorded."""
+        self._named |= {command: _programs(command) for command in commands}
+        for name in sorted({name for names in self._named.values() for name in names}.difference(self._programs)):
+            path = _find(name, search_path)
+            self._programs[name] = (path, file_state.state(path))
 
     def changed(self, command: str, search_path: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of entry points that differ from their recorded state, for one command."""
         changed = list(file_state.differing(self._known))
         changed += [path for path in self._new_python_files() if path not in changed]
-        for name in _programs(command):
+        for name in self._named[command] if command in self._named else _programs(command):
             path = _find(name, search_path)
             if path and self._is_other_program(name, path) and path not in changed:
                 changed.append(path)

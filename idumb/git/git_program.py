@@ -141,6 +141,16 @@ def output(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mappi
     return _required(arguments, read(root, arguments, stdin, extra))
 
 
+def settings(root: str) -> Mapping[str, str]:
+    """Return git's settings in this working tree, with the user's and the system's: a program may have another home.
+
+    The last value of each name, with section and variable in lower case; a name without a value is true.
+    """
+    rows = filter(None, output(root, ["config", "--list", "-z"]).split(b"\0"))
+    parted = (os.fsdecode(row).partition("\n") for row in rows)
+    return {name: value if sign else "true" for name, sign, value in parted}
+
+
 def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
     """Return the output in pieces, for output that need not fit into memory."""
     with subprocess.Popen(

@@ -67,7 +67,7 @@ class MemoryChecks:
         result = evidence.PASSED if holds else evidence.FAILED
         return Evidence(subject, f"{condition.kind.replace('-', ' ')} {condition.subject}", result, tree=tree)
 
-    def watch(self, programs: Iterable[str]) -> None:
+    def watch(self, commands: Iterable[str]) -> None:
         pass
 
     def end_processes(self) -> tuple[int, ...]:

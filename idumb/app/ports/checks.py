@@ -45,8 +45,8 @@ class Checks(Protocol):
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 
-    def watch(self, programs: Iterable[str]) -> None:
-        """Record which programs these names start, before the first builder can replace them."""
+    def watch(self, commands: Iterable[str]) -> None:
+        """Record which programs these commands start, before the first builder can replace them."""
 
     def end_processes(self) -> tuple[int, ...]:
         """Kill the processes that builders and checks left; return their ids."""

@@ -30,7 +30,7 @@ def run_context(
     place = _workspace(services, journal.state, kind)
     commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
     checks = services.open_checks(place, journal.state.id, continued=_has_open_attempt(journal.state))
-    checks.watch(ground.named_programs(contract))
+    checks.watch(ground.check_commands(contract))
     return RunContext(
         services,
         journal,

@@ -297,12 +297,17 @@ def programs(command: str) -> tuple[str, ...]:
 
 def named_programs(contract: Contract) -> frozenset[str]:
     """Return every program that a check of the contract starts."""
-    commands: list[str] = []
+    return frozenset(program for command in check_commands(contract) for program in programs(command))
+
+
+def check_commands(contract: Contract) -> tuple[str, ...]:
+    """Return the command of every check of the contract, each once."""
+    listed: list[str] = []
     for plan in contract.plans:
-        commands += [invariant.check for invariant in plan.invariants]
-        commands += [criterion.command for criterion in plan.success_criteria if criterion.command]
-        commands += [command for task in plan.tasks for command, _, _ in checks(task)]
-    return frozenset(program for command in dict.fromkeys(commands) for program in programs(command))
+        listed += [invariant.check for invariant in plan.invariants]
+        listed += [criterion.command for criterion in plan.success_criteria if criterion.command]
+        listed += [command for task in plan.tasks for command, _, _ in checks(task)]
+    return tuple(dict.fromkeys(listed))
 
 
 # Sentences of templates/plan.md and templates/phase-plan.md that the author of a plan has to replace.

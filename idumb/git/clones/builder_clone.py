@@ -110,7 +110,7 @@ class BuilderClone:
     def _configure(self) -> None:
         """Set what decides how git sees files, and the identity of commits."""
         git_dir = os.path.join(self._folder, ".git")
-        settings = dry_run_clone.settings(self._repository)
+        settings = git_program.settings(self._repository.root)
         dry_run_clone.copy_settings(settings, git_dir)
         target = pygit2.Config(os.path.join(git_dir, "config"))
         target["core.hooksPath"] = os.path.join(git_dir, "hooks")  # disable any hooks that the user configured globally

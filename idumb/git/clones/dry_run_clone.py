@@ -77,7 +77,7 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     folder = os.path.join(folder, _COPY)  # beside it is space for its own clones
     user_folders.make_private(folder)
     clone.make_git_folder(user, folder, None)
-    copy_settings(settings(user), os.path.join(folder, ".git"))
+    copy_settings(git_program.settings(user.root), os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))
     copy.worktree_id = clone.WORKTREE
     # A scan's temporary objects go to the copy.
@@ -86,16 +86,6 @@ def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> R
     clone.write_out(open_repository.repository(copy), bytes.fromhex(tree), copy.root)
     _put_head(copy, head)
     return copy
-
-
-def settings(user: Repository) -> Mapping[str, str]:
-    """Return git's settings in this working tree, with the user's and the system's: an agent may have another home.
-
-    The last value of each name, with section and variable in lower case; a name without a value is true.
-    """
-    rows = filter(None, git_program.output(user.root, ["config", "--list", "-z"]).split(b"\0"))
-    parted = (os.fsdecode(row).partition("\n") for row in rows)
-    return {name: value if sign else "true" for name, sign, value in parted}
 
 
 def copy_settings(source: Mapping[str, str], git_dir: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from idumb.app.ports.workspace import CheckedOut
 from idumb.domain.errors import Refusal
 from idumb.git import git_program, provided_paths
-from idumb.git.clones import clone, dry_run_clone, locked_folders
+from idumb.git.clones import clone, locked_folders
 from idumb.git.discover import Repository
 from idumb.system.files import outside_folders, user_folders
 from idumb.system.processes import child_process, process_tree
@@ -267,6 +267,6 @@ class FreshClone:
 
 def _settings(user: Repository) -> Mapping[str, str]:
     try:
-        return dry_run_clone.settings(user)
+        return git_program.settings(user.root)
     except Refusal:
         return {}
