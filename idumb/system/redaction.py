@@ -53,6 +53,13 @@ class Redactor:
     def redact(self, text: str) -> str:
         return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
+    def redacted(self, texts: Iterable[str]) -> dict[str, str]:
+        """Return the texts that hold a secret, each with its redacted form."""
+        listed = tuple(texts)
+        if not listed or self.redact(joined := "\n".join(listed)) == joined:
+            return {}
+        return {text: shown for text in listed if (shown := self.redact(text)) != text}
+
     def data(self, data: bytes) -> bytes:
         # Bytes are decoded as Latin-1, so every byte is one character and decoding cannot fail.
         whole = data.decode("latin-1")

@@ -31,7 +31,8 @@ def measure(context: RunContext, attempt: Built) -> Measured:
         changes = tuple(c for c in changes if c.path not in uncovered)
         compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
     accepted, undeclared, changed = attempt.accepted_paths, compared.undeclared, compared.changed
-    secret_names = exposed_secrets.words_of_names(context, attempt, changed) if changed else ""
+    marked = context.services.redaction.redacted(changed)
+    secret_names = exposed_secrets.words_of_names(context, attempt, marked) if marked else ""
     if undeclared and not secret_names and _accepts(context, attempt, undeclared):
         accepted = (*accepted, *undeclared)
         compared = _compare(context, attempt, candidate, changes, accepted)

@@ -22,6 +22,10 @@ def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
     return context.journal.state.number > 1 or attempt.number > 1
 
 
+def _knows_secrets(context: RunContext, _: Attempt) -> bool:
+    return context.services.redaction.knows_secrets()
+
+
 class Stage(NamedTuple):
     """`also_failed`: the stage also takes an attempt that has an outcome already. `when`: whether it is needed."""
 
@@ -41,7 +45,7 @@ JUDGE = (
     Stage(builder_commits.take, also_failed=True, when=_builders_commit),
     Stage(measure.measure, also_failed=True),  # Built -> Measured
     Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
-    Stage(exposed_secrets.judge),
+    Stage(exposed_secrets.judge, when=_knows_secrets),
     Stage(determinism.compare, when=_not_the_first),
     Stage(judge.run_checks),
     Stage(judge.ask_people),

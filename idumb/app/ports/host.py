@@ -66,6 +66,9 @@ class Redaction(Protocol):
     def redact(self, text: str) -> str:
         """Text that idumb writes to the log, reports and commits, without the secrets that are certain."""
 
+    def redacted(self, texts: Iterable[str]) -> dict[str, str]:
+        """The texts that hold a secret, each with its redacted form."""
+
     def may_match(self, redacted: str, text: str) -> bool:
         """Whether `redacted` may be `text` after redaction, including by a secret that is unknown now."""
 

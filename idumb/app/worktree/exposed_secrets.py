@@ -30,19 +30,10 @@ _REDACTED = "[redacted:"  # the start of every mark in place of a secret
 _SHOWN = 20
 
 
-def redacted_names(services: Services, paths: Iterable[str]) -> dict[str, str]:
-    """Return the paths that hold a secret, each with its redacted form."""
-    all_paths = tuple(paths)
-    shown = services.redaction.redact
-    if not all_paths or shown("\n".join(all_paths)) == "\n".join(all_paths):
-        return {}
-    return {path: text for path in all_paths if (text := shown(path)) != path}
-
-
 def any_in(services: Services, paths: Iterable[str]) -> bool:
     """Return whether the name of a path holds a secret, or held one before it was recorded."""
     all_paths = tuple(paths)
-    return any(_REDACTED in path for path in all_paths) or bool(redacted_names(services, all_paths))
+    return any(_REDACTED in path for path in all_paths) or bool(services.redaction.redacted(all_paths))
 
 
 def _new_names(services: Services, paths: Iterable[str], commit: str | None, base: str | None) -> dict[str, str]:
@@ -50,7 +41,7 @@ def _new_names(services: Services, paths: Iterable[str], commit: str | None, bas
 
     A base has uncommitted files too, so a name that only resembles theirs is new.
     """
-    exposed = redacted_names(services, paths)
+    exposed = services.redaction.redacted(paths)
     if not exposed:
         return {}
     trees, redaction, head = services.trees, services.redaction, services.history.tree_of(commit)
@@ -104,7 +95,7 @@ def names_in(
     if not marked:
         return recorded
     changed = [change.path for change in services.trees.changes(old, new)]
-    shown = redacted_names(services, changed)
+    shown = services.redaction.redacted(changed)
     candidates = {redacted: [path for path in changed if shown.get(path, path) == redacted] for redacted in marked}
     plain = [path for path in changed if path not in {*recorded, *others}]
     hides = services.redaction.may_match
@@ -129,7 +120,7 @@ def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -
         return recorded
     changed = (change.path.split("/") for change in services.trees.changes(old, new))
     above = {"/".join(parts[:end]) + slash for parts in changed for end in range(1, len(parts)) for slash in ("", "/")}
-    by_text = {text: path for path, text in redacted_names(services, above).items()}
+    by_text = {text: path for path, text in services.redaction.redacted(above).items()}
     # A folder that does not differ keeps its recorded name.
     named_folders = (by_text.get(path, path) for path in recorded)
     return tuple(path for path in named_folders if _REDACTED not in path)
@@ -140,8 +131,6 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
 
     A strict run fails if there is one; otherwise a person is asked later.
     """
-    if not context.services.redaction.knows_secrets():
-        return attempt
     # A dry run commits nothing, and says what a run would ask.
     if COMMITTED.isdisjoint((context.policy, context.services.settings.git.commit)) or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
@@ -260,11 +249,9 @@ def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
     """Return the paths, given with the ids of their bytes, that hold a known secret in their name or bytes."""
     redaction = services.redaction
     if not redaction.knows_secrets():
-        return frozenset(redacted_names(services, blobs))
+        return frozenset(redaction.redacted(blobs))
     pieces = services.trees.pieces
-    return frozenset(p for p, oid in blobs.items() if any(redaction.find(pieces(oid)))).union(
-        redacted_names(services, blobs)
-    )
+    return frozenset(p for p, oid in blobs.items() if any(redaction.find(pieces(oid)))).union(redaction.redacted(blobs))
 
 
 def _in_commit(services: Services, commit: str | None, names: frozenset[str]) -> frozenset[str]:
