@@ -5,16 +5,49 @@ Each has a recorded state. A file whose size, times and inode are as recorded is
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.plans import shell
-from idumb.system.files import file_state
-from idumb.system.files.file_state import FileState
+from idumb.system import clock
 
 _HOOKS = frozenset({"sitecustomize", "usercustomize"})
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
+_MOST_READ = 1 << 20
+"""Larger files count as changed if their times change; reading a big program would cost more than a check."""
+_GRAIN = 20_000_000
+"""Nanoseconds within which a second write to a file may not show in its times."""
+
+Signature = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file's signature and digest. Both are "" or () for a missing file; no digest for a file that was not read.
+
+    `settled` is false if the file changed so recently that its signature cannot show another change.
+    """
+
+    signature: Signature
+    digest: str
+    settled: bool
+
+    @property
+    def changed_at(self) -> int:
+        """Return when the file last changed, in nanoseconds; 0 without a file. No program can set this time back."""
+        return self.signature[-1] if self.signature else 0
+
+    def as_list(self) -> list[Any]:
+        return [list(self.signature), self.digest, self.settled]
+
+    @classmethod
+    def from_list(cls, row: Sequence[Any]) -> FileState:
+        signature, digest, settled = row
+        return cls(tuple(map(int, signature)), str(digest), bool(settled))
 
 
 class EntryPoints:
@@ -25,13 +58,13 @@ class EntryPoints:
     """
 
     def __init__(self, files: Iterable[str], search_path: Sequence[str], python_prefixes: Iterable[str]) -> None:
-        self._started = file_state.now()
+        self._started = clock.nanoseconds()
         self._listed: dict[str, None] = {}
         self._prefixes = tuple(dict.fromkeys((*python_prefixes, *self._python_prefixes(search_path))))
         self._programs: dict[str, tuple[str, FileState]] = {}
         self._named: dict[str, tuple[str, ...]] = {}
-        self._known = {path: file_state.state(path) for path in (*files, *self._python_files())}
-        self._folders = file_state.signatures(self._listed)
+        self._known = {path: _state(path) for path in (*files, *self._python_files())}
+        self._folders = _signatures(self._listed)
         self._new: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,11 +85,11 @@ class EntryPoints:
         self._named |= {command: _programs(command) for command in commands}
         for name in sorted({name for names in self._named.values() for name in names}.difference(self._programs)):
             path = _find(name, search_path)
-            self._programs[name] = (path, file_state.state(path))
+            self._programs[name] = (path, _state(path))
 
     def changed(self, command: str, search_path: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of entry points that differ from their recorded state, for one command."""
-        changed = list(file_state.differing(self._known))
+        changed = [path for path, state in self._known.items() if not _is_same(path, state)]
         changed += [path for path in self._new_python_files() if path not in changed]
         for name in self._named[command] if command in self._named else _programs(command):
             path = _find(name, search_path)
@@ -66,19 +99,19 @@ class EntryPoints:
 
     def _new_python_files(self) -> Iterable[str]:
         """Return files that did not exist when the run started. Folders with the same times are not listed again."""
-        if self._folders is None or file_state.signatures(self._listed) != self._folders:
+        if self._folders is None or _signatures(self._listed) != self._folders:
             self._listed.clear()
             present = tuple(dict.fromkeys(self._python_files()))
-            self._folders = file_state.signatures(self._listed)
+            self._folders = _signatures(self._listed)
             self._new = tuple(path for path in present if path not in self._known)
         return self._new
 
     def _is_other_program(self, name: str, path: str) -> bool:
         if name in self._programs:
             known_path, known = self._programs[name]
-            return path != known_path or not file_state.is_same(path, known)
-        state = file_state.state(path)
-        if file_state.changed_at(state) > self._started:
+            return path != known_path or not _is_same(path, known)
+        state = _state(path)
+        if state.changed_at > self._started:
             return True
         self._programs[name] = (path, state)
         return False
@@ -157,3 +190,50 @@ def _find(name: str, search_path: Sequence[str]) -> str:
     """Return the path of a program, "" if there is none."""
     candidates = (name,) if name.startswith("/") else (f"{folder}/{name}" for folder in search_path)
     return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), "")
+
+
+def _state(path: str) -> FileState:
+    signature = _signature(path)
+    return FileState(signature, _digest(path, signature), _are_settled([signature]))
+
+
+def _is_same(path: str, known: FileState) -> bool:
+    """Return whether a file is as recorded, reading it only if its signature does not show that."""
+    signature = _signature(path)
+    if signature == known.signature and known.settled:
+        return True
+    if not signature or not known.signature or not known.digest:
+        return signature == known.signature
+    return _digest(path, signature) == known.digest
+
+
+def _signatures(paths: Iterable[str]) -> dict[str, Signature] | None:
+    """Return the signature of each path; None if one changed so recently that its next change may not show."""
+    signatures = {path: _signature(path) for path in paths}
+    return signatures if _are_settled(signatures.values()) else None
+
+
+def _signature(path: str) -> Signature:
+    """Return inode, type, size and times of what a path leads to; () if nothing is there."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    # The device's number may be another one after a restart of the machine.
+    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _are_settled(signatures: Iterable[Signature]) -> bool:
+    """Return whether none of the files changed just now."""
+    just_now = clock.nanoseconds() - _GRAIN
+    return all(signature[-1] < just_now for signature in signatures if signature)
+
+
+def _digest(path: str, signature: Signature) -> str:
+    if not signature or not stat.S_ISREG(signature[1]) or signature[2] > _MOST_READ:
+        return ""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.sha256(stream.read(_MOST_READ + 1)).hexdigest()
+    except OSError:
+        return "unreadable"
