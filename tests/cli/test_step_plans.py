@@ -86,6 +86,8 @@ def test_steps_run_in_order_and_each_is_proven_and_committed(project: Project) -
     jsonschema.Draft202012Validator(json.loads((SCHEMAS / "run.json").read_text())).validate(done.data)
     evidence = project.events("--kind", "evidence.recorded")
     assert [(e["payload"]["subject"], e["payload"]["result"]) for e in evidence] == [("AC-1", "passed")] * 3
+    for reads in ("metrics", "log", "prove"):  # the path names the run
+        assert project.quick(reads, PLAN, "--json").data["run"] == done.data["run"]
 
 
 def test_reports_are_below_brain_and_the_plan_itself_is_never_written(project: Project) -> None:

@@ -147,7 +147,8 @@ def with_links(services: Services, loaded: Loaded) -> Loaded:
 
 def _restore_commands(services: Services, phase: str) -> str:
     """The commands that restore the plans of the newest run; "" if there is none."""
-    state = run_lookup.latest_run(services, step_plan.phase_of(phase) or phase)
+    recorded = run_lookup.recorded_phase(services, phase)
+    state = None if recorded is None else run_lookup.latest_run(services, recorded)
     if state is None:
         return ""
     ref = plans_ref(services, state.id, state.contract.version)

@@ -1,4 +1,4 @@
-"""Finds runs: the newest run of a phase, a run by its id, the phase of a task id."""
+"""Finds runs: the newest run of a phase, also in another spelling; a run by its id; the phase of a task id."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ def why_stopped(services: Services, interrupted: Interrupted) -> str:
 def latest_run(services: Services, phase: str) -> RunState | None:
     run = services.runs.latest(phase)
     return None if run is None else replay(services.log.events(run=run))
+
+
+def recorded_phase(services: Services, name: str) -> str | None:
+    """Return the phase as its runs spell it: `1` for `01` and `01-name`, the id of a step plan for its path.
+
+    None if it never ran. Reads no plan, because the plan may be half edited or gone.
+    """
+    names = services.runs.phases()
+    return name if name in names else next((one for one in names if services.plans.same_phase(one, name)), None)
 
 
 def last_event(services: Services, kind: str, run: str, task: str | None = None) -> Event | None:
@@ -58,6 +67,11 @@ def require_run(services: Services, phase: str) -> RunState:
             details={"run": step_plan.run_command(phase)},
         )
     return state
+
+
+def named_run(services: Services, name: str) -> RunState:
+    """Return the newest run of a phase in any spelling; Refusal `run.none` if it never ran."""
+    return require_run(services, recorded_phase(services, name) or name)
 
 
 def attempting_run(services: Services, state: RunState, task: str) -> RunState:

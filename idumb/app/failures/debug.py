@@ -38,7 +38,7 @@ def debug(services: Services, phase: str, *, task: str | None, asks: bool, appro
     Without `asks`, no agent is called; `approve` is consent to the debugger.
     """
     loaded = loading.load_phase(services, phase)
-    state = run_lookup.require_run(services, loaded.contract.phase if loaded.contract else phase)
+    state = run_lookup.named_run(services, loaded.contract.phase if loaded.contract else phase)
     chosen = _chosen(state, task)
     data: dict[str, Any] = {
         "phase": state.phase,

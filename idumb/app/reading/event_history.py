@@ -6,11 +6,11 @@ import heapq
 import itertools
 from collections.abc import Iterator
 
+from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.domain.errors import EXIT_FAILED, UsageError
 from idumb.domain.finding import nearest
-from idumb.domain.plans import step_plan
 from idumb.domain.runs.event import ALIASES, KINDS, Event, Selection, selections
 
 
@@ -28,10 +28,11 @@ def list_events(
     """Return the newest matching events, oldest first. InputError if the phase does not exist and never ran."""
     selections_ = _selections(kind)
     if run is None and phase is not None:
-        run = services.runs.latest(step_plan.phase_of(phase) or phase)
-        if run is None:
+        recorded = run_lookup.recorded_phase(services, phase)
+        if recorded is None:
             services.plans.phase_folder(phase)
             return Result({"events": [], "run": None})
+        run = services.runs.latest(recorded)
 
     def newest(selection: Selection | None) -> Iterator[Event]:
         """Yield matching events. Only a selection by payload may have to read more than `limit`."""

@@ -20,7 +20,7 @@ BY = ("task", "role", "adapter", "model")
 
 def metrics(services: Services, phase: str) -> Result:
     """Return the calls of a phase's newest run, with sums by task, role, adapter and model, and the total."""
-    state = run_lookup.require_run(services, phase)
+    state = run_lookup.named_run(services, phase)
     rows = [*_attempt_calls(services, state), *_role_calls(services, state)]
     spent = [(row, _spent(row)) for row in rows]
     sums = [

@@ -10,7 +10,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import ACTIVE, COMPLETED, PAUSED, RunState
 
 ASKED = "asked"
@@ -26,7 +26,7 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
     Refusal if the phase was never run, is complete, or another command has the working tree.
     """
     preconditions.require_initialised(services)
-    state = run_lookup.require_run(services, _recorded_name(services, phase))
+    state = run_lookup.named_run(services, phase)
     why = " ".join(why.split())
     if state.state == COMPLETED and state.restoring is None:
         raise Refusal(
@@ -41,20 +41,6 @@ def pause(services: Services, phase: str, *, why: str, by: str) -> Result:
     if state.state == PAUSED:
         return _result(state, ALREADY, None)
     return _record_pause(services, state, by, why)
-
-
-def _recorded_name(services: Services, phase: str) -> str:
-    """Return the phase as its runs spell it (`1` for `01`). Does not read the plan, which may be half edited."""
-    folder = services.plans.phase_folder(phase)
-    return next((name for name in services.runs.phases() if _folder(services, name) == folder), phase)
-
-
-def _folder(services: Services, phase: str) -> str | None:
-    """Return the folder of a phase; None if it no longer exists."""
-    try:
-        return services.plans.phase_folder(phase)
-    except InputError:
-        return None
 
 
 def _ask_owner(services: Services, state: RunState, holder: Mapping[str, Any], by: str, why: str) -> Result:

@@ -22,7 +22,6 @@ from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, Criterion, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -88,11 +87,7 @@ def prove(services: Services, phase: str, task: str | None, *, run: str | None, 
 
 
 def _run(services: Services, phase: str, run: str | None) -> RunState:
-    name = step_plan.phase_of(phase) or phase
-    newest = run_lookup.latest_run(services, name)
-    if newest is None:  # perhaps the phase has another spelling, as 01 for 1
-        declared = loading.load_phase(services, name).contract
-        newest = run_lookup.require_run(services, name if declared is None else declared.phase)
+    newest = run_lookup.named_run(services, phase)
     if run is None or run == newest.id:
         return newest
     state = run_lookup.run_of(services, run)

@@ -1,0 +1,35 @@
+"""Every command finds a phase under each of its names: `1`, `01`, the name of its folder."""
+
+from __future__ import annotations
+
+import shutil
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+COMMANDS = (
+    *(("check-plan",), ("prove",), ("metrics",), ("audit", "workspace"), ("audit", "bundle"), ("log",)),
+    *(("next",), ("graph",), ("plan-diff",), ("verify-work",), ("pause",), ("debug",)),
+)
+WITHOUT_PLAN = (("metrics",), ("log",), ("pause",))
+
+
+def outcome_of(project: Project, *command: str) -> tuple[int, str]:
+    answer = project.quick(*command, "--json")
+    return answer.code, answer.error["code"] if answer.object["error"] else ""
+
+
+def test_every_command_finds_the_run_under_each_name(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    project.plan([making("T1-01", "a.txt")], folder="01-first")
+    assert project.execute().data["outcome"] == "complete"
+    for command in COMMANDS:
+        outcomes = {outcome_of(project, *command, name) for name in ("1", "01", "01-first")}
+        assert len(outcomes) == 1, (command, outcomes)
+        assert outcomes <= {(0, ""), (4, "pause.done"), (4, "debug.nothing")}, (command, outcomes)
+    assert project.events("01") == project.events("1") != []
+    shutil.rmtree(project.folder / ".planning" / "phases")
+    for command in WITHOUT_PLAN:
+        assert outcome_of(project, *command, "01") == outcome_of(project, *command, "1")
+    assert project.events("01") == project.events("1") != []
